@@ -39,6 +39,7 @@ def test_every_key_is_explained_and_no_other() -> None:
     assert table("workload") == set(keys.WORKLOAD)
     assert table("clocks") == set(keys.CLOCKS)
     assert table("run") == set(keys.RUN)
+    assert table("snapshots") == set(keys.SNAPSHOTS)
 
 
 def test_no_field_of_a_scenario_is_left_out_of_its_file() -> None:
@@ -69,3 +70,17 @@ def test_simulate_prints_what_the_page_shows(
     assert skeleton(capsys.readouterr().out) == skeleton(found[1])
     scenario = read_scenario("hierarchy.toml")
     assert scenario_from(scenario_mapping(scenario)) == scenario
+
+
+def test_the_snapshots_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = re.search(
+        r"\$ cat snapshots\.toml\n(.*?)\$ antecede (simulate .*?)\n\.\.\.\n(.*?)\n```", PAGE, re.S
+    )
+    assert found is not None
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    Path("snapshots.toml").write_text(found[1], encoding="utf-8")
+    assert main(found[2].split()) == 0
+    assert found[3] in capsys.readouterr().out

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 _UNITS = (
     (0.001, 0.000001, "ns"),
@@ -81,3 +83,15 @@ def aligned(
             for cell, width, left in zip(line, widths, words, strict=True)
         )
         yield (indent + gap.join(cells)).rstrip()
+
+
+_MOVING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def harmless(text: str) -> str:
+    """Spell out what moves a terminal's cursor or turns its text: names in a log may hold it.
+
+    >>> print(harmless("a\\x1b[2J"))
+    a\\x1b[2J
+    """
+    return _MOVING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)

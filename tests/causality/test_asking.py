@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from antecede.causality.asking import CAUSES, CLOCKS, EVENTS, Causality
 from antecede.causality.asking import Event as Named
 from antecede.cli import main
-from antecede.cli.ask import split_words
+from antecede.cli.ask.command import split_words
 from antecede.errors import InputError
 from antecede.oracle.graph import Graph
 from antecede.trace.arrow import to_batch, write_events
@@ -196,7 +196,7 @@ def test_what_is_not_there_is_refused_with_what_looks_like_it() -> None:
     asked = Causality(table_of([*FORK, Event(id="abc", member="m")]))
     with pytest.raises(InputError, match=r"no event has the id ab; there are abc"):
         asked.past("ab")
-    with pytest.raises(InputError, match="b at m is not in the trace; the id b is"):
+    with pytest.raises(InputError, match=r"b at m is not in the trace; the id b is, at n$"):
         asked.past(Named("b", "m"))
     with pytest.raises(InputError, match="by= is one of"):
         Causality(table_of(FORK), by="magic")
@@ -204,6 +204,54 @@ def test_what_is_not_there_is_refused_with_what_looks_like_it() -> None:
         Causality(table_of(FORK), by=EVENTS)
     with pytest.raises(InputError, match=r"by clocks: this trace tells .* by causes alone"):
         Causality(table_of(FORK), by=CLOCKS)
+
+
+def test_who_knows_no_id_is_told_what_ids_are_like() -> None:
+    rows = [
+        Event(id="p:1", member="p", text="sends a Vote"),
+        Event(id="p:2", member="p", text="waits"),
+    ]
+    asked = Causality(table_of(rows))
+    with pytest.raises(InputError, match=r"no event has the id 17; ids here are like p:1, p:2$"):
+        asked.past("17")
+    with pytest.raises(InputError, match=r"id vote; it is in what these say: p:1$"):
+        asked.past("vote")
+    with pytest.raises(InputError, match=r"id P:2; there are p:2$"):
+        asked.past("P:2")
+    long = "x" * 500
+    with pytest.raises(InputError, match=r"ids here are like x{77}\.\.\.$"):
+        Causality(table_of([Event(id=long, member="p")])).past("y")
+
+
+def test_causes_that_are_nowhere_are_named_and_taken_apart() -> None:
+    rows = [
+        Event(id="a", member="m"),
+        Event(id="b", member="m"),
+        Event(id="c", member="n", parents=("a;b", "zzz")),
+    ]
+    (lacking, several) = Causality(table_of(rows)).notes
+    assert lacking.startswith("2 causes (a;b, zzz) that the trace does not have")
+    assert "several ids in one, as in 'a;b'" in several
+    assert several.endswith("say --separator ';'")
+    many = [Event(id="c", member="n", parents=tuple(f"x{k}" for k in range(9)))]
+    assert Causality(table_of(many)).notes[0].startswith("9 causes (x0, x1, x2, x3, x4, ...)")
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"id": ["a"], "parents": [[]]}, "not dict: pyarrow"),
+        (["a"], "not list"),
+        (pa.table({"x": [1]}), "no column id"),
+        (
+            pa.table({"id": ["a", "b"], "caused_by": [[], ["a"]]}),
+            "call the one that lists causes `parents`.* There are id, caused_by$",
+        ),
+    ],
+)
+def test_what_tells_nothing_is_not_asked(table: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Causality(table)
 
 
 def test_an_id_of_several_runs_needs_one() -> None:
@@ -274,7 +322,7 @@ def test_the_command_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     code, said = asking(path, capsys, "past", "b")
     assert code == 0
     assert said.startswith("1 of 3 events happened before b, by declared causes:\n")
-    assert "Note: 1 cause that the trace does not have" in said
+    assert "Note: 1 cause (lost) that the trace does not have" in said
     assert asking(path, capsys, "before", "a", "b")[1].startswith(
         "yes: a happened before b; a chain of 1 step, by declared causes:"
     )
@@ -320,3 +368,31 @@ def test_cells_hold_no_control_characters(
     assert "\x07" not in said
     assert len(said.splitlines()) == 2
     assert max(map(len, said.splitlines())) < 100
+
+
+def test_bytes_that_are_no_text_are_in_no_trace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("id,parents\na,\nb,a\n")
+    calls = ["past", "b\udcff"], ["before", "a", "b@\udcff"], ["past", "b", "--in-run", "\udcff"]
+    for words in calls:
+        assert main(["ask", str(file), *words]) == 2
+        assert "is no text: no event is called that" in capsys.readouterr().err
+    page = str(tmp_path / "t.html")
+    assert main(["view", str(file), "--around", "b\udcff@x", "-o", page]) == 2
+    assert "is no text" in capsys.readouterr().err
+
+
+def test_what_a_log_calls_its_events_moves_no_cursor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "t.jsonl"
+    file.write_text(json.dumps({"id": "a\x1b[2J\u202e\nforged: line", "member": "P\x07"}) + "\n")
+    assert main(["ask", str(file), "past", "a\x1b"]) == 2
+    told = capsys.readouterr().err
+    assert "a\\x1b[2J\\u202e" in told
+    assert main(["cut", str(file), "Z=1"]) == 2
+    told += capsys.readouterr().err
+    assert "P\\x07" in told
+    assert not {"\x1b", "\u202e", "\x07"} & set(told)

@@ -187,6 +187,28 @@ def explain(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     return code, told.out + told.err
 
 
+def test_what_a_script_expects_it_expects_of_its_own_judge(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = OVERTAKING.with_name("fifo-is-not-causal.scenario")
+    code, said = explain(capsys, str(path), "--judge", "causal")
+    assert code == 0
+    assert "the causal order is violated" in " ".join(said.split())
+    assert "expected" not in said
+    wrong = tmp_path / "wrong.scenario"
+    wrong.write_text(path.read_text().replace("= P2 delivers question", "= P2 delivers nothing"))
+    code, said = explain(capsys, str(wrong), "--judge", "causal")
+    assert code == 1
+    assert "expected ['P2 delivers nothing']" in said
+
+
+def test_states_of_fifo_are_numbers_by_sender(tmp_path: Path) -> None:
+    path = tmp_path / "gap.scenario"
+    path.write_text("protocol fifo\nmembers P Q R\nsend P a\nsend P b\narrive Q b\n")
+    (*_, last) = run_script(load_script(path), states=True).results
+    assert last.states == {"Q": {"sent": "0", "arrived": "P: 2; R: none", "held": "b"}}
+
+
 def test_the_command_writes_all_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outs = {format: tmp_path / f"x.{format}" for format in ("svg", "png", "pdf")}
     words = [word for format, out in outs.items() for word in (f"--{format}", str(out))]
@@ -256,3 +278,15 @@ def test_a_long_log_is_no_picture(tmp_path: Path, capsys: pytest.CaptureFixture[
     code, said = explain(capsys, str(path))
     assert code == 2
     assert "301 events are no picture; up to 300 are. `antecede view`" in said
+
+
+def test_what_a_log_says_is_one_line_that_moves_no_cursor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, svg = tmp_path / "s.log", tmp_path / "s.svg"
+    log.write_text('P\u202e {"P\u202e":1}\nred \x1b[31m\u202e\x85now\n')
+    assert main(["explain", str(log), "--svg", str(svg)]) == 0
+    drawn = capsys.readouterr().out
+    assert "red \\x1b[31m\\u202e now" in drawn
+    assert not {"\x1b", "\u202e", "\x85"} & set(drawn)
+    ET.parse(svg)  # an escape could be in no XML

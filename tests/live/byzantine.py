@@ -125,7 +125,7 @@ class Mallory(Node):
 
     def _is_own(self, body: bytes) -> bool:
         place = Reader(body).varint()
-        return place < len(self.places) and self.places[place] == self.lane
+        return place < len(self.outflow.places) and self.outflow.places[place] == self.lane
 
     def _damaged(self, body: bytes) -> bytes:
         damaged = bytearray(body)
@@ -214,15 +214,15 @@ class Mallory(Node):
 
     def _more(self) -> list[bytes]:
         draw = self.draw
-        if not self.places:
+        if not self.outflow.places:
             return []
         rows = [
             (place, draw.choice((0, 1, 5, 10**6, 2**63, 2**64 - 1)))
-            for place in range(len(self.places))
+            for place in range(len(self.outflow.places))
             if draw.random() < 0.6
         ]
-        place = draw.randrange(len(self.places))
-        lane = self.places[place]
+        place = draw.randrange(len(self.outflow.places))
+        lane = self.outflow.places[place]
         if lane == self.lane and not self.settings.check_all_seals:
             return []  # as above
         newest = self.ordering.lanes.newest(lane) if self.ordering is not None else 0

@@ -42,6 +42,23 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         split_address(text)
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("http://127.0.0.1:9", "127.0.0.1:9"),
+        ("https://bob.example:7001/metrics?x=1", "bob.example:7001"),
+        ("127.0.0.1:9/status", "127.0.0.1:9"),
+        ("http://me@[::1]:7001/", "[::1]:7001"),
+    ],
+)
+def test_of_a_url_it_is_said_what_of_it_is_the_address(given: str, meant: str) -> None:
+    with pytest.raises(LocalError) as raised:
+        split_address(given)
+    assert str(raised.value) == (
+        f"an address is HOST:PORT alone, without scheme and path: {meant!r}, not {given!r}"
+    )
+
+
 def test_where_one_listens_may_be_everywhere() -> None:
     assert split_listening(":7002") == split_listening("0.0.0.0:7002") == ("0.0.0.0", 7002)
     assert split_listening("[::]:0") == ("::", 0)

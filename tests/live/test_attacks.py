@@ -458,9 +458,9 @@ def test_lanes_that_are_invented_are_not_asked_for_without_end(folder: Path) -> 
                 mallory.names += names
                 rows = [(first_place + k, 2**63) for k in range(5000)]
                 await to_bob.say(wire.pack_names(names), wire.pack_rows(wire.HAVE, rows))
-            await until(lambda: len(bob.node.places) > upkeep.STRANGERS)
+            await until(lambda: len(bob.node.outflow.places) > upkeep.STRANGERS)
             await asyncio.sleep(0.5)
-            assert len(bob.node.places) <= upkeep.STRANGERS + 10
+            assert len(bob.node.outflow.places) <= upkeep.STRANGERS + 10
             heard = bob.node.active.lanes.heard[mallory.lane]
             assert len(heard) <= ordering_lanes() + 10
             await talk((alice, bob))

@@ -20,7 +20,7 @@ from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.peer import Peer
 from antecede.live.status import as_plain, as_text, from_plain
 from tests.conftest import ROOT
-from tests.live.test_peer import run, take, until
+from tests.live.loops import run, take, until
 
 QUICK = {"heartbeat_s": 0.2, "silence_s": 1.0, "put_out_s": 1.0}
 
@@ -237,6 +237,12 @@ def test_wrong_doors_are_said_in_words() -> None:
             async with peer("y", "internal", room="another") as y:
                 with pytest.raises(PeerError, match=r"its room= differs"):
                     await y.join(here.supers[0].address)
+            async with peer("v", "internal", check_all_seals=True) as v:
+                differs = "its check_all_seals= differs: 'True' at v, 'False' at s1"
+                with pytest.raises(PeerError, match=f"s of another group: {differs}"):
+                    await v.join(here.supers[0].address)
+                supers = [one.node for one in here.supers]
+                assert not any(lane[0] == "v" for one in supers for lane in one.others())
             async with Peer("z", room="test", insecure=True, listen="127.0.0.1:0") as z:
                 with pytest.raises(PeerError, match=r"its order= differs"):
                     await z.join(here.supers[0].address)

@@ -104,7 +104,8 @@ def test_an_origin_travels_with_its_batch() -> None:
 
 def test_frames_of_the_star_come_back_as_they_went() -> None:
     places = of([(LANES[0], 1), (LANES[1], 3)])
-    hello = star.Hello(b"r" * 8, b"g" * 8, "i~00000000", b"owner", LANES[0], 3, 70, 2, places)
+    tags = b"r" * 8, b"o" * 8 + b"partition merge", b"g" * 8
+    hello = star.Hello(*tags, "i~00000000", b"owner", LANES[0], 3, 70, 2, places)
     read = star.unpack_hello(body(star.pack_hello(hello)))
     assert read[:-1] == hello[:-1]
     assert read.places.windows == places.windows
@@ -340,5 +341,5 @@ def test_what_is_in_no_log_yet_is_not_told_to_be_had_by_all_inside() -> None:
     node.hub.tick(10**9)
     for frame in link.control:
         if frame[1] == INSIDE:
-            told += list(wire.read_rows(frame[2:], node.places).items())
+            told += list(wire.read_rows(frame[2:], node.outflow.places).items())
     assert dict(told)["s~00000000"] == 1  # that it is here; what was said is the second

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import datetime
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,23 @@ def test_files_that_are_no_certificates_are_named(folder: Path, tmp_path: Path) 
     ):
         with pytest.raises(InputError, match=named):
             Tls(folder / certificate, folder / authority)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"certificate": None}, "certificate= is the path of a PEM file, not None"),
+        ({"authority": None}, "authority= is the path of a PEM file, not None"),
+        ({"authority": ""}, "authority= is the path of a PEM file, not ''"),
+        ({"certificate": 3}, "certificate= is the path of a PEM file, not 3"),
+        ({"key": b"-----BEGIN"}, "key= is the path of a PEM file, not b'-----BEGIN'"),
+        ({"password": b"x"}, "password= is a text, not b'x'"),
+    ],
+)
+def test_what_is_no_path_is_said(given: dict[str, Any], why: str, folder: Path) -> None:
+    paths = {"certificate": folder / "alice.pem", "authority": folder / "ca.pem"}
+    with pytest.raises(LocalError, match=re.escape(why)):
+        Tls(**{**paths, **given})
 
 
 def test_key_and_certificate_belong_together(folder: Path) -> None:

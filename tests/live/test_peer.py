@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,39 +15,13 @@ from antecede.live import keys, wire
 from antecede.live.events import Id, Message, View
 from antecede.live.peer import Peer
 from antecede.live.tls import Tls
+from tests.live.loops import run, take, until
 
-TIMEOUT_S = 30.0
 HTBC = {"bounds": Bounds[Any](accuracy_s=0.1, least_s=0.001, most_s=1)}
-
-
-def run(work: Callable[[], Awaitable[Any]]) -> None:
-    """Run a test's coroutine, not for ever."""
-
-    async def bounded() -> None:
-        async with asyncio.timeout(TIMEOUT_S):
-            await work()
-
-    asyncio.run(bounded())
 
 
 def peer(name: str, **more: Any) -> Peer:
     return Peer(name, **{"listen": "127.0.0.1:0", "insecure": True, "room": "test", **more})
-
-
-async def take(one: Peer, count: int) -> list[Message]:
-    """Return the next so many messages."""
-    found: list[Message] = []
-    if count:
-        async for message in one:
-            found.append(message)
-            if len(found) == count:
-                break
-    return found
-
-
-async def until(true: Callable[[], bool]) -> None:
-    while not true():
-        await asyncio.sleep(0.005)
 
 
 def test_the_example_of_the_readme() -> None:

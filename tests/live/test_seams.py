@@ -19,7 +19,7 @@ from antecede.live.node import Node
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from antecede.live.store import Store
-from tests.live.test_peer import run
+from tests.live.loops import run
 
 
 @pytest.mark.parametrize("seed", range(3, 6))

@@ -116,7 +116,7 @@ def _lose_rows(self: MemoryStore, rows: Iterable[StoredRow], *rest: Any) -> None
 
 
 def _tell_early(self: Node, lane: str) -> int:
-    """As `Node._safe_number`, for one who does not wait for the store."""
+    """As `Node.safe_number`, for one who does not wait for the store."""
     return self.ordering.lanes.newest(lane) if self.ordering is not None else 0
 
 
@@ -137,7 +137,7 @@ BROKEN: dict[str, tuple[type, str, Callable[..., Any]]] = {
     "causes are not looked at": (Idr, "receive", _deliver_at_once),
     "what is asked for is not handed on": (Node, "wanted", _hand_on_nothing),
     "the store loses rows": (MemoryStore, "write", _lose_rows),
-    "others are told before the store has written": (Node, "_safe_number", _tell_early),
+    "others are told before the store has written": (Node, "safe_number", _tell_early),
     "a batch is lost": (Lanes, "take", _forget_nothing_twice),
 }
 
@@ -169,8 +169,7 @@ def test_a_machine_that_sleeps_with_all_its_members_goes_on() -> None:
         for name, host in run.network.hosts.items()
     }
     network, hour = run.network, 3600 * NS
-    # It keeps its order.
-    network._agenda = [(when + hour, count, what) for when, count, what in network._agenda]
+    network._agenda.put_off(hour)
     network.run(network.now + hour + 3 * NS)
     for name, host in run.network.hosts.items():
         assert {lane: one.number for lane, one in _node(host).greeted.items()} == links[name]

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from antecede.live.drivers.memory import MemoryNetwork
 from antecede.live.events import member_of
+from antecede.live.hierarchy.internal import InternalNode
+from antecede.live.hierarchy.settings import HierarchySettings
+from antecede.live.hierarchy.super_peer import SuperNode
+from antecede.live.laggards import Behind, Laggards
 from antecede.live.settings import NS, Settings
 
 
@@ -31,3 +37,91 @@ def test_who_only_sends_is_not_taken_for_who_lacks_most(talker: str) -> None:
         assert node is not None
         assert not node.out
         assert sorted(map(member_of, node.active.members)) == ["a", "b"]
+
+
+def test_nobody_is_put_out_for_being_the_last_of_many_that_keep_up() -> None:
+    """Beyond the bound for a moment, again and again, while all read whatever comes."""
+    names = "abcdefgh"
+    network = MemoryNetwork(2)
+    for name in names:
+        network.add(name, Settings(memory=30_000))
+    network.start("a")
+    for name in names[1:]:
+        network.start(name, join="a")
+    network.run(10 * NS)
+    beyond = 0
+    for turn in range(400):
+        for _ in range(8):
+            network.say(names[turn % 8], bytes(1000))
+        network.run(network.now + NS // 50)
+        node = network.hosts["a"].node
+        assert node is not None
+        beyond += node.active.lanes.bytes > 30_000
+    assert beyond > 40, "or nobody was tried"
+    network.run(network.now + 5 * NS)
+    for host in network.hosts.values():
+        assert host.node is not None
+        assert not host.node.out
+        assert len(host.node.active.members) == 8
+
+
+def judged(*looks: tuple[int, dict[str, Behind]]) -> list[str | None]:
+    laggards = Laggards()
+    return [laggards.judge(kept, 100, 100, behind) for kept, behind in looks]
+
+
+def test_who_comes_nearer_is_put_out_at_bound_and_allowance_alone() -> None:
+    slow = [{"a": Behind(110, k), "b": Behind(20, 9)} for k in range(9)]
+    assert judged(*[(150, one) for one in slow]) == [None] * 9
+    assert judged((201, slow[0])) == ["a"], "at once, at the first look"
+
+
+def test_two_looks_on_end_without_progress_put_out() -> None:
+    still = {"a": Behind(110, 5), "b": Behind(120, 7)}
+    assert judged(*[(150, still)] * 3) == [None, None, "b"]
+    goes_on = {"a": Behind(110, 5), "b": Behind(120, 8)}
+    found = judged((150, still), (150, still), (150, goes_on), (150, goes_on), (150, goes_on))
+    assert found == [None, None, "a", "a", "b"], "b once it has stopped too"
+
+
+def test_who_lacks_little_or_nothing_stays_though_it_says_nothing() -> None:
+    assert judged(*[(150, {"a": Behind(0, 5), "b": Behind(75, 7)})] * 5) == [None] * 5
+
+
+def test_looks_before_it_was_well_again_do_not_count() -> None:
+    laggards, still = Laggards(), {"a": Behind(110, 5)}
+    for _ in range(4):
+        assert laggards.judge(150, 100, 100, still) is None
+        assert laggards.judge(150, 100, 100, still) is None
+        laggards.rest()
+
+
+def test_a_super_peer_puts_out_who_stands_still_and_nobody_who_is_the_last() -> None:
+    network = MemoryNetwork(3)
+    kinds = {"s": (SuperNode, "super"), "i": (InternalNode, "internal")}
+    for name in ("s1", "i1", "i2", "i3"):
+        kind, role = kinds[name[0]]
+        memory = 60_000 if role == "super" else 1 << 20
+        settings = HierarchySettings(role=role, memory=memory, silence_ns=60 * NS)
+        network.add(name, settings, kind=kind)
+    network.start("s1")
+    for name in ("i1", "i2", "i3"):
+        network.start(name, join="s1")
+    network.run(5 * NS)
+    node = network.hosts["s1"].node
+    assert isinstance(node, SuperNode)
+    beyond = 0
+    for _ in range(100):
+        for _ in range(6):
+            network.say("i1", bytes(1000))
+        network.run(network.now + NS // 10)
+        beyond += node.hub.log.bytes > 30_000
+    assert beyond > 20, "or nobody was tried"
+    assert len(node.hub.inside) == 3
+    network.cut({"s1"}, {"i3"})
+    for _ in range(100):
+        network.say("i1", bytes(1000))
+        network.run(network.now + NS // 10)
+    assert sorted(map(member_of, node.hub.inside)) == ["i1", "i2"]
+    [why] = node.hub.gone.values()
+    assert re.fullmatch(r"too far behind: [\d,]+ of [\d,]+ bytes are kept for it", why)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,17 +23,10 @@ from antecede.live.stamps import token
 from antecede.stamp import Past, read
 from examples.live import into_kafka
 from pipeline.transport import FileTopics, Record, Transport, make_topics, open_transport
+from tests.live.loops import run
 
 TOPICS = "orders", "payments", "shipping"
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def run(work: Callable[[], Awaitable[Any]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(60):
-            await work()
-
-    asyncio.run(bounded())
 
 
 # -- what a message is called ----------------------------------------------------------------------

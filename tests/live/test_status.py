@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -28,14 +28,7 @@ from antecede.live.status import (
     from_plain,
     status_of,
 )
-
-
-def run(work: Callable[[], Awaitable[Any]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(30):
-            await work()
-
-    asyncio.run(bounded())
+from tests.live.loops import run, until
 
 
 def peer(name: str, **more: Any) -> Peer:
@@ -51,11 +44,6 @@ async def fetched(address: str, path: str, **more: Any) -> tuple[int, str]:
             return error.code, error.read().decode()
 
     return await asyncio.to_thread(fetch)
-
-
-async def until(true: Callable[[], bool]) -> None:
-    while not true():
-        await asyncio.sleep(0.005)
 
 
 # -- what is told, in the simulated network --------------------------------------------------------
@@ -329,6 +317,8 @@ def test_the_command_says_when_nobody_is_there(
     assert "does not answer" in capsys.readouterr().err
     assert main(["status", "nonsense"]) == 2
     assert "HOST:PORT" in capsys.readouterr().err
+    assert main(["status", "http://h:1/status"]) == 2
+    assert "without scheme and path: 'h:1', not 'http://h:1/status'" in capsys.readouterr().err
     assert main(["status", "h:1", "--watch", "0"]) == 2
     assert "--watch" in capsys.readouterr().err
 

@@ -20,13 +20,15 @@ from antecede.live import node as node_module
 from antecede.live.audience import Audience
 from antecede.live.drivers import tcp
 from antecede.live.drivers.memory import MS, MemoryNetwork
-from antecede.live.events import Change, ChangeKind, GivenUp, Message, View
+from antecede.live.events import Change, ChangeKind, GivenUp, Message, View, member_of
+from antecede.live.links import Link
 from antecede.live.metrics import exposition
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from antecede.live.status import as_plain, as_text, from_plain, status_of
 from antecede.live.timekeeping import Alarm
-from tests.live.test_peer import peer, run, take, until
+from tests.live.loops import run, take, until
+from tests.live.test_peer import peer
 from tests.live.topic_runs import BOUNDS, BROADCAST, BY_TOPICS, FINE, ClockRun, clock_plan
 
 ORDERS = BY_TOPICS + BROADCAST
@@ -233,6 +235,37 @@ def test_what_nobody_has_who_subscribes_is_given_up_and_said() -> None:
     assert not [event for event in made.hosts["b"].events if isinstance(event, GivenUp)]
     assert node_of(made, "d").ordering.lanes.newest(lane) == 3
     assert not node_of(made, "d").out
+
+
+class SaysOver(Audience):
+    """Says of every lane that it lacks something of that the lane is over."""
+
+    def _may_have(self, link: Link, name: str, number: int, *more: Any) -> bool:
+        before = link.reader.told_lacking.get(name)
+        may = super()._may_have(link, name, number, *more)
+        if link.reader.told_lacking.get(name) != before:
+            frame = link.control.pop()
+            assert frame.endswith(b"\0"), "the honest answer"
+            link.control.append(frame[:-1] + b"\1")
+        return may
+
+
+def test_one_who_denies_it_keeps_a_lane_from_being_over() -> None:
+    """a is cut off from d alone, and b lies about it: what b and c lack comes once a is back."""
+    made = network({"a": (), "b": (), "c": (), "d": ("x",)})
+    b, d = node_of(made, "b"), node_of(made, "d")
+    b.audience.__class__ = SaysOver
+    made.cut({"a"}, {"d"})
+    made.say("a", b"not over", topics=("x",))
+    made.run(made.now + 8 * NS)
+    lane = node_of(made, "a").lane
+    assert d.ordering.lanes.newest(lane) == 1, "nothing was passed over"
+    told = {member_of(one): over for one, over in d.audience._over[lane].items()}
+    assert told == {"b": True, "c": False}
+    made.heal()
+    made.run(made.now + 3 * NS)
+    assert got(made, "d") == [(b"not over", ("x",))]
+    assert not [event for event in made.hosts["d"].events if isinstance(event, GivenUp)]
 
 
 def test_a_relay_cannot_pass_over_what_one_subscribes_to() -> None:

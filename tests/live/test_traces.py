@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from antecede.cli import main
-from antecede.errors import MissingExtraError, StoreError
+from antecede.errors import LocalError, MissingExtraError, StoreError
 from antecede.live import traces
 from antecede.live.events import Id, Said
 from antecede.live.peer import Peer
@@ -23,6 +23,8 @@ from antecede.protocols.base import Relation
 from antecede.trace.arrow import read, write_events
 from antecede.trace.schema import DELIVER, NAMES, SEND, Event
 from antecede.trace.tables.writing import PARQUET
+from antecede.view.sources import Followed
+from tests.view.unpacked import unpacked
 
 NAMES_OF_PEERS = ("a", "b", "c")
 TALK = 30
@@ -73,7 +75,7 @@ async def talk(folder: Path, order: str) -> int:
         await asyncio.sleep(draw.random() * 0.01)
     while sent < 3 * TALK or any(one.node.active.place < 2 * TALK for one in peers):
         await asyncio.sleep(0.005)
-    while any(one._taken < 2 * TALK or one._left for one in peers):
+    while any(one._inbox.taken < 2 * TALK or one._inbox.left for one in peers):
         await asyncio.sleep(0.005)
     for task in hearing:
         task.cancel()
@@ -274,3 +276,61 @@ def test_without_the_extra_it_is_said_at_once(
     monkeypatch.delitem(sys.modules, "antecede.live.traces")
     with pytest.raises(MissingExtraError, match="trace"):
         peer("a", tmp_path)
+
+
+def test_rows_can_be_read_while_the_file_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(traces, "ROWS", 60)
+    trace = Trace(tmp_path, ME, "run", Relation.BY_DELIVERY, every_s=0.05)
+    total = 0
+    for _ in range(4):
+        for _ in range(25):
+            total += 1
+            trace.sent(Id(ME, total))
+        until = time.monotonic() + 10
+        while (there := len(events(tmp_path)) if any(tmp_path.glob("*.parquet")) else 0) < total:
+            assert time.monotonic() < until, f"{there} of {total}"
+            time.sleep(0.02)
+    assert [row.seq for row in events(tmp_path)] == list(range(1, total + 1))
+    files = sorted(tmp_path.glob("*.parquet"))
+    assert len(files) == 2  # grown to 60 rows and more, and the rest
+    trace.close()
+    assert [row.seq for row in events(tmp_path)] == list(range(1, total + 1))
+    assert not list(tmp_path.glob(".*"))
+    again = Trace(tmp_path, ME, "run", Relation.BY_DELIVERY, every_s=0.05)
+    again.sent(Id(ME, total + 1))
+    again.close()
+    assert len(sorted(tmp_path.glob("*.parquet"))) == 3
+    assert (trace.lost, again.lost) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"trace_every_s": 0}, "trace_every_s= is above 0"),
+        ({"trace_every_s": "1"}, "trace_every_s= is a number of seconds"),
+        ({"trace_every_s": 1, "trace": None}, "trace_every_s= is of a trace"),
+    ],
+)
+def test_how_often_is_judged_at_once(tmp_path: Path, more: dict[str, Any], words: str) -> None:
+    given = {"trace": tmp_path, **more}
+    with pytest.raises(LocalError, match=words):
+        Peer("a", insecure=True, **given)
+
+
+def test_a_page_follows_a_living_group(tmp_path: Path) -> None:
+    async def live() -> None:
+        followed = Followed("live", [tmp_path], lambda: read([tmp_path]))
+        async with peer("a", tmp_path, trace_every_s=0.05) as one:
+            await one.found()
+            for k in range(3):
+                await one.send(f"{k}".encode())
+                until = time.monotonic() + 10
+                while not any(tmp_path.glob("*.parquet")) or len(events(tmp_path)) < k + 1:
+                    assert time.monotonic() < until
+                    await asyncio.sleep(0.02)
+                meta, _ = unpacked(followed.block({}))
+                assert meta["events"] >= k + 1
+
+    asyncio.run(live())

@@ -9,7 +9,6 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,8 @@ from antecede.live.keys import make_authority, make_member
 from antecede.live.peer import Peer
 from antecede.live.status import as_text
 from antecede.live.tls import Tls
+from tests.live.loops import run, take, until
 
-TIMEOUT_S = 40.0
 MATRIX: dict[str, Any] = {
     "order": "matrix",
     "options": {"recovering": True, "heartbeat_s": 0.1, "retry_s": 0.1},
@@ -36,37 +35,11 @@ BOUNDS = Bounds[Any](accuracy_s=0.0001, least_s=0.00001, most_s=2)
 CLOCKED: dict[str, Any] = {"retry_s": 0.1, "heartbeat_s": 0.1, "bounds": BOUNDS}
 
 
-def run(work: Callable[[], Awaitable[Any]]) -> None:
-    """Run a test's coroutine, not for ever."""
-
-    async def bounded() -> None:
-        async with asyncio.timeout(TIMEOUT_S):
-            await work()
-
-    asyncio.run(bounded())
-
-
 def peer(name: str, **more: Any) -> DatagramPeer:
     usual = {"listen": "127.0.0.1:0", "insecure": True, "room": "test", **MATRIX}
     made = Peer(name, transport="udp", **{**usual, **more})
     assert isinstance(made, DatagramPeer)
     return made
-
-
-async def take(one: DatagramPeer, count: int) -> list[Message]:
-    """Return the next so many messages."""
-    found: list[Message] = []
-    if count:
-        async for message in one:
-            found.append(message)
-            if len(found) == count:
-                break
-    return found
-
-
-async def until(true: Callable[[], bool]) -> None:
-    while not true():
-        await asyncio.sleep(0.005)
 
 
 @pytest.fixture(scope="module")

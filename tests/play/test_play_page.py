@@ -659,6 +659,26 @@ def test_markup_in_names_is_text(benches: Benches) -> None:
     assert "\u202e" not in shown.inner_text("body")
 
 
+def test_the_page_can_make_no_markup_and_run_nothing_else(benches: Benches) -> None:
+    shown = benches()
+    answer = shown.request.get(benches.url)
+    text = answer.text()
+    for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "{{"):
+        assert word not in text, word
+    assert re.search(r"script-src 'sha256-[^']+'; style-src 'sha256-[^']+';", text)
+    assert "default-src 'none'" in text
+    blocked = shown.evaluate(
+        """async () => {
+          const made = document.createElement("script");
+          made.textContent = "globalThis.hacked = 9";
+          document.body.append(made);
+          return [typeof globalThis.hacked, await fetch("http://127.0.0.1:9/").catch(() => "no")];
+        }"""
+    )
+    assert blocked == ["undefined", "no"]
+    benches.blocked()
+
+
 def contrast(shown: Any, selector: str, property: str) -> float:
     """Return the contrast of a colour against the page, by WCAG."""
     found: float = shown.evaluate(

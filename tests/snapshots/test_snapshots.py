@@ -386,3 +386,17 @@ def test_queues_of_bytes_are_not_needed() -> None:
             there.extend(told.send)
             found += told.complete
     assert [state.states for state in found] == [{"a": b"s", "b": b"s"}] * 2
+
+
+def test_options_that_draw_nothing_say_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    svg = tmp_path / "x.svg"
+    call = ["snapshot", "lai-yang", "--messages", "1", "--runs", "0", "--svg", str(svg)]
+    assert main(call) == 0
+    assert f"nothing is drawn, {svg} was not written" in capsys.readouterr().out
+    assert main([*call, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["svg"] is None
+    assert not svg.exists()
+    assert main(["snapshot", "lai-yang", "--runs", "0", "--seed", "5"]) == 2
+    assert "leave out --seed" in capsys.readouterr().err

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -51,3 +53,31 @@ def test_a_table_without_ids_is_refused(spark: Any, tmp_path: Path) -> None:
     pq.write_table(trace.events.slice(0, 0), tmp_path / "empty.parquet")
     with pytest.raises(InputError, match="no event"):
         write_on_spark(spark.read.parquet(str(tmp_path / "empty.parquet")), tmp_path / "u", "t")
+
+
+def test_further_columns_are_texts_in_both(spark: Any, tmp_path: Path) -> None:
+    made = drawn(4, events=60)
+    size = len(made.events)
+    own = pa.table(
+        {
+            "status": ["open", None, "Closed ticket"] * (size // 3) + ["open"] * (size % 3),
+            "how long": list(range(size)),
+            "raw": [b"\x00\xff"] * size,
+        }
+    )
+    file = tmp_path / "trace.parquet"
+    table: Any = made.events
+    for name in own.column_names:
+        table = table.append_column(name, own[name])
+    pq.write_table(table, file)
+    write_tiles(replace(made, own=own), tmp_path / "local", "t")
+    write_on_spark(spark.read.parquet(str(file)), tmp_path / "spark", "t")
+    found = []
+    for name in ("local", "spark"):
+        events = Tiles(tmp_path / name)._events.to_table().sort_by("file_order")
+        found.append(events.select(["own:status", "own:how long", "own:raw"]).to_pylist())
+    assert found[0] == found[1]
+    assert found[0][2] == {"own:status": "Closed ticket", "own:how long": "2", "own:raw": "00ff"}
+    for one in ("local", "spark"):
+        meta, _ = unpacked(Tiles(tmp_path / one).block({"find": "status:closed"}))
+        assert meta["own"] == own.column_names

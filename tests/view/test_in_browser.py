@@ -352,7 +352,10 @@ def test_what_is_seen_is_exported(opened: Opened) -> None:
         assert made.suggested_filename.endswith(ending)
         body = Path(made.path()).read_bytes()
         assert body.startswith(b"<svg" if id == "svg" else b"\x89PNG")
-        shown.click(".menu summary")
+        assert not shown.is_visible("#png")  # the menu has closed
+    shown.click(".menu summary")
+    shown.keyboard.press("Escape")
+    assert not shown.is_visible("#png")
     text = shown.evaluate("antecede.svg()")
     assert "ann" in text
     assert ET.fromstring(text).tag.endswith("svg")

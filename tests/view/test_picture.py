@@ -148,3 +148,10 @@ def test_what_arrives_outside_of_a_cut_is_not_lost() -> None:
     assert made.meta["events"] == 2
     assert made.arrays["marks"].tolist() == [0, NOWHERE]
     assert made.arrays["sent"].tolist() == [-1, -1]
+
+
+def test_a_message_that_came_to_nobody_by_name_is_not_lost() -> None:
+    trace = trace_of([{"kind": "send", "id": "a"}, {"kind": "deliver", "id": "a"}])
+    assert copies(trace.events).marks.tolist() == [0, 0]
+    trace = trace_of([moved("send", "a", "ann", 0), moved("deliver", "a", "ann", 1)])
+    assert copies(trace.events).marks.tolist() == [NOWHERE, 0]

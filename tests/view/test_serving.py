@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import random
+import socket
+import struct
 import threading
 import zlib
 from collections.abc import Iterator, Mapping
@@ -88,6 +91,28 @@ def test_data_version_and_errors() -> None:
         assert asked(serving, word + "data?wrong=1")[:2] == (422, b"not there")
 
 
+class Large(Fixed):
+    """A source whose answer fits no buffer of a socket."""
+
+    def block(self, asked: Mapping[str, str]) -> bytes:
+        return random.Random(1).randbytes(30_000_000)
+
+
+def test_a_page_that_is_closed_meanwhile_is_no_error(capfd: pytest.CaptureFixture[str]) -> None:
+    with served(Large()) as serving:
+        path = urlsplit(serving.url).path
+        line = socket.create_connection(("127.0.0.1", serving.port))
+        line.sendall(f"GET {path}data HTTP/1.1\r\nHost: 127.0.0.1:{serving.port}\r\n\r\n".encode())
+        assert line.recv(9) == b"HTTP/1.1 "
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        line.close()
+        assert asked(serving, path + "version")[1] == b"7"
+        for thread in threading.enumerate():
+            if "process_request_thread" in thread.name:
+                thread.join(10)
+    assert capfd.readouterr().err == ""
+
+
 def test_a_port_that_is_taken_is_said() -> None:
     serving = Serving(Fixed())
     try:
@@ -117,6 +142,16 @@ def test_a_trace_that_grows_is_followed(opened: Opened, tmp_path: Path) -> None:
         _written(trace_of(more), folder / "trace-2.parquet")
         shown.locator("#status", has_text="14 events in view").wait_for(timeout=15_000)
         assert shown.evaluate(chosen) == "b"
+
+
+def test_files_that_fit_a_pattern_are_followed(tmp_path: Path) -> None:
+    _written(held(), tmp_path / "trace-1.parquet")
+    pattern = tmp_path / "trace-*.parquet"
+    source = Followed("live", [pattern], lambda: read([pattern]))
+    before = source.version()
+    assert source.version() == before
+    _written(held(), tmp_path / "trace-2.parquet")
+    assert source.version() != before
 
 
 def test_a_file_that_is_being_written_keeps_the_picture_before(tmp_path: Path) -> None:

@@ -187,3 +187,55 @@ def test_levels_nest() -> None:
     widths = [one["width"] for one in about("t", 10**6, 0, 10**15, True)["levels"]]
     assert all(a == 2 * b for a, b in pairwise(widths))
     assert widths[0] * tiles.COARSEST > 10**15
+
+
+@pytest.mark.parametrize("x0", ["1e30", "-1e30", str(2**63 - 1), "1e18", "5"])
+def test_a_stretch_beyond_the_ends_is_answered(trace: Trace, tmp_path: Path, x0: str) -> None:
+    write_tiles(trace, tmp_path, "t")
+    source = Tiles(tmp_path)
+    for x1 in (x0, "0", "1e31", "-1e31"):
+        meta, _ = asked(source, x0=x0, x1=x1)
+        assert "piece" in meta or "grid" in meta
+    with pytest.raises(InputError, match="no event behind"):
+        asked(source, find="m", **{"from": x0} if float(x0) > 1e17 else {"from": "1e300"})
+
+
+def test_times_that_lie_too_far_apart_are_said(tmp_path: Path) -> None:
+    far = [-(2**63), 2**63 - 1, 0, None, -(2**63) + 5]
+    rows = [{"id": f"e{k}", "member": "P", "send_time": time} for k, time in enumerate(far)]
+    write_tiles(trace_of(rows), tmp_path, "t")
+    meta, arrays = asked(Tiles(tmp_path))
+    said = " ".join(one["what"] for one in meta["findings"])
+    assert "2 times more than 146 years from the earliest: taken as unknown" in said
+    assert "3 rows without a time: not in the picture" in said
+    assert sorted(arrays["place"].tolist()) == [0, 4]
+    assert meta["extent"] == {"low": 0, "high": 5}
+
+
+def test_pieces_take_the_place_of_those_of_another_cutter(trace: Trace, tmp_path: Path) -> None:
+    write_tiles(drawn(3, events=900, members=4), tmp_path, "t")
+    # As Spark leaves them: folders of several parts.
+    (tmp_path / "events" / "part-0.parquet").rename(tmp_path / "events" / "part-00000-x.parquet")
+    level = tmp_path / "level-0.parquet"
+    body = level.read_bytes()
+    level.unlink()
+    level.mkdir()
+    (level / "part-00000-x.parquet").write_bytes(body)
+    write_tiles(trace, tmp_path, "t", force=True)
+    assert Tiles(tmp_path)._events.count_rows() == len(trace.events)
+    assert level.is_file()
+
+
+def test_a_trace_without_an_event_makes_no_pieces(trace: Trace, tmp_path: Path) -> None:
+    nothing = Trace(trace.events.slice(0, 0), trace.quarantine, trace.format, {})
+    with pytest.raises(InputError, match="no event"):
+        write_tiles(nothing, tmp_path / "t", "t")
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("said", ["[1]", "{}", '{"version": 1, "title": "t", "levels": 3}', "nul"])
+def test_what_is_said_of_pieces_and_cannot_be_read(trace: Trace, tmp_path: Path, said: str) -> None:
+    write_tiles(trace, tmp_path, "t")
+    (tmp_path / ABOUT).write_text(said)
+    with pytest.raises(InputError, match="holds no pieces that can be read"):
+        Tiles(tmp_path)

@@ -33,6 +33,8 @@ from antecede.order.trace import prepare
 from antecede.trace.arrow import QUARANTINE_SCHEMA, Trace
 from antecede.trace.rows import conform
 from antecede.trace.schema import DELIVER, RECEIVE
+from antecede.trace.tables import separators
+from antecede.trace.tables.separators import several_in_one
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
@@ -40,6 +42,10 @@ EVENTS, CLOCKS, CAUSES = "events", "clocks", "causes"
 WAYS: Final = (EVENTS, CLOCKS, CAUSES)
 LOOK_ALIKE: Final = 5
 """Ids that are told for one that is not there."""
+TELLING: Final = ("parents", "clock_members", "kind")
+"""Columns of which a table has one, to be asked."""
+LONGEST: Final = 80
+"""Characters of an id in what is said."""
 
 
 class Event(NamedTuple):
@@ -61,13 +67,49 @@ class Event(NamedTuple):
 Named = str | Event
 
 
+def _is_text(part: object) -> bool:
+    """Tell whether something is Unicode: bytes of a terminal's that are none can be in no trace."""
+    return isinstance(part, str) and not any("\ud800" <= one <= "\udfff" for one in part)
+
+
+def _check_table(table: Any) -> None:
+    """Raise InputError for what is no table of events, or does not tell what came before what."""
+    if not isinstance(table, pa.Table):
+        raise InputError(
+            f"a table of Arrow or a Trace is asked, not {type(table).__name__}: "
+            "pyarrow.Table.from_pandas(df), pyarrow.table(columns) or "
+            "antecede.trace.arrow.read(paths) makes one"
+        )
+    if "id" in table.column_names and not set(TELLING) & set(table.column_names):
+        there = ", ".join(table.column_names)
+        raise InputError(
+            f"no column tells what came before what: call the one that lists causes `parents`; "
+            f"or clock_members and clock_counts, or kind (send, receive, deliver). There are "
+            f"{there:.200}"
+        )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."
+
+
+class Whole(NamedTuple):
+    """What is known of the trace of which only a part is looked at: such things decide for it."""
+
+    clocked: bool
+    """Vector clocks, and not declared causes, tell what came before what."""
+    known: frozenset[str]
+    """Columns in which any event has a value."""
+
+
 class Causality:
     """Answers questions about the events of one trace.
 
     `trace`: a `Trace`, or a table in the schema (columns may be absent but for `id`). `by`: one of
     `WAYS`; None: by events where rows tell of sendings and arrivals, else by clocks where these are
     the only thing that tells, else by declared causes. `part`: of a trace, which may have rows of
-    one kind alone and still goes by events where `by` says so. Raises InputError for a table that
+    one kind alone and still goes by events where `by` says so; `whole`: the same of a part that may
+    lack clocks, causes or times that the trace has. Raises InputError for a table that
     does not tell what `by` asks for.
 
     >>> import pyarrow as pa
@@ -81,11 +123,17 @@ class Causality:
     """
 
     def __init__(
-        self, trace: Trace | pyarrow.Table, *, by: str | None = None, part: bool = False
+        self,
+        trace: Trace | pyarrow.Table,
+        *,
+        by: str | None = None,
+        part: bool = False,
+        whole: Whole | None = None,
     ) -> None:
         if by is not None and by not in WAYS:
             raise InputError(f"by= is one of {', '.join(WAYS)}, not {by!r:.40}")
         if not isinstance(trace, Trace):
+            _check_table(trace)
             trace = Trace(conform(trace), QUARANTINE_SCHEMA.empty_table(), "table", {})
         table = conform(trace.events)
         if by is None and tells_of_arrivals(table):
@@ -93,9 +141,9 @@ class Causality:
         self.notes: list[str] = []
         """What was set aside, and what hides answers: sentences."""
         if by == EVENTS:
-            self._by_events(table, part)
+            self._by_events(table, part or whole is not None)
         else:
-            self._by_table(trace, by)
+            self._by_table(trace, by, whole)
 
     def _by_events(self, table: pyarrow.Table, part: bool) -> None:
         if not (part or tells_of_arrivals(table)):
@@ -113,8 +161,8 @@ class Causality:
         if found.on_cycles:
             self.notes.append(f"{counted(found.on_cycles, 'row')} before themselves: set aside")
 
-    def _by_table(self, trace: Trace, by: str | None) -> None:
-        prepared = prepare(trace)
+    def _by_table(self, trace: Trace, by: str | None, whole: Whole | None) -> None:
+        prepared = prepare(trace) if whole is None else prepare(trace, None, *whole)
         found = CAUSES if prepared.spec.clock is None else CLOCKS
         if by is not None and by != found:
             raise InputError(f"by {by}: this trace tells what came before what by {found} alone")
@@ -123,14 +171,26 @@ class Causality:
         self._steps = Steps(graph.keys.offsets, graph.causes, graph.alive, graph.order)
         lacking = int(np.count_nonzero(graph.kinds == MISSING))
         if lacking:
-            self.notes.append(
-                f"{counted(lacking, 'cause')} that the trace does not have: what came before these "
-                "is not known"
-            )
+            self._note_lacking(lacking)
         if aside := len(graph.alive) - int(graph.alive.sum()):
             self.notes.append(f"{counted(aside, 'row')} without a place in any order: set aside")
         if refused := len(prepared.quarantine):
             self.notes.append(f"{counted(refused, 'row')} that could not be read as events")
+
+    def _note_lacking(self, count: int) -> None:
+        """Say which causes are nowhere, and which of them may be several written as one."""
+        ids: Any = self.events["id"]
+        named: Any = pc.list_flatten(self.events["parents"])
+        nowhere: Any = named.filter(pc.invert(pc.is_in(named, ids.combine_chunks()))).unique()
+        shown = [_short(one) for one in nowhere.slice(0, LOOK_ALIKE).to_pylist()]
+        more = ", ..." if len(nowhere) > LOOK_ALIKE else ""
+        which = f" ({', '.join(shown)}{more})" if shown and self.by == CAUSES else ""
+        self.notes.append(
+            f"{counted(count, 'cause')}{which} that the trace does not have: what came before "
+            "these is not known"
+        )
+        if hint := several_in_one(nowhere.to_pylist(), set(ids.to_pylist())):
+            self.notes.append("; ".join(separators.words(hint)))
 
     # -- which event ---------------------------------------------------------------------------
 
@@ -141,6 +201,8 @@ class Causality:
 
     def has(self, id: str) -> bool:
         """Tell whether an event has this id."""
+        if not _is_text(id):
+            return False
         found: bool = pc.any(pc.equal(self.events["id"], id)).as_py() or False
         return found
 
@@ -159,6 +221,9 @@ class Causality:
         that could be meant.
         """
         asked = Event(event) if isinstance(event, str) else event
+        for part in asked:
+            if part is not None and not _is_text(part):
+                raise InputError(f"{part!r:.80} is no text: no event is called that")
         if not self.has(asked.id):
             raise InputError(self._nowhere(asked.id))
         mask = pc.fill_null(pc.equal(self.events["id"], asked.id), False)
@@ -167,7 +232,9 @@ class Causality:
         rows: Ints = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
         rows = rows[self._at(rows, asked)]
         if not len(rows):
-            raise InputError(f"{asked} is not in the trace; the id {asked.id} is")
+            raise InputError(
+                f"{asked} is not in the trace; the id {asked.id} is{self._where(asked.id)}"
+            )
         placed = rows[self._steps.alive[rows]]
         if not len(placed):
             raise InputError(f"{asked} has no place in the order: its row was set aside")
@@ -187,12 +254,36 @@ class Causality:
         )
         return here
 
+    def _where(self, id: str) -> str:
+        """Say at which members, or in which runs, an id is."""
+        there: Any = self.events.filter(pc.equal(self.events["id"], id))
+        found = []
+        for word, name in (("at", "member"), ("in run", "run")):
+            names = [one for one in pc.unique(there[name]).to_pylist() if one is not None]
+            more = ", ..." if len(names) > LOOK_ALIKE else ""
+            if names:
+                found.append(f"{word} {', '.join(map(_short, names[:LOOK_ALIKE]))}{more}")
+        return f", {', '.join(found)}" if found else ""
+
     def _nowhere(self, name: str) -> str:
-        """Say that an id is not there, and which ones look like it."""
+        """Say that an id is not there, and which ones look like it or say it."""
         ids: Any = self.events["id"]
-        alike = ids.filter(pc.fill_null(pc.match_substring(ids, name), False)) if name else ids
-        shown = pc.unique(alike.slice(0, 1000)).to_pylist()[:LOOK_ALIKE]
-        hint = f"; there are {', '.join(shown)}" if shown else ""
+
+        def having(texts: Any) -> list[str]:
+            if not name:
+                return []
+            mask = pc.match_substring(texts, name, ignore_case=True)
+            alike: Any = ids.filter(pc.fill_null(mask, False))
+            found: list[str] = pc.unique(alike.slice(0, 1000)).to_pylist()[:LOOK_ALIKE]
+            return [_short(one) for one in found]
+
+        if alike := having(ids):
+            hint = f"; there are {', '.join(alike)}"
+        elif saying := having(self.events["text"]):
+            hint = f"; it is in what these say: {', '.join(saying)}"
+        else:
+            first = [_short(one) for one in ids.slice(0, 1000).unique().to_pylist()[:LOOK_ALIKE]]
+            hint = f"; ids here are like {', '.join(first)}" if first else ""
         return f"no event has the id {name}{hint}"
 
     # -- answers -------------------------------------------------------------------------------
@@ -215,10 +306,11 @@ class Causality:
         placed = [row] if self._steps.alive[row] else []
         return self._mask(placed, backwards=True), self._mask(placed, backwards=False)
 
-    def placed_rows(self, rows: pyarrow.Table) -> pyarrow.Table:
-        """Return rows of an answer in an order in which causes come first."""
+    def placed_rows(self, rows: pyarrow.Table, *, nearest: bool = False) -> pyarrow.Table:
+        """Return rows of an answer in an order in which causes come first; `nearest`: last."""
         places = self._place[pc.index_in(rows["file_order"], self.events["file_order"]).to_numpy()]
-        return rows.take(pa.array(np.argsort(places, kind="stable")))
+        order = np.argsort(places, kind="stable")
+        return rows.take(pa.array(order[::-1] if nearest else order))
 
     def concurrent(self, event: Named) -> pyarrow.Table:
         """Return the rows of the same run that happened neither before nor after the event."""

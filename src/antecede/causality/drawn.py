@@ -9,6 +9,7 @@ from antecede.causality.states import States
 from antecede.diagram import model
 from antecede.diagram.model import Arrow, Diagram, Lane, Mark, Tick
 from antecede.errors import InputError, LimitError
+from antecede.formatting import harmless
 from antecede.trace.arrow import Trace
 
 MOST_EVENTS = 300
@@ -35,7 +36,7 @@ def from_clocks(trace: Trace, run: str | None = None, title: str = "") -> Diagra
     depth = states.depths()
     labels = states.labels()
     marks = tuple(
-        Mark(lane[row], float(depth[row]), model.LOCAL, labels[row], states.said(row))
+        Mark(lane[row], float(depth[row]), model.LOCAL, labels[row], _line(states.said(row)))
         for row in rows
     )
     arrows = tuple(
@@ -44,5 +45,10 @@ def from_clocks(trace: Trace, run: str | None = None, title: str = "") -> Diagra
     )
     last = int(np.max(depth, initial=0))
     ticks = tuple(Tick(float(k), str(k)) for k in range(1, last + 1))
-    lanes = tuple(map(Lane, states.members))
+    lanes = tuple(Lane(_line(name)) for name in states.members)
     return Diagram(title, lanes, marks, arrows, (), 0.0, last + 1.0, "step", ticks)
+
+
+def _line(text: str) -> str:
+    """Return what a log says as one line that terminals show and XML may hold."""
+    return harmless(" ".join(text.splitlines()))

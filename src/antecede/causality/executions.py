@@ -109,6 +109,21 @@ def before_at_member(run: Ints, member: Ints, place: Ints) -> Ints:
     return before
 
 
+def with_own(offsets: Ints, causes: Ints, own: Ints) -> tuple[Ints, Ints]:
+    """Return a graph's offsets and causes with one more cause of each row behind its others: the
+    row `own` [rows] before it at its member; -1: none.
+    """
+    count = np.diff(offsets)
+    more = own >= 0
+    wider = np.concatenate([[0], np.cumsum(count + more)]).astype(np.int64)
+    found = np.empty(wider[-1], np.int64)
+    edge = np.repeat(np.arange(len(count)), count)
+    within = np.arange(len(causes)) - offsets[:-1][edge]
+    found[wider[:-1][edge] + within] = causes
+    found[(wider[1:] - 1)[more]] = own[more]
+    return wider, found
+
+
 def _sendings(message: Ints, sends: Bools) -> Ints:
     """Return of each row the first row that tells of its message's sending; -1: none does."""
     rows = np.flatnonzero(sends)

@@ -93,7 +93,7 @@ def _next_level(states: States, level: set[State], looked: int, most: int) -> se
     found: set[State] = set()
     for state in level:
         for k, rows in enumerate(states.lines):
-            if state[k] < len(rows) and _may(states, state, k, rows[state[k]]):
+            if state[k] < len(rows) and _may(states, state, rows[state[k]]):
                 found.add((*state[:k], state[k] + 1, *state[k + 1 :]))
         if looked + len(found) > most:
             raise LimitError(
@@ -102,12 +102,11 @@ def _next_level(states: States, level: set[State], looked: int, most: int) -> se
     return found
 
 
-def _may(states: States, state: State, member: int, row: int) -> bool:
-    """Tell whether a member's next event has all that it needs."""
-    need = states.need_of(row)
-    return all(
-        n <= have for k, (n, have) in enumerate(zip(need, state, strict=True)) if k != member
-    )
+def _may(states: States, state: State, row: int) -> bool:
+    """Tell whether a member's next event has all that it waits for; a consistent state has all
+    that is before that.
+    """
+    return all(count <= state[member] for member, count in states.waits_for(row))
 
 
 def _named(states: States, state: State) -> dict[str, int]:
@@ -167,6 +166,12 @@ class _Reader:
     def _says(self, text: str, member: int) -> Predicate:
         rows, texts = self._states.lines[member], self._texts
         said = [False, *(text in (texts[row] or "") for row in rows)]
+        if not any(said) and not self._states.tells_texts:
+            raise InputError(
+                f"no event of this trace tells a text, and no id of "
+                f"{self._states.members[member]} has {text!r:.80} in it: name the column that says "
+                "what happened (--text COLUMN; in a table of the schema it is `text`)"
+            )
         return lambda state: said[state[member]]
 
     def _member(self, tree: ast.expr) -> int:

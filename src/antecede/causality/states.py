@@ -18,8 +18,9 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.causality.asking import CLOCKS, EVENTS, Causality
-from antecede.causality.executions import before_at_member
+from antecede.causality.executions import before_at_member, with_own
 from antecede.causality.kernels.reach import before, behind
+from antecede.causality.unlogged import UNLOGGED, unlogged
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.kernels.topological import Bools, Ints, causes_first
@@ -66,7 +67,8 @@ class Verdict(NamedTuple):
     """Causes outside of effects inside, the direct ones: none, and the cut is consistent."""
     channels: tuple[Channel, ...]
     nowhere: int
-    """Messages sent inside of which the trace has no arrival at all; 0 where it has none to tell.
+    """Messages sent inside of which the trace has no arrival, but at their senders; 0 where it has
+    none to tell.
     """
     greatest: dict[str, int]
     """The greatest consistent cut at or below this one."""
@@ -121,13 +123,17 @@ class States:
         if not member.drop_null().length():
             raise InputError("no event has a member: there are no local states")
         if member.null_count:
-            self.notes.append(f"{counted(member.null_count, 'event')} without a member: left out")
-            self._rows = self._rows[member.is_valid().to_numpy(zero_copy_only=False)]
+            self.notes.append(
+                f"{counted(member.null_count, 'event')} without a member: in no local state"
+            )
         events = table.take(pa.array(self._rows))
-        self.members: list[str] = sorted(map(str, events["member"].unique().to_pylist()))
+        names = events["member"].unique().drop_null().to_pylist()
+        self.members: list[str] = sorted(map(str, names))
         self._ids: Any = events["id"].combine_chunks()
         codes = pc.index_in(events["member"], pa.array(self.members, pa.string()))
-        self._member: Ints = codes.to_numpy(zero_copy_only=False).astype(np.int64)
+        self._member: Ints = pc.fill_null(codes, -1).to_numpy().astype(np.int64)
+        """Of each event the number of its member; -1: it has none, and stands for what goes from
+        its causes to its effects alone."""
         self._kinds: Any = events["kind"].combine_chunks()
         self._offsets, self._causes = asked.edges_among(self._rows)
         self._position = self._positions(events)
@@ -138,7 +144,9 @@ class States:
         """Member -> its last position."""
         self._own = before_at_member(np.zeros_like(self._member), self._member + 1, self._position)
         self._walk = self._with_own()
-        self._need_of: dict[int, tuple[int, ...]] = {}
+        self._waits: dict[int, tuple[tuple[int, int], ...]] = {}
+        by_clocks = events if asked.by == CLOCKS else events.slice(0, 0)
+        self._unlogged = unlogged(by_clocks, self._member, self._position, self.members)
 
     def _positions(self, events: pyarrow.Table) -> Ints:
         """Return of each event its place among those of its member, from 1."""
@@ -149,6 +157,7 @@ class States:
         first = np.searchsorted(self._member[order], np.arange(len(self.members)))
         position = np.empty(len(place), np.int64)
         position[order] = np.arange(len(place)) - first[self._member[order]] + 1
+        position[self._member < 0] = 0
         return position
 
     def _with_own(self) -> tuple[Ints, Ints, Ints]:
@@ -156,18 +165,11 @@ class States:
 
         Raises InputError where that is none: declared causes against the order of a member's rows.
         """
-        count = np.diff(self._offsets)
-        more = self._own >= 0
-        offsets = np.concatenate([[0], np.cumsum(count + more)]).astype(np.int64)
-        causes = np.empty(offsets[-1], np.int64)
-        edge = np.repeat(np.arange(len(count)), count)
-        within = np.arange(len(self._causes)) - self._offsets[:-1][edge]
-        causes[offsets[:-1][edge] + within] = self._causes
-        causes[(offsets[1:] - 1)[more]] = self._own[more]
-        alive = np.ones(len(count), np.bool_)
+        offsets, causes = with_own(self._offsets, self._causes, self._own)
+        alive = np.ones(len(self._own), np.bool_)
         order, on_cycle = causes_first(offsets, causes, alive)
         if on_cycle.any():
-            row = int(np.flatnonzero(on_cycle)[0])
+            row = int(np.flatnonzero(on_cycle & (self._member >= 0))[0])
             raise InputError(
                 f"{self._place(row)} comes after its own effect as its member's rows are listed: "
                 "such a member has no local states. `antecede order` first"
@@ -179,11 +181,11 @@ class States:
     def cut(self, positions: Cut) -> Verdict:
         """Judge a cut. Raises InputError for members and positions that do not exist."""
         limit = self._limits(positions)
-        inside = self._position <= limit[self._member]
+        inside = self._inside(limit)
         channels, nowhere = self._channels(inside)
         return Verdict(
             dict(zip(self.members, limit.tolist(), strict=True)),
-            tuple(self._proof(inside)),
+            tuple(self._proof(limit)),
             tuple(channels),
             nowhere,
             self._named(self._greatest(limit)),
@@ -207,23 +209,60 @@ class States:
             limit[self.members.index(name)] = position
         return limit
 
-    def _proof(self, inside: Bools) -> Iterable[Crossing]:
+    def _inside(self, limit: Ints) -> Bools:
+        found: Bools = (self._member >= 0) & (self._position <= limit[self._member])
+        return found
+
+    def _outside(self, limit: Ints) -> Bools:
+        """Mask what is certainly not inside: behind its member's limit, or by its own clock."""
+        found: Bools = (self._member >= 0) & (self._position > limit[self._member])
+        told = self._unlogged
+        found[told.row[told.number > limit[told.member]]] = True
+        return found
+
+    def _proof(self, limit: Ints) -> Iterable[Crossing]:
         """Yield causes outside of effects inside, in the order of the effects' positions."""
+        inside = self._inside(limit)
+        outside = (self._member >= 0) & ~inside
+        via = _through_no_member(self._walk, self._member, outside)
         effect = np.repeat(np.arange(len(inside)), np.diff(self._offsets))
         cause = self._causes
-        wrong = (cause >= 0) & inside[effect] & ~inside[np.maximum(cause, 0)]
+        wrong = (cause >= 0) & inside[effect] & (via[np.maximum(cause, 0)] >= 0)
         if self._asked.by == CLOCKS:
             wrong &= self._asked.immediate_among(self._rows)
-        found = np.flatnonzero(wrong)
-        ranked = found[np.lexsort((self._position[effect[found]], self._member[effect[found]]))]
-        for edge in ranked.tolist():
-            yield Crossing(self._place(int(cause[edge])), self._place(int(effect[edge])))
+        edges = np.flatnonzero(wrong)
+        unlogged = self._unlogged_outside(inside, limit)
+        lacking = np.array([row for row, _ in unlogged], np.int64)
+        found = np.concatenate([effect[edges], lacking])
+        # Named one by one: a line of recovery asks for the first alone, again and again.
+        for k in np.lexsort((self._position[found], self._member[found])).tolist():
+            known = k < len(edges)
+            source = (
+                self._place(int(via[cause[edges[k]]])) if known else unlogged[k - len(edges)][1]
+            )
+            yield Crossing(source, self._place(int(found[k])))
+
+    def _unlogged_outside(self, inside: Bools, limit: Ints) -> list[tuple[int, Place]]:
+        """Return events inside whose clocks count more of a member than is inside, where the trace
+        does not have the event that they count; those alone that know it from no other such event.
+        """
+        told = self._unlogged
+        wrong = np.flatnonzero(inside[told.row] & (told.number > limit[told.member]))
+        keys = list(zip(*(of[wrong].tolist() for of in told), strict=True))
+        known = set(keys)
+        found = []
+        for row, member, count in keys:
+            of = self._causes[self._offsets[row] : self._offsets[row + 1]].tolist()
+            if not any((cause, member, count) in known for cause in of):
+                found.append((row, Place(self.members[member], count, UNLOGGED)))
+        return found
 
     def _channels(self, inside: Bools) -> tuple[list[Channel], int]:
         effect = np.repeat(np.arange(len(inside)), np.diff(self._offsets))
         cause = self._causes
         under_way = (cause >= 0) & ~inside[effect] & inside[np.maximum(cause, 0)]
         under_way &= self._member[effect] != self._member[np.maximum(cause, 0)]
+        under_way &= self._member[effect] >= 0
         if self._asked.by == CLOCKS:
             under_way &= self._asked.immediate_among(self._rows)
         found: dict[tuple[int, int], dict[str, None]] = {}
@@ -238,36 +277,58 @@ class States:
         return channels, self._nowhere(inside)
 
     def _nowhere(self, inside: Bools) -> int:
-        """Count messages sent inside of which no arrival is told anywhere."""
+        """Count messages sent inside of which no arrival is told, but at their senders."""
         if self._asked.by != EVENTS:
             return 0
         effect = np.repeat(np.arange(len(inside)), np.diff(self._offsets))
-        there = np.flatnonzero(self._causes >= 0)
-        same = pc.equal(*(self._ids.take(pa.array(of[there])) for of in (self._causes, effect)))
-        arrived = np.zeros(len(inside), np.bool_)
-        arrived[self._causes[there[same.to_numpy(zero_copy_only=False)]]] = True
-        sends = pc.equal(self._kinds, SEND).to_numpy(zero_copy_only=False)
-        return int(np.count_nonzero(sends & inside & ~arrived))
+        away = (self._causes >= 0) & (self._member[effect] != self._member[self._causes])
+        edges = np.flatnonzero(away)
+        cause, effect = (self._ids.take(pa.array(of[edges])) for of in (self._causes, effect))
+        arrived = cause.filter(pc.equal(cause, effect))
+        sent = self._ids.filter(pc.and_(pc.equal(self._kinds, SEND), pa.array(inside))).unique()
+        return int(len(sent) - (pc.sum(pc.is_in(sent, arrived)).as_py() or 0))
 
     def _greatest(self, limit: Ints) -> Ints:
         """Return the greatest consistent cut at or below: what follows anything outside goes."""
         order, offsets, causes = self._walk
-        outside = self._position > limit[self._member]
+        outside = self._outside(limit)
         everything = np.ones(len(outside), np.bool_)
-        out = outside | behind(order, offsets, causes, everything, outside)
-        return self._tops(~out)
+        return self._tops(~(outside | behind(order, offsets, causes, everything, outside)))
 
     def _least(self, limit: Ints) -> Ints:
         """Return the least consistent cut at or above: all that is before anything inside."""
         order, offsets, causes = self._walk
-        inside = self._position <= limit[self._member]
+        inside = self._inside(limit)
         everything = np.ones(len(inside), np.bool_)
-        return self._tops(inside | before(order, offsets, causes, everything, inside))
+        found = inside | before(order, offsets, causes, everything, inside)
+        # A position between two that are logged has nothing of its own, and stays.
+        at_least: Ints = np.maximum(limit, self._tops(found))
+        return at_least
 
     def _tops(self, inside: Bools) -> Ints:
+        """Return the least positions that hold these events and what their clocks count."""
         top = np.zeros(len(self.members), np.int64)
+        inside = inside & (self._member >= 0)
         np.maximum.at(top, self._member[inside], self._position[inside])
+        told = self._unlogged
+        held = inside[told.row]
+        np.maximum.at(top, told.member[held], told.number[held])
         return top
+
+    def marked(self, text: str) -> dict[str, int]:
+        """Return the cut behind each member's first event that says exactly this (its `text`).
+
+        Members that never say it are left out. Raises InputError where nobody does.
+        """
+        said: Any = self._asked.events["text"].take(pa.array(self._rows))
+        there = pc.fill_null(pc.is_in(said, _as_texts(text)), False).to_numpy()
+        found: dict[str, int] = {}
+        for row in np.flatnonzero(there & (self._member >= 0)).tolist():
+            member, position = self.members[int(self._member[row])], int(self._position[row])
+            found[member] = min(position, found.get(member, position))
+        if not found:
+            raise InputError(f"no event says {text!r}")
+        return dict(sorted(found.items()))
 
     # -- recovery ------------------------------------------------------------------------------
 
@@ -285,8 +346,7 @@ class States:
         begin = {name: max(of) for name, of in saved.items()}
         line, steps = dict(begin), list[Step]()
         while True:
-            limit = self._limits(line)
-            wrong = next(iter(self._proof(self._position <= limit[self._member])), None)
+            wrong = next(iter(self._proof(self._limits(line))), None)
             if wrong is None:
                 return Recovery(begin, line, tuple(steps))
             member, position = wrong.effect.member, wrong.effect.position
@@ -309,32 +369,44 @@ class States:
     def lines(self) -> list[list[int]]:
         """Of each member, in the order of `members`, its rows by position."""
         order = np.lexsort((self._position, self._member))
+        order = order[self._member[order] >= 0]
         cuts = np.searchsorted(self._member[order], np.arange(1, len(self.members)))
         return [part.tolist() for part in np.split(order, cuts)]
 
     @cached_property
-    def needs(self) -> Any:
-        """What each event needs: [events, members] how many events of each member come before it,
-        itself included, counted as in `lines`.
-        """
-        order, offsets, causes = self._walk
-        rank = np.empty(len(self._member), np.int64)
+    def _count(self) -> Ints:
+        """How manieth event of its member each is, counted as in `lines`."""
+        count = np.zeros(len(self._member), np.int64)
         for rows in self.lines:
-            rank[rows] = np.arange(1, len(rows) + 1)
-        found = np.zeros((len(order), len(self.members)), np.int64)
-        for row in order.tolist():
-            for cause in causes[offsets[row] : offsets[row + 1]].tolist():
-                if cause >= 0:
-                    np.maximum(found[row], found[cause], out=found[row])
-            found[row, self._member[row]] = rank[row]
+            count[rows] = np.arange(1, len(rows) + 1)
+        return count
+
+    def waits_for(self, row: int) -> tuple[tuple[int, int], ...]:
+        """Return what must have happened right before an event: (member, how many of its events),
+        counted as in `lines`, its own member left out. All that is before it is before these.
+        """
+        found = self._waits.get(row)
+        if found is None:
+            found = self._waits[row] = self._direct(row)
         return found
 
-    def need_of(self, row: int) -> tuple[int, ...]:
-        """Return one row of `needs`."""
-        found = self._need_of.get(row)
-        if found is None:
-            found = self._need_of[row] = tuple(self.needs[row].tolist())
-        return found
+    def _direct(self, row: int) -> tuple[tuple[int, int], ...]:
+        _, offsets, causes = self._walk
+        most: dict[int, int] = {}
+        left, seen = [row], {row}
+        while left:
+            one = left.pop()
+            for cause in causes[offsets[one] : offsets[one + 1]].tolist():
+                member = int(self._member[cause])
+                if cause < 0 or cause in seen:
+                    continue
+                seen.add(cause)
+                if member < 0:  # what is before it is what must have happened
+                    left.append(cause)
+                else:
+                    most[member] = max(most.get(member, 0), int(self._count[cause]))
+        most.pop(int(self._member[row]), None)
+        return tuple(most.items())
 
     def position_at(self, member: int, count: int) -> int:
         """Return a member's position when so many of its events have happened."""
@@ -355,6 +427,7 @@ class States:
         effect = np.repeat(np.arange(len(self._member)), np.diff(self._offsets))
         cause = self._causes
         across = (cause >= 0) & (self._member[effect] != self._member[np.maximum(cause, 0)])
+        across &= (self._member[effect] >= 0) & (self._member[cause] >= 0)
         if self._asked.by == CLOCKS:
             across &= self._asked.immediate_among(self._rows)
         return [(int(cause[k]), int(effect[k])) for k in np.flatnonzero(across)]
@@ -371,11 +444,31 @@ class States:
     def _texts(self) -> Any:
         return self.texts()
 
+    @property
+    def tells_texts(self) -> bool:
+        """Whether any event has a text."""
+        texts = self._asked.events["text"]
+        return bool(texts.null_count < len(texts))
+
     def texts(self) -> list[str | None]:
         """Return what each event says: its text, its id where it has none."""
         table = self._asked.events.take(pa.array(self._rows))
         said: list[str | None] = pc.coalesce(table["text"], table["id"]).to_pylist()
         return said
+
+
+def _through_no_member(walk: tuple[Ints, Ints, Ints], member: Ints, outside: Bools) -> Ints:
+    """Return of each event outside itself, of an event without a member one that is outside and
+    comes before it by way of such events alone; -1: none.
+    """
+    via = np.where(outside, np.arange(len(outside)), -1)
+    if (member >= 0).all():
+        return via
+    order, offsets, causes = walk
+    for row in order[member[order] < 0].tolist():
+        of = causes[offsets[row] : offsets[row + 1]]
+        via[row] = via[of[of >= 0]].max(initial=-1)
+    return via
 
 
 def _rows_of_run(table: pyarrow.Table, alive: Bools, run: str | None) -> Ints:
@@ -390,3 +483,9 @@ def _rows_of_run(table: pyarrow.Table, alive: Bools, run: str | None) -> Ints:
             raise InputError(f"no run is called {run}")
         mask &= pc.fill_null(pc.equal(runs, run), False).to_numpy(zero_copy_only=False)
     return np.flatnonzero(mask)
+
+
+def _as_texts(text: str) -> Any:
+    """Return what a log may hold of it: itself; nothing, where it holds bytes that are no text."""
+    whole = text == text.encode(errors="replace").decode()
+    return pa.array([text] if whole else [], pa.string())

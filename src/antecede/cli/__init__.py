@@ -19,6 +19,7 @@ from typing import NamedTuple, NoReturn
 from antecede import __version__
 from antecede.cli.unused import given_of
 from antecede.errors import AntecedeError, MissingExtraError
+from antecede.formatting import harmless
 from antecede.interrupt import Terminated
 
 
@@ -50,7 +51,9 @@ COMMANDS = {
         "antecede.cli.audit.command", "trace", "what a trace says: orders, inversions, defects"
     ),
     "ask": Command(
-        "antecede.cli.ask", "trace", "what led to an event, what it could have influenced, and why"
+        "antecede.cli.ask.command",
+        "trace",
+        "what led to an event, what it could have influenced, and why",
     ),
     "cut": Command(
         "antecede.cli.cut", "trace", "is a global state consistent, what is under way, recovery"
@@ -123,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()  # so that a full disk or a closed pipe is met here
         return code
     except AntecedeError as error:
-        print(f"antecede: {error}", file=sys.stderr)
+        print(f"antecede: {harmless(str(error))}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         # The reader (head, less) has gone: not an error, but Python would complain at exit.
@@ -160,6 +163,9 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line; argparse would print all options before it."""
 
     def error(self, message: str) -> NoReturn:
+        lost = message.removeprefix("unrecognized arguments: ")
+        if lost != message and not lost.startswith("-"):
+            message += " (what has no -- before it stands together, in front of the options)"
         self.exit(2, f"{self.prog}: {message}; {self.prog} --help lists the options\n")
 
 

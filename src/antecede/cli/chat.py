@@ -144,6 +144,8 @@ def _peer(args: argparse.Namespace) -> Peer:
         raise LocalError("--address says where --listen is reached, which is not given")
     if args.join is not None:
         split_address(args.join)
+    if not args.room.strip():
+        raise LocalError("--room is the name of the room, the same for all in it, and not empty")
     tls = None
     if args.keys is not None:
         tls = Tls(keys.member_path(args.keys, args.name), args.keys / keys.AUTHORITY)

@@ -32,7 +32,7 @@ ENDINGS = {**writing.ENDINGS, ".log": SHIVIZ, ".shiviz": SHIVIZ}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede convert`."""
-    add_read_arguments(parser)
+    add_read_arguments(parser, text=True)
     parser.add_argument("-o", "--out", required=True, metavar="OUT", help="file to write")
     parser.add_argument(
         "--to",

@@ -12,7 +12,7 @@ from typing import Any, Final
 from antecede.causality.asking import CLOCKS, WAYS, Causality
 from antecede.causality.predicates import MOST_STATES, Found, definitely, possibly
 from antecede.causality.states import Recovery, States, Verdict
-from antecede.cli.ask import WORDS
+from antecede.cli.ask.command import WORDS
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import counted
@@ -24,7 +24,7 @@ SHOWN: Final = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede cut`."""
-    add_read_arguments(parser)
+    add_read_arguments(parser, text=True)
     parser.add_argument(
         "cut",
         nargs="*",
@@ -38,6 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what tells what came before what; told by looking if not given",
     )
     parser.add_argument("--in-run", metavar="RUN", help="which run, where there are several")
+    parser.add_argument(
+        "--marked",
+        metavar="TEXT",
+        help="the cut behind each member's first event that says exactly this, as `snapshot 1` in "
+        "the trace of a simulated run",
+    )
     parser.add_argument(
         "--checkpoints",
         metavar="F",
@@ -63,10 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Judge; 1 where the answer to one of the questions is no."""
     paths, positions = split_words([*args.paths, *args.cut])
-    asks_else = args.checkpoints or args.possibly or args.definitely
-    if not positions and not asks_else:
+    asked_for = (args.marked, args.checkpoints, args.possibly, args.definitely)
+    if not positions and asked_for == (None, None, None, None):
         raise InputError("no cut: say MEMBER=POSITION for those that have something inside")
-    if not (args.possibly or args.definitely):
+    if positions and args.marked is not None:
+        raise InputError("--marked says where the cut is: leave out the positions, or it")
+    if args.possibly is None and args.definitely is None:
         refuse_unused(args, "no predicate is asked for", unused=["most_states"])
     if args.most < 1 or args.most_states < 1:
         raise InputError("--most and --most-states are 1 or more")
@@ -75,12 +83,17 @@ def run(args: argparse.Namespace) -> int:
     asked = Causality(read(paths, args.format, read_options(args)), by=args.by)
     states = States(asked, args.in_run)
     answers: dict[str, Any] = {}
+    if args.marked is not None:
+        positions = states.marked(args.marked)
+        if silent := [name for name in states.members if name not in positions]:
+            who = _list(silent, args.most)
+            states.notes.append(f"never marked, so nothing of them is inside: {who}")
     if positions:
         answers["cut"] = states.cut(positions)
-    if args.checkpoints:
+    if args.checkpoints is not None:
         answers["recovery"] = states.recovery(_checkpoints(Path(args.checkpoints)))
     for name, ask in (("possibly", possibly), ("definitely", definitely)):
-        if text := getattr(args, name):
+        if (text := getattr(args, name)) is not None:
             answers[name] = ask(states, text, most=args.most_states)
     if args.json:
         print(json.dumps(_plain(states, asked, answers), indent=2, ensure_ascii=False))
@@ -113,7 +126,7 @@ def _checkpoints(path: Path) -> dict[str, list[int]]:
     """Read lines MEMBER,POSITION. Raises InputError with the line of what is none."""
     found: dict[str, list[int]] = {}
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             for number, row in enumerate(csv.reader(file), 1):
                 if not row or (number == 1 and row[-1].strip().lower() == "position"):
                     continue
@@ -169,7 +182,7 @@ def _of_cut(verdict: Verdict, most: int, asked: Causality) -> Iterator[str]:
     )
     if verdict.nowhere:
         lost = counted(verdict.nowhere, "message")
-        yield f"  sent inside, and no arrival is told anywhere: {lost}"
+        yield f"  sent inside, and no arrival at another member is told: {lost}"
 
 
 def _of_recovery(found: Recovery, most: int) -> Iterator[str]:

@@ -14,12 +14,14 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
-from antecede.cli.files.output import check_writable, draft_of
+from antecede.cli.files.output import check_apart, check_writable, draft_of
+from antecede.cli.files.pages import check_page, write_page_of_table
 from antecede.cli.unused import refuse_unused
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.live.recording.example_logs import Talk, recorded
+from antecede.order.replay.as_trace import trace_of
 from antecede.order.replay.spec import PER_S, DeliverSpec, DeliverStatus
 from antecede.order.replay.table import Engine, deliver_table, deliver_wide
 from antecede.progress import Progress
@@ -45,7 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--out", metavar="OUT", help="file to write, rows as in FILE: .parquet, .csv, .jsonl"
     )
-    parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
+    parser.add_argument(
+        "--page",
+        metavar="F",
+        help="write a page (.html) to explore: what was sent, came, was held, and delivered",
+    )
+    parser.add_argument("--force", action="store_true", help="replace OUT and F where they exist")
     parser.add_argument("--engine", choices=("local", "spark"), default="local")
     parser.add_argument(
         "--example", type=int, metavar="N", help="make FILE instead: a group sends N messages"
@@ -100,8 +107,14 @@ def run(args: argparse.Namespace) -> int:
         return _example(path, spec, args)
     out = None if args.out is None else Path(args.out)
     if out is None:
-        refuse_unused(args, "without -o nothing is written", unused=["force", "prefix"])
-    else:
+        refuse_unused(args, "without -o no columns are written", unused=["prefix"])
+        if args.page is None:
+            refuse_unused(args, "without -o or --page nothing is written", unused=["force"])
+    if args.page is not None:
+        check_page(args.page)
+        check_apart(args.page, args.out)
+        check_writable(Path(args.page), [path], args.force)
+    if out is not None:
         check_writable(out, [path], args.force)
         format_of(out)
     with Progress("reading"):
@@ -119,7 +132,18 @@ def run(args: argparse.Namespace) -> int:
     seconds = time.monotonic() - begin
     if out is not None:
         _write(done, out)
+    if args.page is not None:
+        shown = trace_of(table, done, spec)
+        title = f"{path.name}, {spec.order}"
+        write_page_of_table(shown.events, title, _left_out(shown.left_out), Path(args.page))
+        print(f"page        {args.page}")
     return _report(done, spec, seconds, args.engine, out)
+
+
+def _left_out(rows: int) -> str:
+    if not rows:
+        return ""
+    return f"{counted(rows, 'row')} without an observer or a time: in no lane of this page"
 
 
 def _spec(args: argparse.Namespace) -> DeliverSpec:

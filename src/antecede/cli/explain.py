@@ -99,9 +99,11 @@ def _explain_script(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
     titles = [_title(one, names) for one in done] if names else [""]
     diagrams = stacked(done, titles)
     _show(args, outs, diagrams)
+    # What a script expects, it expects of its own judge.
+    own = [run_script(one) for one in scripts] if relation else done
     differs = [
         line
-        for one in done
+        for one in own
         if any(m.command.expected for m in one.results)
         for line in check_output(one)
     ]

@@ -92,11 +92,15 @@ def run(args: argparse.Namespace) -> int:
             "runs": args.runs,
             "wrong_runs": wrong,
         }
+        if args.svg:
+            told["svg"] = args.svg if failure is not None else None
         print(json.dumps(told, indent=2))
     else:
         _print(args, channels, found, wrong)
         if failure is not None:
             _draw(failure, args, channels)
+        elif args.svg:
+            print(f"  no counterexample: nothing is drawn, {args.svg} was not written")
     return 1 if failure is not None or wrong else 0
 
 
@@ -107,7 +111,9 @@ def _check(args: argparse.Namespace) -> None:
             raise LocalError(f"--{name} is {value}; it is {least} to {most}")
     if args.runs < 0 or args.most_states < 1:
         raise LocalError("--runs is 0 or more, --most-states 1 or more")
-    if args.svg:
+    if not args.runs:
+        refuse_unused(args, "no random run is played", unused=["seed"])
+    if args.svg is not None:
         check_writable(Path(args.svg), [], args.force)
     else:
         refuse_unused(args, "without --svg nothing is written", unused=["force"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,7 @@ from antecede.formatting import counted
 from antecede.progress import Progress
 from antecede.trace.arguments import add_read_arguments, one_way, read_options
 from antecede.trace.arrow import Trace, read
+from antecede.trace.tables.columns import further_columns
 from antecede.view.naming import event_named
 from antecede.view.picture import LARGEST, picture
 from antecede.view.serving import Serving, Source
@@ -29,11 +31,11 @@ SPARK: Final = "spark"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede view`."""
-    add_read_arguments(parser)
+    add_read_arguments(parser, text=True)
     parser.add_argument(
         "--around",
         metavar="ID",
-        help="begin with this event (ID@MEMBER: the arrival of a message at a member); of a trace "
+        help="begin near this event (ID@MEMBER: the arrival of a message at a member); of a trace "
         "too large for one page, show what is near it",
     )
     parser.add_argument("--in-run", metavar="RUN", help="of which run, where an id is in several")
@@ -74,6 +76,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("local", SPARK),
         default="local",
         help="with --tiles: who cuts; spark for what does not fit into memory (Parquet)",
+    )
+    parser.add_argument(
+        "--master", metavar="M", help="Spark's master, as local[4] or spark://host:7077"
     )
 
 
@@ -118,6 +123,8 @@ def _check(args: argparse.Namespace) -> None:
     if not 0 <= args.port < 65_536:
         raise InputError(f"--port {args.port}: ports go from 0 (any) to 65535")
     served = args.serve or args.follow
+    if args.engine != SPARK:
+        refuse_unused(args, "without --engine spark nothing runs there", unused=["master"])
     if args.around is None:
         refuse_unused(args, "without --around no event is looked for", unused=["in_run"])
     if args.tiles is not None:
@@ -142,7 +149,11 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _read(args: argparse.Namespace) -> Trace:
-    return read(args.paths, args.format, one_way(read_options(args)))
+    options = one_way(read_options(args))
+    trace = read(args.paths, args.format, options, own=True)
+    if trace.own is None:
+        return trace
+    return replace(trace, own=trace.own.select(further_columns(trace.own.column_names, options)))
 
 
 def _title(args: argparse.Namespace) -> str:
@@ -186,10 +197,14 @@ def _cut(args: argparse.Namespace, trace: Trace, folder: Path) -> int:
 
 
 def _cut_on_spark(args: argparse.Namespace) -> int:
+    from antecede.cli.engines import needed_bytes
     from antecede.cli.order.on_spark import session
     from antecede.spark.viewing import write_tiles as write_on_spark
 
-    with session(None, 0) as spark, Progress("cutting into pieces"):
+    with (
+        session(args.master, needed_bytes(args.paths) or 0) as spark,
+        Progress("cutting into pieces"),
+    ):
         rows = write_on_spark(
             spark.read.parquet(*args.paths), args.tiles, _title(args), force=args.force
         )

@@ -130,9 +130,9 @@ class Audience:
                 if run.topics:
                     parts.append(self._sealed(run))
                     run = _Open()
-                parts.append(self._node.batch_frame(name, number, batch))
+                parts.append(self._node.outflow.batch_frame(name, number, batch))
                 link.cursors[name] = number
-                self._node.resent += not own
+                self._node.outflow.resent += not own
             size += len(parts[-1])
         if run.topics:
             parts.append(self._sealed(run))

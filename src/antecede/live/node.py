@@ -32,6 +32,7 @@ from antecede.live.heads import own_topics, read_head
 from antecede.live.lanes import Sealed
 from antecede.live.links import Link
 from antecede.live.ordering import Ordering, Row
+from antecede.live.outflow import Outflow
 from antecede.live.sealing import Seals, Trusting
 from antecede.live.settings import MAJORITY, Settings
 from antecede.live.upkeep import Upkeep
@@ -41,8 +42,6 @@ from antecede.protocols.stored.shapes import BYTES, NUMBER, misfit
 if TYPE_CHECKING:
     from antecede.live.timekeeping import Timekeeping
 
-BATCH_FRAMES = 64
-"""Newest own batches whose frames are kept, since they go over all links alike."""
 UNREAD = 4096
 """Frames beside batches that wait for a link: whoever reads none of so many is not waited for."""
 TLS = b"\x16\x03"
@@ -100,17 +99,12 @@ class Node:
         """What a member said who did not let one in."""
         self.out = ""
         """Why one is out of the group for good; empty: one is not."""
-        self.places: list[str] = []
-        """Lanes by the places under which this peer speaks of them."""
         self.left = False
         """Whether one has said that one leaves: nothing is said behind that."""
         self.parted = False
         """Whether one has left and waits for nobody to hear of it: nobody is called any more."""
-        self.resent = 0
-        """Batches of others that were handed on."""
         self.bytes_in = self.bytes_out = 0
         """Over all links of this life."""
-        self._place_of: dict[str, int] = {}
         self._stored: dict[str, int] = {}
         self._learnt: dict[str, bytes] = {}
         """Lane -> what shows whose it is, as far as the store was not given it."""
@@ -118,7 +112,6 @@ class Node:
         """Whether something has come that was not acknowledged to all."""
         self._told: dict[str, int] = {}
         """Lane -> what was last acknowledged to all."""
-        self._framed: dict[int, bytes] = {}
         self.done = 0
         """The place up to which the application is done."""
         self._open: deque[Said] = deque()
@@ -128,6 +121,7 @@ class Node:
         """Lane -> that its owner said otherwise to others, where both have come here."""
         self.greeting = Greeting(self)
         self.upkeep = Upkeep(self)
+        self.outflow = Outflow(self)
         topics = own_topics(settings.topics or ())
         self.audience = Audience(self, topics) if settings.by_topics else None
 
@@ -500,7 +494,7 @@ class Node:
                 link.staged.pop(name, None)
                 link.loading.discard(name)
             elif lane is not None and not self.can_show(name):
-                self._say_gone(link, name, lane.newest + 1)  # somebody else is asked
+                self.outflow.say_gone(link, name, lane.newest + 1)  # somebody else is asked
             elif lane is not None:
                 link.cursors[name] = number
                 link.reader.told_lacking.pop(name, None)
@@ -565,7 +559,7 @@ class Node:
             return self._stored
         return self.ordering.lanes.frontier() if self.ordering is not None else {}
 
-    def _safe_number(self, name: str) -> int:
+    def safe_number(self, name: str) -> int:
         """Return how far one lane will survive a crash of this member."""
         if self.durable:
             return self._stored.get(name, 0)
@@ -640,11 +634,7 @@ class Node:
 
     def place(self, lane: str) -> int:
         """Return under which place one speaks of a lane."""
-        place = self._place_of.get(lane)
-        if place is None:
-            place = self._place_of[lane] = len(self.places)
-            self.places.append(lane)
-        return place
+        return self.outflow.place(lane)
 
     @property
     def acknowledge_every_ns(self) -> int:
@@ -670,7 +660,7 @@ class Node:
 
         Asked in every turn: to ask each of a hundred links costs more than a message does.
         """
-        own, upto = self.lane, self._safe_number(self.lane)
+        own, upto = self.lane, self.safe_number(self.lane)
         return [
             number
             for number, link in self.links.items()
@@ -685,81 +675,5 @@ class Node:
         link = self.links[number]
         batches: list[bytes] = []
         if link.member and not link.closing and not self.out and self.ordering is not None:
-            self._pull_batches(link, budget, batches)
-        parts: list[bytes] = []
-        if link.lane and link.named < len(self.places):
-            parts.append(wire.pack_names(self.places[link.named :]))
-            link.named = len(self.places)
-        if link.control:
-            # The greeting is the first of all, and names nothing.
-            if link.bytes_out == 0:
-                parts.insert(0, link.control.popleft())
-            parts += link.control
-            link.control.clear()
-        parts += batches
-        if parts:
-            link.spoke_ns = now
-        written = sum(map(len, parts))
-        link.bytes_out += written
-        self.bytes_out += written
-        return parts
-
-    def _pull_batches(self, link: Link, budget: int, parts: list[bytes]) -> None:
-        for name in link.cursors:
-            budget -= self._pull_lane(link, name, self._safe_number(name), budget, parts)
-            if budget <= 0:
-                return
-
-    def _pull_lane(self, link: Link, name: str, upto: int, budget: int, parts: list[bytes]) -> int:
-        """Add frames of one lane; returns their bytes."""
-        lanes = self.active.lanes
-        cursor, lane, size = link.cursors[name], lanes.by_name[name], 0
-        if cursor >= upto:
-            return 0
-        if cursor + 1 < lane.first:  # others may have handed on what was to come over this link
-            cursor = max(cursor, lanes.heard.get(link.lane, {}).get(name, 0))
-            link.cursors[name] = cursor
-        staged = link.staged.get(name)
-        while staged and staged[0][0] <= cursor:
-            staged.popleft()
-        if staged and cursor + 1 < lane.first:
-            found: Iterable[tuple[int, Sealed]] = list(staged)
-        elif cursor + 1 < lane.first:
-            if cursor + 1 < lane.oldest:
-                self._say_gone(link, name, lane.oldest)
-            elif name not in link.asked:
-                link.loading.add(name)
-            return 0
-        else:
-            found = lane.after(cursor)
-        if self.audience is not None:
-            return self.audience.pull(link, name, found, upto, budget, parts)
-        for number, batch in found:
-            if number > upto or size >= budget:
-                break
-            frame = self.batch_frame(name, number, batch)
-            parts.append(frame)
-            size += len(frame)
-            link.cursors[name] = number
-            self.resent += name != self.lane
-        return size
-
-    def _say_gone(self, link: Link, name: str, oldest: int) -> None:
-        """Say, once, that what the other end lacks is not here any more."""
-        if link.told_gone.get(name) != oldest:
-            link.told_gone[name] = oldest
-            link.control.append(wire.pack_rows(wire.GONE, [(self.place(name), oldest)]))
-
-    def batch_frame(self, name: str, number: int, batch: Sealed) -> bytes:
-        """Return a batch as a frame."""
-        if name != self.lane:
-            return self._made(name, number, batch)
-        frame = self._framed.get(number)
-        if frame is None:
-            frame = self._framed[number] = self._made(name, number, batch)
-            self._framed.pop(number - BATCH_FRAMES, None)
-        return frame
-
-    def _made(self, name: str, number: int, batch: Sealed) -> bytes:
-        head = varint(self.place(name)) + varint(number) + block(batch.seal)
-        return wire.framed(wire.BATCH, head, batch.wire)
+            batches = self.outflow.batches(link, budget)
+        return self.outflow.written(link, batches, now)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from antecede.errors import (
     DecodeError,
@@ -19,7 +19,7 @@ from antecede.errors import (
     UnknownMemberError,
 )
 from antecede.group import message as group_message
-from antecede.live import batches, heads, orphans
+from antecede.live import batches, heads, ordering_state, orphans
 from antecede.live.batches import Batch
 from antecede.live.events import (
     Change,
@@ -35,28 +35,11 @@ from antecede.live.events import (
 )
 from antecede.live.heads import GROUP_TOPIC
 from antecede.live.lanes import Lane, Lanes, Sealed
+from antecede.live.ordering_state import State
 from antecede.live.settings import FULL, HOLD, NS, Settings
-from antecede.protocols.stored.codec import pack_state, unpack_state
-from antecede.protocols.stored.shapes import (
-    BYTES,
-    NUMBER,
-    SIGNED,
-    TEXT,
-    Many,
-    OneOf,
-    Shape,
-    misfit,
-)
 
 Seal = Callable[[int, bytes], bytes]
 """Seals a batch of one's own: (number, wire) -> seal."""
-IDS: Shape = Many((TEXT, NUMBER))
-MESSAGE: Shape = (TEXT, NUMBER, BYTES, NUMBER, IDS, IDS, Many(TEXT))
-STATE: tuple[Shape, ...] = (
-    *(TEXT, BYTES, BYTES, Many((TEXT, NUMBER, NUMBER, NUMBER)), Many((TEXT, TEXT)), Many(TEXT)),
-    *(NUMBER, NUMBER, Many(MESSAGE), Many((TEXT, TEXT)), Many((TEXT, BYTES, Many((TEXT, NUMBER))))),
-    *(IDS, Many(MESSAGE), IDS, OneOf(None, SIGNED), Many(TEXT)),
-)
 MOST_LIVES = 1000
 """Lives of one member that are let in here, as long as the group lasts: names are not used again,
 so each takes room for good."""
@@ -614,33 +597,16 @@ class Ordering:
 
     # -- what died with its sender -----------------------------------------------------------------
 
-    def hopeless(self) -> dict[str, tuple[int, tuple[str, ...]]]:
+    def hopeless(self) -> orphans.Ends:
         """Return, for lanes of members that are gone, behind which batch nothing can be delivered,
         and the lanes of which something is missing, if nobody has more of these than is here.
 
         In orders by replies only answers to what is missing wait: see `antecede.live.orphans`.
         """
-        if self._one_a_batch:
-            return {} if self.settings.missing_parent == HOLD else self._hopeless_parents()
-        newest = self.lanes.newest
-        dead: dict[Id, set[str]] = {}
-        waiting = {Id(*one.message.id): one.waits_for for one in self.group.blocked_on()}
-        while True:
-            more = {
-                one: lacking
-                for one, waits_for in waiting.items()
-                if one not in dead and (lacking := self._lacking(waits_for, dead, newest))
-            }
-            if not more:
-                break
-            dead |= more
-        found: dict[str, tuple[int, tuple[str, ...]]] = {}
-        for one in sorted(dead, reverse=True):
-            if one.lane in self.gone:
-                found[one.lane] = one.number - 1, tuple(sorted(dead[one]))
-        return found
-
-    def _hopeless_parents(self) -> dict[str, tuple[int, tuple[str, ...]]]:
+        if not self._one_a_batch:
+            return orphans.hopeless(self.group, self.gone, self.lanes.newest)
+        if self.settings.missing_parent == HOLD:
+            return {}
         have = self.lanes.frontier()
         known = {*have, *self.members, *self.gone, *self.guests, *self.cuts}.union(
             *self.lanes.heard.values()
@@ -652,20 +618,6 @@ class Ordering:
         )
         found = orphans.strangers(self.group, waiting, known)
         return found | orphans.ended(self.group, self.gone, have, self.cuts)
-
-    def _lacking(
-        self,
-        waits_for: Iterable[tuple[str, int]],
-        dead: dict[Id, set[str]],
-        newest: Callable[[str], int],
-    ) -> set[str]:
-        """Return the lanes of gone members that lack something of these."""
-        lacking = set()
-        for lane, number in waits_for:
-            if lane in self.gone and number > newest(lane):
-                lacking.add(lane)
-            lacking |= dead.get(Id(lane, number), set())
-        return lacking
 
     def cut(self, lane: str, last: int, lacking: tuple[str, ...]) -> None:
         """Give up what has come of a gone member behind a batch. Its lane ends there.
@@ -691,28 +643,33 @@ class Ordering:
     def state(self, unacknowledged: Iterable[Message]) -> bytes:
         """Return everything but the batches, with what the application has not acknowledged."""
         self.clock.noted = False  # the rows begin anew
-        guests = self.guests.items()
         lanes = ((n, one.oldest, one.newest, one.fed) for n, one in self.lanes.by_name.items())
-        return pack_state(
-            (
-                *(self.me, self._invitation, self.group.snapshot()),
-                *(tuple(lanes), tuple(self.members.items())),
-                *(tuple(sorted(self.gone)), self.place, self.said),
-                tuple(_plain(one) for one in unacknowledged),
-                tuple(sorted(self.spoiled.items())),
-                tuple((n, g.invitation, tuple(g.frontier.items())) for n, g in guests),
-                tuple(sorted(self.cuts.items())),
-                tuple(_plain(one) for one in self.history),
-                tuple(map(tuple, sorted(self._orphans.aside))),
-                self.clock.reading,
-                tuple(sorted(self.lanes.left)),
+        guests = ((n, g.invitation, tuple(g.frontier.items())) for n, g in self.guests.items())
+        return ordering_state.pack(
+            State(
+                me=self.me,
+                invitation=self._invitation,
+                group=self.group.snapshot(),
+                lanes=tuple(lanes),
+                members=tuple(self.members.items()),
+                gone=tuple(sorted(self.gone)),
+                place=self.place,
+                said=self.said,
+                open=tuple(unacknowledged),
+                spoiled=tuple(sorted(self.spoiled.items())),
+                guests=tuple(guests),
+                cuts=tuple(sorted(self.cuts.items())),
+                history=tuple(self.history),
+                aside=tuple(sorted(self._orphans.aside)),
+                reading=self.clock.reading,
+                left=tuple(sorted(self.lanes.left)),
             )
         )
 
     @classmethod
     def restored(
         cls,
-        state: bytes,
+        stored: bytes,
         settings: Settings,
         seal: Seal,
         batch_of: Callable[[str, int], Sealed],
@@ -721,36 +678,30 @@ class Ordering:
 
         `batch_of` gives batches that were taken and not yet given to the group. Raises DecodeError.
         """
-        fields = unpack_state(state, len(STATE))
-        if where := misfit(fields, STATE):
-            raise DecodeError(f"no state of a live peer: {where}")
-        me, invitation, inner, lanes, members, gone, place, said, open_, spoiled, guests, *rest = (
-            fields
-        )
-        cuts, history, aside, reading, left = rest
-        ordering = cls(me, settings, seal, invitation)
-        ordering.group.restore(inner, resume=True)
-        for name, oldest, newest, fed in lanes:
+        was = ordering_state.unpack(stored)
+        ordering = cls(was.me, settings, seal, was.invitation)
+        ordering.group.restore(was.group, resume=True)
+        for name, oldest, newest, fed in was.lanes:
             lane = ordering.lanes.by_name[name] = Lane(fed + 1)
             lane.oldest, lane.fed = oldest, fed
             for number in range(fed + 1, newest + 1):
                 ordering.lanes.take(name, number, batch_of(name, number))
                 ordering._stalled.add(name)
-        ordering.members, ordering.gone = dict(members), set(gone)
-        ordering.lanes.left = set(left)
-        ordering.place, ordering.said, ordering.spoiled = place, said, dict(spoiled)
-        ordering.cuts, ordering.clock.reading = dict(cuts), reading
-        ordering.history.extend(message for one in history for message in _run(one).messages())
-        ordering._orphans.aside |= {Id(*one) for one in aside}
+        ordering.members, ordering.gone = dict(was.members), set(was.gone)
+        ordering.lanes.left = set(was.left)
+        ordering.place, ordering.said, ordering.spoiled = was.place, was.said, dict(was.spoiled)
+        ordering.cuts, ordering.clock.reading = dict(was.cuts), was.reading
+        ordering.history.extend(was.history)
+        ordering._orphans.aside |= set(was.aside)
         if ordering._by_topics:
-            ordering.clock.mine = frozenset(ordering.group.subscriptions().get(me, ()))
+            ordering.clock.mine = frozenset(ordering.group.subscriptions().get(was.me, ()))
             held = [one.message.id for one in ordering.group.blocked_on()]
             wires = ((one, batch_of(*one).wire) for one in held)
             ordering.clock.topics = {one: heads.read_head(wire).topics for one, wire in wires}
-        for name, given, frontier in guests:
+        for name, given, frontier in was.guests:
             ordering.guests[name] = Guest(given, dict(frontier))
             ordering.lanes.acknowledged(name, dict(frontier))
-        return ordering, [_run(one) for one in open_]
+        return ordering, [ordering_state.as_said(one) for one in was.open]
 
     def replay(self, row: Row) -> None:
         """Do again what an input did. Raises DecodeError where the store cannot be right."""
@@ -805,14 +756,3 @@ def _may_say(by: str, change: Change) -> bool:
     if change.kind in (ChangeKind.JOINED, ChangeKind.SUBSCRIBED):
         return change.lane == by
     return change.kind is ChangeKind.PUT_OUT or change.member == member_of(by)
-
-
-def _plain(message: Message) -> tuple[Any, ...]:
-    ids = (tuple(map(tuple, some)) for some in (message.reply_to, message.missing))
-    return (*message[:4], *ids, message.topics)
-
-
-def _run(fields: tuple[Any, ...]) -> Said:
-    lane, number, payload, place, *ids, topics = fields
-    answers, missing = (tuple([Id(*one) for one in some]) for some in ids)
-    return Said(lane, number, [payload], place, answers, missing, topics)

@@ -1,14 +1,14 @@
-"""Order "reply": answers whose parents died with their senders, and are nobody's any more.
+"""What waits for messages that died with their senders, and are nobody's any more.
 
-An answer waits for its parent. Where the parent's sender is gone, all members are connected and
-have the same of it (`upkeep`), the parent is not to come: every member ends that lane where it
-is and does the same with what waited: hands it over, marked with what is missing, or sets it aside
-with all that answers it. Both follow from the inputs alone, so a store replays them.
+Order "reply": an answer waits for its parent. Where the parent's sender is gone, all members are
+connected and have the same of it (`upkeep`), the parent is not to come: every member ends that lane
+where it is and does the same with what waited: hands it over, marked with what is missing, or sets
+it aside with all that answers it. Both follow from the inputs alone, so a store replays them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 
 from antecede.errors import RemoteError
@@ -17,10 +17,37 @@ from antecede.group.group import Group
 from antecede.live.events import GivenUp, Id, is_lane
 from antecede.live.settings import SET_ASIDE
 
+Ends = dict[str, tuple[int, tuple[str, ...]]]
+"""Lane -> (its last batch that counts, lanes of which something is missing)."""
+
+
+def hopeless(group: Group, gone: Container[str], newest: Callable[[str], int]) -> Ends:
+    """Return, for lanes of gone members, behind which batch nothing can be delivered, and what is
+    lacking: in orders in which all waits for its causes. `newest`: of a lane, what there is of it.
+    """
+    dead: dict[Id, set[str]] = {}
+    waiting = {Id(*one.message.id): one.waits_for for one in group.blocked_on()}
+
+    def lacking(waits_for: Iterable[tuple[str, int]]) -> set[str]:
+        found = {lane for lane, number in waits_for if lane in gone and number > newest(lane)}
+        return found.union(*(dead.get(Id(*one), ()) for one in waits_for))
+
+    while more := {
+        one: found
+        for one, waits_for in waiting.items()
+        if one not in dead and (found := lacking(waits_for))
+    }:
+        dead |= more
+    ends: Ends = {}
+    for one in sorted(dead, reverse=True):
+        if one.lane in gone:
+            ends[one.lane] = one.number - 1, tuple(sorted(dead[one]))
+    return ends
+
 
 def ended(
     group: Group, gone: Container[str], newest: Mapping[str, int], cuts: Container[str]
-) -> dict[str, tuple[int, tuple[str, ...]]]:
+) -> Ends:
     """Return, for lanes of gone members that held answers need more of than is here: the number of
     their last batch, and the lane itself as what is lacking.
     """
@@ -50,15 +77,13 @@ def released(group: Group, cuts: Mapping[str, int]) -> list[group_message.Messag
     return found
 
 
-def strangers(
-    group: Group, waiting: Iterable[bytes], known: Container[str]
-) -> dict[str, tuple[int, tuple[str, ...]]]:
+def strangers(group: Group, waiting: Iterable[bytes], known: Container[str]) -> Ends:
     """Return the lanes that nobody who is here has heard of, and what waits answers, as `ended`.
 
     `waiting`: batches of members that are gone, which the group does not take since they speak of
     others that have not begun here. Nothing of these is here, so their lanes end at once.
     """
-    found: dict[str, tuple[int, tuple[str, ...]]] = {}
+    found: Ends = {}
     for wire in waiting:
         with suppress(RemoteError):
             for lane, _ in group.inspect(wire).reply_to:

@@ -28,12 +28,10 @@ from collections.abc import (
     Callable,
     Collection,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
 from itertools import cycle
-from operator import length_hint
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -52,7 +50,6 @@ from antecede.live.drivers.handshakes import is_for_good, why_no_handshake
 from antecede.live.drivers.tcp import MAX_READY, TcpDriver
 from antecede.live.events import (
     LIFE_LENGTH,
-    Delivery,
     Event,
     GivenUp,
     Id,
@@ -65,20 +62,21 @@ from antecede.live.events import (
 )
 from antecede.live.greeting import NOT_YET
 from antecede.live.hierarchy import making
+from antecede.live.inbox import Inbox
 from antecede.live.node import Node
 from antecede.live.ordering import Ordering
 from antecede.live.sealing import Seals
 from antecede.live.settings import MAJORITY, in_ns
-from antecede.live.stamps import Handed
+from antecede.live.showing import Showing
 from antecede.live.status import Status, status_of
 from antecede.live.store import Store
 from antecede.live.timekeeping import Alarm, Delays
-from antecede.live.values import check_secure, check_timeout, options_of
+from antecede.live.values import check_seconds, check_secure, check_timeout, options_of
+from antecede.live.waking import Waking
 from antecede.protocols.base import Relation
 from antecede.stamp import Past
 
 if TYPE_CHECKING:
-    from antecede.live.endpoint import Endpoint
     from antecede.live.tls import Tls
     from antecede.live.traces import Trace
 
@@ -106,11 +104,12 @@ class Peer:
     message as done when the next one is asked for, "explicit" when `acknowledge` is called with it.
     `status`: "HOST:PORT" where /status, /metrics and /healthz are served to whoever reaches it by
     an address, as localhost, or by this name. `trace`: a folder for Parquet files of what is sent
-    and delivered here, for `antecede audit` (extra "trace"). `topics`: what it subscribes to (by
-    topics); None: nothing, or what the store knows. `clock_error_s`: how far its clock may be from
-    true time (orders by clocks); None: chrony or the kernel is asked. `on_alarm`: called, in the
-    loop, with each `Alarm` that a bound of an order by clocks is broken. Further arguments are
-    fields of `Settings`, times in seconds under names that end in `_s`.
+    and delivered here, for `antecede audit` (extra "trace"); `trace_every_s`: after so long it can
+    be read there, as `antecede view --follow` does (None: a minute at most). `topics`: what it
+    subscribes to (by topics); None: nothing, or what the store knows. `clock_error_s`: how far its
+    clock may be from true time (orders by clocks); None: chrony or the kernel is asked.
+    `on_alarm`: called, in the loop, with each `Alarm` that a bound of an order by clocks is broken.
+    Further arguments are fields of `Settings`, times in seconds under names that end in `_s`.
 
     It runs in whatever loop asyncio has: `uvloop.run(main())` in place of `asyncio.run(main())`
     spares an eighth to a fifth of the processor time where messages are many
@@ -162,6 +161,7 @@ class Peer:
         acknowledge: str = "next",
         status: str | None = None,
         trace: str | os.PathLike[str] | None = None,
+        trace_every_s: float | None = None,
         transport: str = "tcp",
         on_alarm: Callable[[Alarm], None] | None = None,
         **settings: Any,
@@ -197,37 +197,24 @@ class Peer:
             split_address(address)
         self._address = address
         self._store_path = None if store is None else _file("store", store)
-        self._by_hand = acknowledge == "explicit"
-        self._status_at = None if status is None else split_listening(status)
-        self._endpoint: Endpoint | None = None
+        self._showing = Showing(name, status)
         self._trace_path = None if trace is None else _file("trace", trace)
         if trace is not None:
             importlib.import_module(
                 "antecede.live.traces"
             )  # says at once when its extra is missing
         self._trace: Trace | None = None
+        self._trace_every_s = _every(trace_every_s, trace)
         self._looks = self._majority or self._timed or trace is not None
         """Whether there is more to do when something is sent than to send it."""
-        self.status_address = ""
-        """Where it is served how the peer is doing; empty: nowhere."""
         self._begun = Begun(name)
         self._restored = False
         """Whether it goes on in the group that its store knew."""
         self._node: Node | None = None
         self._driver: TcpDriver | None = None
-        self._ready: deque[Delivery] = deque()
-        self._current: Said | None = None
-        self._payloads: Iterator[bytes] = iter(())
-        self._run: Iterator[Message] = iter(())
-        """What is left of `_current`: as payloads, whose length is known, and as messages of these.
-        """
-        self._others: deque[View | GivenUp] = deque()
-        self._taken = 0
-        """Place of the last message that was taken from the node."""
-        self._done = 0
-        """Place up to which the application is done."""
-        self._handed = Handed()
-        self._wakes: set[asyncio.Future[None]] = set()
+        begun = self._note_delivered if trace is not None else None
+        self._inbox = Inbox(begun, by_hand=acknowledge == "explicit")
+        self._waking = Waking()
         self._ended = False
 
     # -- beginning and end -------------------------------------------------------------------------
@@ -259,8 +246,8 @@ class Peer:
             secure=self._tls,
             store=store,
             ready=self._delivered,
-            changed=self._wake,
-            done=self._is_done,
+            changed=self._waking.wake,
+            done=self._inbox.done_upto,
         )
         try:
             if (clock := self._driver.clock) is not None:
@@ -270,11 +257,10 @@ class Peer:
             if saved is not None:
                 node.restore(saved, time.monotonic_ns())
             await self._begin_to_listen(node)
-            await self._begin_to_show()
+            await self._showing.begin(self.status)
             self._driver.start()
         except BaseException:
-            if self._endpoint is not None:
-                self._endpoint.close()
+            self._showing.close()
             await self._driver.close()
             raise
 
@@ -314,19 +300,6 @@ class Peer:
         if self._address is None:
             node.address = joined_address(reached_at(host), bound)
 
-    async def _begin_to_show(self) -> None:
-        if self._status_at is None:
-            return
-        from antecede.live.endpoint import Endpoint  # needs the extra
-
-        host, port = self._status_at
-        self._endpoint = Endpoint(self.status)
-        try:
-            bound = await self._endpoint.open(host, port)
-        except OSError as error:
-            raise PeerError(f"{self.name} cannot serve status at {host}:{port}: {error}") from error
-        self.status_address = joined_address(reached_at(host), bound)
-
     def _traced(self) -> Trace | None:
         """Return what notes sendings and deliveries; None: nothing does."""
         if self._trace is None and self._trace_path is not None and self._in_group:
@@ -334,8 +307,14 @@ class Peer:
 
             node = self.node
             relation = node.active.group.guarantee.relation
-            self._trace = Trace(self._trace_path, node.lane, node.group_tag.hex(), relation)
+            self._trace = Trace(
+                self._trace_path, node.lane, node.group_tag.hex(), relation, self._trace_every_s
+            )
         return self._trace
+
+    def _note_delivered(self, said: Said) -> None:
+        if (trace := self._traced()) is not None:
+            trace.delivered(said)
 
     async def __aexit__(
         self,
@@ -353,9 +332,8 @@ class Peer:
         """End without leaving: the others keep what comes meanwhile, as `put_out_s` says."""
         if not self._ended:
             self._ended = True
-            self._wake()
-            if self._endpoint is not None:
-                self._endpoint.close()
+            self._waking.wake()
+            self._showing.close()
             await self._running.close()
             if self._trace is not None:
                 await asyncio.to_thread(self._trace.close)
@@ -383,6 +361,11 @@ class Peer:
     def address(self) -> str:
         """Where the others reach it: what they give to `join`; empty: nowhere."""
         return self.node.address
+
+    @property
+    def status_address(self) -> str:
+        """Where it is served how the peer is doing; empty: nowhere."""
+        return self._showing.address
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -420,7 +403,7 @@ class Peer:
         lost = self._trace.lost if self._trace is not None else 0
         left = self._tls.left_s(time.time()) if self._tls is not None else None
         return status_of(
-            *(self.node, time.monotonic_ns(), trouble, self._is_done()),
+            *(self.node, time.monotonic_ns(), trouble, self._inbox.done_upto()),
             untraced=lost,
             certificate_left_s=left,
         )
@@ -501,8 +484,10 @@ class Peer:
         await asyncio.sleep(CALL_AGAIN_S)
 
     def _settled(self) -> bool:
-        """Whether the store has one's own first batch."""
+        """Whether the store has one's own first batch. Raises PeerError where one is out by now."""
         node = self.node
+        if node.out:  # another life of this name came after it
+            raise PeerError(f"{self.name} is out of the group: {node.out}")
         return not node.durable or node.safe().get(node.lane, 0) > 0
 
     async def leave(self, *, timeout_s: float = 5.0) -> None:
@@ -648,7 +633,7 @@ class Peer:
         ordering, driver = self._check(), self._running
         at_most = min(PENDING, self.settings.memory // 4)
         while ordering.waiting_bytes > PENDING or driver.choked() or driver.behind(at_most):
-            await self._next_change(0.05)
+            await self._waking.next_change(0.05)
             self._check()
 
     # -- receiving ---------------------------------------------------------------------------------
@@ -664,11 +649,11 @@ class Peer:
 
     async def _messages(self) -> AsyncIterator[Message]:
         # As `events`, and not over it: a second generator in between costs as much as all else.
-        too_late = self.node.left
+        too_late, inbox = self.node.left, self._inbox
         while await self._more():
-            for message in self._run:
+            for message in inbox.run:
                 yield message
-            self._finished(self._current)
+            self._finished(inbox.current)
         self._end_taking(too_late)
 
     def _end_taking(self, too_late: bool) -> None:
@@ -682,13 +667,13 @@ class Peer:
         Ends as the iteration of messages does, with which it shares them. Raises PeerError when
         the peer is put out, or had left before, StoreError when its store fails.
         """
-        too_late = self.node.left
-        while await self._more(self._others):
-            while self._others:
-                yield self._others.popleft()
-            for message in self._run:
+        too_late, inbox = self.node.left, self._inbox
+        while await self._more(inbox.others):
+            while inbox.others:
+                yield inbox.others.popleft()
+            for message in inbox.run:
                 yield message
-            self._finished(self._current)
+            self._finished(inbox.current)
         self._end_taking(too_late)
 
     async def batches(self) -> AsyncIterator[Said]:
@@ -698,67 +683,33 @@ class Peer:
         """
         too_late = self.node.left
         while await self._more():
-            said, left = self._current, self._left
-            self._current, self._payloads = None, iter(())
+            said, left = self._inbox.rest()
             if said is not None:
-                self._hand_over(said, len(said.payloads))
+                self._inbox.hand_over(said, len(said.payloads), self.node.ordering)
                 yield said.tail(left)
                 self._finished(said)
         self._end_taking(too_late)
 
     async def _more(self, others: deque[View | GivenUp] | None = None) -> bool:
-        """Wait until there are messages in `_run`, or something in `others`; False: it has ended.
+        """Wait until there are messages to run, or something in `others`; False: it has ended.
 
         Without `others` what is no message is passed over.
         """
-        self._running.done(self._done)
-        while not self._next(others):
+        inbox = self._inbox
+        self._running.done(inbox.done)
+        while not inbox.next(others):
             self._running.read(True)
-            self._ready.extend(self.node.take_delivered())
-            if self._ready:
+            inbox.ready.extend(self.node.take_delivered())
+            if inbox.ready:
                 continue
             if self._ended or self.node.left:
                 return False
             self._check()
-            await self._next_change(None)
+            await self._waking.next_change(None)
         return True
 
-    def _next(self, others: deque[View | GivenUp] | None) -> bool:
-        """Go on to what is next; whether there is something. Messages that are left come first."""
-        if self._left:
-            return True
-        while self._ready:
-            event = self._ready.popleft()
-            if isinstance(event, Said):
-                self._current, self._payloads = event, iter(event.payloads)
-                self._run = event.messages(self._payloads)
-                self._taken = event.last or self._taken
-                if self._trace_path is not None and (trace := self._traced()):
-                    trace.delivered(event)
-                return True
-            if others is not None:
-                others.append(event)
-                return True
-        return False
-
-    @property
-    def _left(self) -> int:
-        """How many messages of `_current` were not handed over yet."""
-        return length_hint(self._payloads)
-
     def _finished(self, said: Said | None) -> None:
-        """The application has asked for what comes behind this."""
-        self._current = None
-        if said is not None:
-            self._hand_over(said, len(said.payloads))
-            if not self._by_hand:
-                self._done = said.last or self._done
-
-    def _hand_over(self, said: Said, count: int) -> None:
-        """The first so many of it are the application's: what it does from here follows them."""
-        ordering = self.node.ordering
-        if count and ordering is not None:
-            self._handed.note(said.lane, said.first + count - 1, ordering.said)
+        self._inbox.finished(said, self.node.ordering)
 
     def past(self) -> Past:
         """Return what this program follows: what it was handed and has sent, for `antecede.stamp`.
@@ -774,27 +725,14 @@ class Peer:
                 f"with order {self.settings.order!r} a message stands for nothing that came before "
                 "it: take the `past` of the messages that you handle"
             )
-        said = self._current
-        if said is not None:
-            self._hand_over(said, len(said.payloads) - self._left)
-        return self._handed.past(ordering.me, ordering.said)
-
-    def _is_done(self) -> int:
-        """Return the place up to which the application is done.
-
-        While it is amid what somebody said at once: with all before the last that it got.
-        """
-        said = self._current
-        if self._by_hand or said is None or not said.place:
-            return self._done
-        return max(self._done, said.last - self._left - 1)
+        return self._inbox.past(ordering)
 
     def _delivered(self) -> None:
         """Something is there for the application; too much: the others have to wait with more."""
         ordering = self.node.ordering
-        if ordering is not None and ordering.place - self._taken > MAX_READY:
+        if ordering is not None and ordering.place - self._inbox.taken > MAX_READY:
             self._running.read(False)
-        self._wake()
+        self._waking.wake()
 
     def acknowledge(self, message: Message) -> None:
         """Say that this message, and all that were handed over before it, are done for good.
@@ -804,8 +742,9 @@ class Peer:
         """
         if not isinstance(message, Message):
             raise LocalError(f"a message is acknowledged, not {shown(message)}")
-        self._done = max(self._done, message.place)
-        self._running.done(self._done)
+        inbox = self._inbox
+        inbox.done = max(inbox.done, message.place)
+        self._running.done(inbox.done)
 
     def _check(self) -> Ordering:
         """Return the ordering of the group one is in. Raises where nothing goes on.
@@ -829,8 +768,7 @@ class Peer:
         if self._ended:
             raise PeerError(f"{self.name} has ended")
         self._begun.check()
-        if (broken := self._running.broken) is not None:
-            raise broken
+        self._check_whole()
 
     def _check_going(self, node: Node) -> None:
         """Raise where a peer cannot go on, nor begin, in a group."""
@@ -850,33 +788,13 @@ class Peer:
 
     # -- waiting -----------------------------------------------------------------------------------
 
-    def _wake(self) -> None:
-        for future in self._wakes:
-            if not future.done():
-                future.set_result(None)
-        self._wakes.clear()
-
-    async def _next_change(self, timeout_s: float | None) -> None:
-        future = asyncio.get_running_loop().create_future()
-        self._wakes.add(future)
-        if timeout_s is None:
-            await future
-            return
-        await asyncio.wait([future], timeout=timeout_s)
-        self._wakes.discard(future)
-
     async def _until(self, true: Callable[[], bool], timeout_s: float | None = None) -> bool:
-        """Wait until something is so, or the time is over; returns whether it is."""
-        end = None if timeout_s is None else time.monotonic() + timeout_s
-        while not true():
-            driver = self._running
-            if driver.broken is not None:
-                raise driver.broken
-            left = None if end is None else end - time.monotonic()
-            if left is not None and left <= 0:
-                return False
-            await self._next_change(left)
-        return True
+        """Wait until something is so, or the time is over. Raises where the store fails."""
+        return await self._waking.until(true, timeout_s, self._check_whole)
+
+    def _check_whole(self) -> None:
+        if (broken := self._running.broken) is not None:
+            raise broken
 
 
 ARGUMENTS: Final = tuple(
@@ -920,6 +838,18 @@ def _ids(reply_to: Answered | Iterable[Answered]) -> Sequence[Id]:
         if not isinstance(one, Message | Id):
             raise LocalError(f"reply_to= names messages, not {shown(one)}")
     return [one.id if isinstance(one, Message) else one for one in many]
+
+
+def _every(seconds: float | None, trace: object) -> float | None:
+    """Return how often a trace can be read. Raises LocalError for what cannot be."""
+    if seconds is None:
+        return None
+    check_seconds("trace_every_s", seconds)
+    if seconds <= 0:
+        raise LocalError(f"trace_every_s= is above 0, not {shown(seconds)}")
+    if trace is None:
+        raise LocalError("trace_every_s= is of a trace: give trace= too")
+    return float(seconds)
 
 
 def _file(name: str, path: str | os.PathLike[str]) -> Path:

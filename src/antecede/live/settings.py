@@ -71,9 +71,11 @@ class Settings:
     """After so long unheard by all who are connected a member is put out; None: only by hand."""
     memory: int = 64 << 20
     """Batches that somebody lacks: beyond this they are read from the store when they are needed;
-    without a store who lacks them is put out."""
+    without a store who lacks most of them is put out once it stands still, beyond twice this at
+    once."""
     disk: int = 4 << 30
-    """With a store: beyond this, in memory and in the store, who lacks most is put out."""
+    """With a store: beyond this, in memory and in the store, who lacks most is put out once it
+    stands still, beyond this and `memory` at once."""
     largest: int = 1 << 24
     """Of one message of the application; 60 MiB at most."""
     check_all_seals: bool = False

@@ -176,7 +176,7 @@ def status_of(
         delivered=ordering.place if ordering is not None else 0,
         waiting_for_application=max(0, ordering.place - done) if ordering else 0,
         batches_sent=newest.get(node.lane, 0),
-        handed_on=node.resent,
+        handed_on=node.outflow.resent,
         given_up=ordering.given_up if ordering is not None else 0,
         refused=dict(node.refused),
         last_refusal=node.last_refusal,

@@ -13,7 +13,8 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from antecede.errors import DecodeError, InputError
+from antecede.errors import DecodeError, InputError, LocalError
+from antecede.formatting import shown
 from antecede.live.keys import check_issued, member_name
 from antecede.live.status import WARN_S
 
@@ -26,7 +27,7 @@ class Tls:
     `authority`: a PEM file with one certificate or more: whoever has one of theirs may join.
     `password`: of the key. Raises InputError, which names the file and what to do, when one is
     missing or no PEM, the key is not the certificate's, or it has expired or is of another
-    authority.
+    authority; LocalError for what is no path.
     """
 
     certificate: str | os.PathLike[str]
@@ -36,6 +37,10 @@ class Tls:
 
     def __post_init__(self) -> None:
         """Refuse at once what would fail at the first connection."""
+        for name in ("certificate", "authority", "key"):
+            _check_path(name, getattr(self, name), needed=name != "key")
+        if not isinstance(self.password, str | None):
+            raise LocalError(f"password= is a text, not {shown(self.password)}")
         authority = _read(self.authority)
         try:
             x509.load_pem_x509_certificates(authority)
@@ -118,6 +123,16 @@ class Tls:
                 path=str(self.certificate if self.key is None else self.key),
             ) from error
         return context
+
+
+def _check_path(name: str, path: object, *, needed: bool) -> None:
+    if path is None and not needed:
+        return
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
+        raise LocalError(
+            f"Tls(certificate, authority): {name}= is the path of a PEM file, not {shown(path)}; "
+            "`antecede keys` makes certificates for a try"
+        )
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:

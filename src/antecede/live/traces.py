@@ -4,6 +4,9 @@ Parquet files in the event schema, `trace-NAME~LIFE-000001.parquet` and so on; a
 name is whole. A thread writes, so the loop does not wait. What a crash takes is at most the file
 that was open; what came faster than it could be written is not written, counted, and said.
 
+For whoever follows the group, `every_s` puts what there is into the file that often: the newest
+file is then written anew with all its rows, and replaced at once.
+
     kind         send, deliver
     id           of the message: "LANE:NUMBER"
     seq          of a send its number in the lane; of a delivery its place in this member's order
@@ -51,6 +54,8 @@ LONGEST: Final = 150
 """Characters of a lane in the name of a file."""
 CHUNK: Final = 8192
 """Rows that are written at once, or what there is after a second."""
+PUBLISHING: Final = 0.1
+"""Part of the time that may go into writing the newest file anew, for a large one."""
 LOG: Final = logging.getLogger("antecede.live")
 
 
@@ -70,10 +75,19 @@ class _Rows(NamedTuple):
 class Trace:
     """Writes what one life of a peer does to files in a folder. `run`: names the group."""
 
-    def __init__(self, folder: Path, lane: str, run: str, relation: Relation) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        lane: str,
+        run: str,
+        relation: Relation,
+        every_s: float | None = None,
+    ) -> None:
         """Go on behind what the lane's files in the folder have. `relation`: what the order keeps.
 
-        Raises StoreError where the folder cannot be made, read or written.
+        `every_s`: after so long a row is in a file that can be read, unless that is large; None:
+        when its file is finished, after a minute at most. Raises StoreError where the folder cannot
+        be made, read or written.
         """
         self.trouble = ""
         """Why nothing more is written; empty: it is."""
@@ -84,7 +98,10 @@ class Trace:
         self._put_in = self._refused = 0
         """Rows that went to the thread, and that did not; of the loop alone."""
         self._queue: queue.SimpleQueue[_Rows | None] = queue.SimpleQueue()
-        self._files = _Files(folder, lane, run)
+        self._files = (
+            _Files(folder, lane, run) if every_s is None else _Published(folder, lane, run, every_s)
+        )
+        self._pause_s = 1.0 if every_s is None else min(1.0, every_s)
         self._place = self._files.last_place()
         """Of the last delivery that is there: what comes again after a restart is not noted twice.
         """
@@ -154,7 +171,7 @@ class Trace:
     def _write_some(self) -> bool:
         """Wait for rows and write them; False: there will be no more."""
         rows: list[_Rows] = []
-        count, more, end = 0, True, time.monotonic() + 1.0
+        count, more, end = 0, True, time.monotonic() + self._pause_s
         while count < CHUNK and (left := end - time.monotonic()) > 0:
             try:
                 one = self._queue.get(timeout=left)
@@ -234,6 +251,50 @@ class _Files:
         draft, path = self._paths()
         draft.replace(path)
         self.finished = self.written
+        self._next += 1
+
+
+class _Published(_Files):
+    """The same, and the newest of them can be read as it grows."""
+
+    def __init__(self, folder: Path, lane: str, run: str, every_s: float) -> None:
+        super().__init__(folder, lane, run)
+        self._every_s = every_s
+        self._open: list[pa.RecordBatch] = []
+        """All rows of the newest file."""
+        self._due = 0.0
+
+    def write(self, rows: Sequence[_Rows], me: str) -> None:
+        if not self._open:
+            self._rows = 0
+        table = _table(rows, me, self._run, self._rows)
+        self._open.append(table)
+        self._rows += table.num_rows
+        self.written += table.num_rows
+
+    def rotate(self) -> None:
+        """Show what there is if it is time, and go on to the next file if this one is large."""
+        if self._rows >= ROWS:
+            self.finish()
+        elif self.finished < self.written and time.monotonic() >= self._due:
+            begun = time.monotonic()
+            self._publish()
+            now = time.monotonic()
+            self._due = now + max(self._every_s, (now - begun) / PUBLISHING)
+
+    def _publish(self) -> None:
+        draft, path = self._paths()
+        with ParquetWriter(str(draft), SCHEMA, compression="zstd") as writer:
+            writer.write_table(pa.Table.from_batches(self._open))
+        draft.replace(path)
+        self.finished = self.written
+
+    def finish(self) -> None:
+        if not self._open:
+            return
+        if self.finished < self.written:
+            self._publish()
+        self._open, self._rows = [], 0
         self._next += 1
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from antecede.clocks.wire import varint
-from antecede.live import wire
+from antecede.live import laggards, wire
+from antecede.live.events import Change, ChangeKind, member_of
 from antecede.live.held import HeldSince
+from antecede.live.laggards import Behind, Laggards
 from antecede.live.links import Link
 from antecede.live.settings import NS
 from antecede.live.timekeeping import Timekeeping
@@ -30,6 +32,7 @@ TRIP = 5
 STRANGERS = 256
 """Lanes that are not here and are asked for because one member speaks of them, at most: each is
 named to all from then on."""
+AT_ONCE = "came at the same time as another life of it"
 ASKING_NS = 2 * NS
 """After so long without an answer somebody else is asked."""
 
@@ -60,6 +63,7 @@ class Upkeep:
         self._agreed_ns: int | None = None
         self._asked: dict[str, tuple[int, int]] = {}
         """Lane -> (link that was asked for it, when)."""
+        self._laggards = Laggards()
 
     # -- members who come and go -------------------------------------------------------------------
 
@@ -147,6 +151,7 @@ class Upkeep:
             if node.out:
                 return
             self._end_gone()
+            self._end_lives_beside()
             self._forget_guests(now)
             self._give_up(now)
             self._put_out(now)
@@ -370,9 +375,13 @@ class Upkeep:
             lanes.spill(settings.memory, node.safe())
         kept = lanes.bytes + lanes.spilled_bytes - self._left_behind()
         at_most = settings.disk if node.durable else settings.memory
-        slowest = self._slowest() if kept > at_most else None
+        if kept <= at_most:
+            self._laggards.rest()
+            return
+        behind = self._behind_here()
+        slowest = self._laggards.judge(kept, at_most, settings.memory, behind)
         if slowest is not None and not (node.stopped or node.left):
-            self._send_away(slowest, f"too far behind: {kept} bytes are kept, most of them for it")
+            self._send_away(slowest, laggards.words(kept, behind[slowest]))
 
     def _left_behind(self) -> int:
         """Return the bytes of those who are gone that cannot be delivered: nobody's fault now."""
@@ -397,12 +406,12 @@ class Upkeep:
         if link is not None and not link.closing:
             node.end(link, why)
 
-    def _slowest(self) -> str | None:
-        """Return for whom most is kept: it lacks what is delivered here, or said what is not."""
+    def _behind_here(self) -> dict[str, Behind]:
+        """Return what is kept for each: it lacks what is delivered here, or said what is not."""
         ordering = self._node.active
         lanes, done = ordering.lanes, ordering.done()
         waits = {*ordering.others(), *ordering.guests, *self._node.greeted} - ordering.gone
-        bytes_for: dict[str, int] = {}
+        found: dict[str, Behind] = {}
         for one in waits:
             table, newest = lanes.heard.get(one, {}), lanes.newest
             lacks = sum(
@@ -411,8 +420,10 @@ class Upkeep:
                 if name != one  # its own it has: who only sends has nothing to say
             )
             said = lanes.kept(one, done.get(one, 0), newest(one)) if newest(one) else 0
-            bytes_for[one] = lacks + said
-        return max(bytes_for, key=lambda one: (bytes_for[one], one), default=None)
+            has = sum(number for name, number in table.items() if name != one)
+            # Where more of it is what it said, to say on is not to come nearer, nor to read.
+            found[one] = Behind(lacks + said, has if lacks >= said else done.get(one, 0))
+        return found
 
     # -- who is gone -------------------------------------------------------------------------------
 
@@ -422,6 +433,21 @@ class Upkeep:
         for lane, link in node.greeted.items():
             if lane in node.active.gone and not link.closing:
                 node.end(link, node.why_out(lane))
+
+    def _end_lives_beside(self) -> None:
+        """Of lives of one's own name that came in at once, none told of the others, one stays.
+
+        Who is let in says that the lives it is told of are over. Of these neither is the later one,
+        and all of them know that it is the one with the greatest lane.
+        """
+        node, ordering = self._node, self._node.active
+        beside = [one for one in ordering.others() if member_of(one) == node.name]
+        if not beside or node.left or node.stopped or max(beside) > node.lane:
+            return
+        for lane in beside:
+            self.tell(ordering.members[lane])
+            ordering.change(Change(ChangeKind.LEFT, lane, AT_ONCE))
+        ordering.flush()
 
     def _forget_guests(self, now: int) -> None:
         """Keep nothing more for newcomers that were let in and never began."""

@@ -131,11 +131,20 @@ class Cuts:
         and at least one. Raises InputError for members that are not in the log, for positions
         that are not, and for channels of a log that names no messages.
         """
+        return next(self.wrongs(cut, channels, addressed), None)
+
+    def wrongs(
+        self,
+        cut: Cut,
+        channels: Mapping[Channel, Collection[str]] | None = None,
+        addressed: Mapping[str, Collection[str]] | None = None,
+    ) -> Iterator[Witness]:
+        """Yield all that contradicts a cut: `why_not` gives the first of it."""
         self._check_question(cut, channels)
-        wrong = next(self._known_outside(cut), None) or next(self._unsent(cut), None)
-        if wrong is None and channels is not None:
-            wrong = next(self._in_wrong_place(cut, channels, addressed or {}), None)
-        return wrong
+        yield from self._known_outside(cut)
+        yield from self._unsent(cut)
+        if channels is not None:
+            yield from self._in_wrong_place(cut, channels, addressed or {})
 
     def _check_question(self, cut: Cut, channels: Mapping[Channel, Collection[str]] | None) -> None:
         named = {*cut, *(member for channel in channels or () for member in channel)}

@@ -69,16 +69,23 @@ class Ordered(NamedTuple):
     quarantine: pyarrow.Table
 
 
-def prepare(trace: Trace, by: str | None = None) -> Prepared:
+def prepare(
+    trace: Trace,
+    by: str | None = None,
+    clocked: bool | None = None,
+    known: Collection[str] | None = None,
+) -> Prepared:
     """Choose events, the way to tell causes, and the column that breaks ties (`by`).
 
+    `clocked`, `known` (columns with any value): of the whole, where this is a part of a trace.
     Raises InputError when the trace knows no value of `by`.
     """
     table = conform(trace.events)
-    clocked = _clocked(table, trace.format)
+    clocked = _clocked(table, trace.format) if clocked is None else clocked
     rows = distinct(table, clocked)
     events: Any = rows.events
-    known = {name for name in events.column_names if events[name].null_count < len(events)}
+    if known is None:
+        known = {name for name in events.column_names if events[name].null_count < len(events)}
     spec = spec_of(clocked, known, by)
     if spec.group:
         events = events.append_column(RUN, pc.fill_null(events["run"], ""))

@@ -23,7 +23,7 @@ try:
     from matplotlib.path import Path
     from matplotlib.text import Text
 except ModuleNotFoundError as error:
-    raise MissingExtraError("pictures in PNG and PDF", "report") from error
+    raise MissingExtraError("drawing PNG and PDF", "report") from error
 
 PNG, PDF = "png", "pdf"
 DPI: Final = 192

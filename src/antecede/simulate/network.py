@@ -6,7 +6,8 @@ A copy is named by its message m and its channel from a to b, as j = a * size + 
 it is drawn by these names (`random_streams`), so every engine draws the same. The first copy of a
 message over a channel has the streams DELAY, LOSS, DUPLICATE and DUPLICATE_DELAY. All else (a
 protocol's own messages, and further copies of the same message over the same channel) has
-NOTE_DELAY and NOTE_LOSS, counted by the run, and is not doubled.
+NOTE_DELAY and NOTE_LOSS, counted by the run, and is not doubled; nor are markers of snapshots, with
+MARKER_DELAY and MARKER_LOSS.
 
     arrival = departure + matrix + drawn delay
     FIFO:     not before what was put on the channel last
@@ -149,10 +150,26 @@ class Network:
 
         `count` is how many of these the run had before, one a Transmit effect.
         """
+        streams = Stream.NOTE_DELAY, Stream.NOTE_LOSS
+        return self._besides(streams, count, now_us, source, targets)
+
+    def marker(self, count: int, now_us: int, source: int, targets: Sequence[int]) -> list[Copy]:
+        """Put markers of a snapshot on the channels, as `note`; `count`: how many times before."""
+        streams = Stream.MARKER_DELAY, Stream.MARKER_LOSS
+        return self._besides(streams, count, now_us, source, targets)
+
+    def _besides(
+        self,
+        streams: tuple[Stream, Stream],
+        count: int,
+        now_us: int,
+        source: int,
+        targets: Sequence[int],
+    ) -> list[Copy]:
         to = np.array(targets, dtype=np.int64)
         channel = source * self.size + to
-        delays = self._delays(Stream.NOTE_DELAY, count, source, to, channel)
-        lost = self._chosen(Stream.NOTE_LOSS, count, channel, self.links.loss)
+        delays = self._delays(streams[0], count, source, to, channel)
+        lost = self._chosen(streams[1], count, channel, self.links.loss)
         found: list[Copy] = []
         for at, target in enumerate(targets):
             self.lost += lost[at]

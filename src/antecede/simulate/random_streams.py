@@ -59,6 +59,9 @@ class Stream(enum.IntEnum):
     RESYNC = 16
     ANSWER = 17
     SAMPLE = 18
+    MARKER_DELAY = 19
+    """Of a marker of a snapshot: (count of these, sender * size + receiver)."""
+    MARKER_LOSS = 20
 
 
 def mix(word: int) -> int:

@@ -12,7 +12,7 @@ from typing import Literal, overload
 
 from antecede.protocols.base import Relation
 from antecede.simulate.members import make_members
-from antecede.simulate.outputs import violations
+from antecede.simulate.outputs import global_states, violations
 from antecede.simulate.outputs.metrics import RunMetrics
 from antecede.simulate.outputs.recording import Recording
 from antecede.simulate.outputs.result import Result
@@ -69,6 +69,9 @@ def run_readable(
     figures |= {
         name: count for name, count in (("unsent", unsent), ("undelivered", loop.owed)) if count
     }
+    states = loop.snapshots.states() if loop.snapshots is not None else []
+    if loop.snapshots is not None:
+        figures |= global_states.figures(states, loop.snapshots.stamp_bytes)
     found, caveats = violations.judged(run)
     figures |= found
     if run.relation is Relation.TOTAL:
@@ -80,5 +83,7 @@ def run_readable(
         else:
             missing, extra = violations.lemma_3(run)
             figures |= {"lemma3.missing": missing, "lemma3.extra": extra}
-    result = Result(scenario, seed, ENGINE, figures, metrics.series(), run.relation, caveats)
+    result = Result(
+        scenario, seed, ENGINE, figures, metrics.series(), run.relation, caveats, tuple(states)
+    )
     return (result, run) if record else result

@@ -29,7 +29,7 @@ from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.scenario.tables import fault
 from antecede.simulate.schedule import Schedule
 from antecede.trace.arrow import read
-from antecede.trace.schema import DELIVER, RECEIVE
+from antecede.trace.schema import DELIVER, RECEIVE, SEND
 
 TIMES = ("arrival", "send_time", "commit_time", "author_time", "start_time", "file_order")
 
@@ -93,6 +93,8 @@ def _messages(path: Path, changed_ns: int) -> list[Message]:
     """
     events = read([path]).events
     rows = [row for row in events.to_pylist() if row["kind"] not in (RECEIVE, DELIVER)]
+    if any(row["kind"] == SEND for row in rows):  # then the others are local events
+        rows = [row for row in rows if row["kind"] == SEND]
     rows = [row for row in rows if row["member"]]
     column = next(name for name in TIMES if all(row[name] is not None for row in rows))
     found: dict[str, Message] = {}

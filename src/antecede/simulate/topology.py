@@ -149,6 +149,11 @@ TOPOLOGIES: Mapping[str, type[Topology]] = {"mesh": Mesh, "hierarchy": Hierarchy
 """By what scenario files call them."""
 
 
+def names_of(topology: Topology) -> list[str]:
+    """Return what traces call the addresses: role and number."""
+    return [f"{topology.role(at)}{at}" for at in range(topology.size)]
+
+
 def kind_of(topology: Topology) -> str:
     """Return what scenario files call a topology."""
     return next(kind for kind, made in TOPOLOGIES.items() if isinstance(topology, made))

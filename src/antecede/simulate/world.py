@@ -40,15 +40,19 @@ from antecede.simulate.delays import US
 from antecede.simulate.members import Members
 from antecede.simulate.network import Copy, Intake, Network
 from antecede.simulate.outputs.figures import sample_times
+from antecede.simulate.outputs.global_states import recorder
 from antecede.simulate.outputs.metrics import RunMetrics
 from antecede.simulate.outputs.recording import ARRIVED, DELIVERED, RELEASED, SENT, Recording
 from antecede.simulate.replies import Answers
 from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.workload import Traffic
+from antecede.snapshots.base import Tell
 
 NOTE = -1
 """In place of a message's number: this is between protocols."""
-ARRIVE, TAKE, TICK, SEND = range(4)
+MARKER = -2
+"""In place of a message's number: this is a marker of a snapshot, below the protocols."""
+ARRIVE, TAKE, TICK, SEND, BEGIN = range(5)
 
 
 class EventLoop:
@@ -63,13 +67,14 @@ class EventLoop:
         self.times: list[int] = self.traffic.schedule.time_us.tolist()
         self.senders: list[int] = self.traffic.schedule.sender.tolist()
         self.recording = self._recording(seed)
+        self.snapshots = recorder(scenario, self.recording)
         slow = scenario.links.buffer is not None or scenario.links.service_s > 0
         self.intake = Intake(scenario.links, scenario.topology.size) if slow else None
         self.heap: list[tuple[int, int, int, int, Any, int]] = []
         """(time, ticket, kind, address, message, its number or NOTE)."""
         self.ticket = len(self.times)
-        self.notes = 0
-        """Transmit effects so far that were notes or further copies."""
+        self.notes = self.markers = 0
+        """Transmit effects so far that were notes or further copies; times markers were sent."""
         size = scenario.topology.size
         self.application = [at in scenario.topology.senders() for at in range(size)]
         self.arrived: list[dict[int, int]] = [{} for _ in range(size)]
@@ -107,6 +112,9 @@ class EventLoop:
         )
         if self.made.tick_us is not None:
             self._plan(self.made.tick_us, TICK, 0, None, NOTE)
+        if self.scenario.snapshots is not None:
+            for number, at_s in enumerate(self.scenario.snapshots.at_s, 1):
+                self._plan(round(at_s * US), BEGIN, 0, None, number)
         following, count = 0, len(self.times)
         while following < count or self.heap:
             sends = following < count and (
@@ -126,6 +134,8 @@ class EventLoop:
                 self._take(now_us, at, message, number)
             elif kind == SEND:
                 self._send(now_us, number)
+            elif kind == BEGIN:
+                self._begin(now_us, number)
             elif not self._tick(now_us, following == count):
                 break
         for time_us in samples:
@@ -173,6 +183,8 @@ class EventLoop:
         given = run.addressed[number]
         others = len(self.scenario.topology.senders()) - 1
         self.owed += others if given is None else len(given)
+        if self.snapshots is not None:
+            self.snapshots.sent(at, number, run.receivers(number))
         if self.made.relation is CausalRelation.TOTAL:
             # An own message is held from its sending until its turn, as others from arrival.
             self.owed += 1
@@ -277,6 +289,11 @@ class EventLoop:
             self._take(now_us, at, message, number)
 
     def _take(self, now_us: int, at: int, message: Any, number: int) -> None:
+        if number == MARKER:
+            assert self.snapshots is not None
+            self.under_way -= 1
+            self._tell(now_us, at, self.snapshots.marker(now_us, at, *message))
+            return
         if number != NOTE:
             self.under_way -= 1
             self.news_us = now_us
@@ -296,5 +313,28 @@ class EventLoop:
             return
         if number in self.arrived[at] or number in self.done[at]:
             return
+        if self.snapshots is not None:
+            self._tell(now_us, at, self.snapshots.arrived(now_us, at, number))
         self.arrived[at][number] = now_us
         self.recording.note(now_us, ARRIVED, at, number)
+
+    # -- snapshots --------------------------------------------------------------------------
+
+    def _begin(self, now_us: int, number: int) -> None:
+        assert self.snapshots is not None
+        for at, tells in self.snapshots.begin(now_us, number):
+            self._tell(now_us, at, tells)
+
+    def _tell(self, now_us: int, at: int, tells: Iterable[Tell]) -> None:
+        """Send markers, those of an earlier snapshot first."""
+        assert self.snapshots is not None
+        markers: dict[int, dict[int, Any]] = {}
+        for tell in tells:
+            target = self.snapshots.address[tell.to]
+            markers.setdefault(tell.marker.number, {})[target] = tell.marker
+        for of in markers.values():
+            copies = self.network.marker(self.markers, now_us, at, sorted(of))
+            self.markers += 1
+            self.under_way += len(copies)
+            for arrival_us, target in copies:
+                self._plan(arrival_us, ARRIVE, target, (at, of[target]), MARKER)

@@ -65,6 +65,8 @@ class Algorithm(ABC):
 
     needs_fifo = True
     """Whether channels must keep their order."""
+    stamped = False
+    """Whether messages of the application carry a number."""
 
     def __init__(self, me: str, members: Iterable[str]) -> None:
         self.me, self.members = me, tuple(sorted({*members}))
@@ -92,6 +94,10 @@ class Algorithm(ABC):
     @abstractmethod
     def marker(self, sender: str, marker: Marker) -> Sequence[Effect]:
         """Take in a marker. Raises UnknownMemberError, SequenceError for one that cannot be."""
+
+    @abstractmethod
+    def open_channels(self, number: int) -> tuple[str, ...]:
+        """Return from whom something may still be under way of a snapshot recorded here."""
 
     @abstractmethod
     def snapshot(self) -> Hashable:
@@ -126,6 +132,7 @@ class Make(Protocol):
     """A class of algorithms: makes one member's end."""
 
     needs_fifo: bool
+    stamped: bool
 
     def __call__(self, me: str, members: Iterable[str]) -> Algorithm:
         """Return the end of `me`."""

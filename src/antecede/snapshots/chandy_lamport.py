@@ -63,6 +63,10 @@ class ChandyLamport(Algorithm):
         del self._open[number]
         return [Complete(number)]
 
+    def open_channels(self, number: int) -> tuple[str, ...]:
+        """Return the channels of a snapshot that are not closed."""
+        return tuple(self._open.get(number, ()))
+
     def snapshot(self) -> Hashable:
         """Return number, markers, and what is kept of open channels."""
         kept = tuple((n, tuple(sorted(of.items()))) for n, of in sorted(self._open.items()))

@@ -19,6 +19,7 @@ class LaiYang(Algorithm):
     """One member's end; control information: a number a message, and a marker with a count."""
 
     needs_fifo = False
+    stamped = True
 
     def __init__(self, me: str, members: Iterable[str]) -> None:
         super().__init__(me, members)
@@ -77,6 +78,10 @@ class LaiYang(Algorithm):
             return []
         del self._open[number]
         return [Complete(number)]
+
+    def open_channels(self, number: int) -> tuple[str, ...]:
+        """Return the channels of a snapshot that are not closed."""
+        return tuple(self._open.get(number, ()))
 
     def snapshot(self) -> Hashable:
         """Return number, counts, and what is kept of open channels."""

@@ -17,9 +17,10 @@ from pyspark.sql import types as t
 
 from antecede.errors import InputError
 from antecede.formatting import counted
+from antecede.spark.columns import column_of
 from antecede.trace.schema import COLUMNS, DELIVER, EVENT, RECEIVE
 from antecede.view.columns import OF_ARRIVALS, OF_OTHERS
-from antecede.view.tiles import ABOUT, about, check_new
+from antecede.view.tiles import ABOUT, OWN, about, check_new
 
 _TYPES: dict[str, t.DataType] = {
     "string": t.StringType(),
@@ -50,7 +51,15 @@ def write_tiles(df: DataFrame, folder: str | Path, title: str, *, force: bool = 
     notes = [NO_AUDIT]
     if all_rows > rows:
         notes.append(f"{counted(all_rows - rows, 'row')} without a time: not in the picture")
-    said = about(title, rows, low, high, timed, findings=[], notes=notes, format="table", by=None)
+    own = [name for name, _ in _further(df)]
+    more: dict[str, Any] = {
+        "findings": [],
+        "notes": notes,
+        "format": "table",
+        "by": None,
+        "own": own,
+    }
+    said = about(title, rows, low, high, timed, **more)
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(members, folder / "members.parquet")
     _write_levels(placed, members, said, folder)
@@ -79,13 +88,26 @@ def _placed(df: DataFrame) -> tuple[DataFrame, bool]:
         else:
             found = f.array().cast(kind)
         columns.append(found.alias(column.name))
-    events = df.select(*columns)
+    # A field of bytes has no text that people read; `antecede view` writes it as hexadecimal too.
+    further = [
+        (
+            f.lower(f.hex(column_of(name))) if kind == "binary" else column_of(name).cast("string")
+        ).alias(OWN + name)
+        for name, kind in _further(df)
+    ]
+    events = df.select(*columns, *further)
     arrived = f.col("kind").isin(RECEIVE, DELIVER)
     time = f.when(arrived, f.coalesce(*map(f.col, OF_ARRIVALS))).otherwise(
         f.coalesce(*map(f.col, OF_OTHERS))
     )
     timed = bool(events.where(time.isNotNull()).limit(1).count())
     return events.withColumn("at", time if timed else f.col("file_order")), timed
+
+
+def _further(df: DataFrame) -> list[tuple[str, str]]:
+    """Return names and types of the columns that are none of the schema's."""
+    known = {column.name for column in COLUMNS}
+    return [(name, kind) for name, kind in df.dtypes if name not in known]
 
 
 def _ends(events: DataFrame) -> tuple[int, int, int, int]:

@@ -18,12 +18,16 @@ _COLUMNS = {
     "clock": ("clock", "its vector clock, as a map or JSON"),
     "topic": ("topics", "its topic; may be given several times"),
     "run": ("run", "execution, where ids repeat from run to run"),
+    "text": ("text", "what it says: searched, shown and asked for"),
 }
 _SEVERAL = ("after", "topic")
 
 
-def add_read_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare PATH..., --format and the options of the readers."""
+def add_read_arguments(parser: argparse.ArgumentParser, *, text: bool = False) -> None:
+    """Declare PATH..., --format and the options of the readers.
+
+    `text`: for commands that show what events say.
+    """
     parser.add_argument(
         "paths", nargs="+", metavar="PATH", help="file, folder, repository or pattern"
     )
@@ -39,6 +43,8 @@ def add_read_arguments(parser: argparse.ArgumentParser) -> None:
     )
     table = parser.add_argument_group("tables: which column holds what, where names do not tell")
     for option, (_, meaning) in _COLUMNS.items():
+        if option == "text" and not text:
+            continue
         several = option in _SEVERAL
         action = "append" if several else "store"
         table.add_argument(f"--{option}", metavar="COLUMN", help=meaning, action=action)
@@ -48,6 +54,19 @@ def add_read_arguments(parser: argparse.ArgumentParser) -> None:
     table.add_argument(
         "--separator", metavar="TEXT", help="between several causes in one text cell"
     )
+
+
+def column_words(args: argparse.Namespace) -> list[str]:
+    """Return the options for tables as they were given: whoever reads rows with the same columns
+    needs them again.
+    """
+    found: list[str] = []
+    for option in (*_COLUMNS, "time_unit", "separator"):
+        given = getattr(args, option)
+        several = given if isinstance(given, list) else [] if given is None else [given]
+        # One word each, so that a name that begins with a dash is none of an option.
+        found += [f"--{option.replace('_', '-')}={value}" for value in several]
+    return found
 
 
 def one_way(options: ReadOptions) -> ReadOptions:
@@ -66,7 +85,7 @@ def read_options(args: argparse.Namespace) -> ReadOptions:
     """Return the readers' options from parsed arguments."""
     columns: dict[str, tuple[str, ...]] = {}
     for option, (name, _) in _COLUMNS.items():
-        given = getattr(args, option)
+        given = getattr(args, option, None)
         if given is not None:
             columns[name] = tuple(given) if isinstance(given, list) else (given,)
     return ReadOptions(

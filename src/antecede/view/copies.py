@@ -48,8 +48,8 @@ def copies(events: pyarrow.Table) -> Copies:
         marks[kinds[kind] & (first != rows)] |= AGAIN
     received = _first_of(copy, kinds[RECEIVE])
     received[~kinds[DELIVER] | ((marks & AGAIN) > 0)] = -1
-    # A message handed to its own sender travels nowhere.
-    elsewhere = (sent >= 0) & (member != member[np.maximum(sent, 0)])
+    # A message handed to its own sender travels nowhere; where no row says at whom, it travelled.
+    elsewhere = (sent >= 0) & ((member < 0) | (member != member[np.maximum(sent, 0)]))
     reached = np.zeros(len(message), np.bool_)
     reached[sent[elsewhere]] = True
     marks[kinds[SEND] & ~reached & (_first_of(message, kinds[SEND]) == rows)] |= NOWHERE

@@ -39,6 +39,8 @@ _TOLD: Final = (
     "that the trace does not have: what came before these is not known",
 )
 """Ends of notes of `Causality` that an audit says with more words."""
+_SEVERAL: Final = " several ids in one"
+"""Within another one."""
 
 
 class Edges(NamedTuple):
@@ -69,7 +71,8 @@ def findings(trace: Trace, scene: Scene, notes: Sequence[str]) -> dict[str, Any]
     skew = _skew(report, scene, rows)
     told: list[dict[str, Any]] = [*_own(scene, inverted, waits), *_of_audit(report, rows)]
     return {
-        "findings": told + [_note(one) for one in notes if not one.endswith(_TOLD)],
+        "findings": told
+        + [_note(one) for one in notes if not (one.endswith(_TOLD) or _SEVERAL in one)],
         "axes": inverted,
         "orders": [_order(report, name, rows) for name in report.inversions],
         "waits": waits,

@@ -23,6 +23,7 @@ from antecede.trace.schema import KINDS
 from antecede.view.columns import Ints, axes, joined
 from antecede.view.copies import Copies, among, copies
 from antecede.view.findings import Edges, Scene, findings, nothing_found
+from antecede.view.further import column_arrays
 from antecede.view.packing import Array, dictionary, packed, texts
 
 pa: Any = pyarrow
@@ -66,7 +67,7 @@ def picture(
     `most`: events that it holds. A larger trace is cut to those nearest to `around`, or (`latest`)
     to the last ones, and says so. `base`: what the time of what rows tell is counted from, the
     earliest if None. `told`: with findings. `also`: findings to
-    begin with (what, advice, rows).
+    begin with (what, advice, rows). The columns of `trace.own` are shown with each event.
     Raises InputError for an event that is not there, and for a larger trace without `around`.
     """
     asked = Causality(trace, by=by) if asked is None else asked
@@ -80,6 +81,7 @@ def picture(
     scene = Scene(events, asked.by, across, axes(events, base), moved, alive)
     notes = [*asked.notes, *_cut_off(asked, rows), *_far_off(scene)]
     arrays = _arrays(scene, offsets, causes, asked.by, notes)
+    own, further = _further(trace, events, notes)
     said = findings(trace, scene, notes) if told else nothing_found(scene)
     said["findings"] = [*map(dict, also), *said["findings"]]
     meta = {
@@ -93,9 +95,20 @@ def picture(
         "around": -1 if start is None else int(np.flatnonzero(rows == start)[0]),
         "times": [{"name": one.name, "base": str(one.base)} for one in scene.axes],
         "epoch": _looks_like_dates(scene),
+        "own": own,
         **said,
     }
-    return Picture(meta, arrays)
+    return Picture(meta, {**arrays, **further})
+
+
+def _further(
+    trace: Trace, events: pyarrow.Table, notes: list[str]
+) -> tuple[list[str], dict[str, Array]]:
+    """Return the further columns of the user's table, of the rows of the picture."""
+    if trace.own is None or not trace.own.num_columns:
+        return [], {}
+    rows = pc.index_in(events["file_order"], trace.events["file_order"]).to_numpy()
+    return column_arrays(trace.own, rows, notes)
 
 
 def _chosen(asked: Causality, start: int | None, most: int, latest: bool) -> Ints:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from antecede.errors import AntecedeError
@@ -44,8 +46,10 @@ class Followed:
     def version(self) -> str:
         """Return a digest of names, sizes and times of all files."""
         found = hashlib.sha256()
-        for path in self._paths:
+        for path in chain.from_iterable(map(_matches, self._paths)):
             for file in [path] if path.is_file() else sorted(path.rglob("*")):
+                if file != path and file.name.startswith("."):
+                    continue  # a draft, which nobody reads
                 try:
                     about = file.stat()
                 except OSError:  # renamed meanwhile
@@ -77,3 +81,8 @@ class Followed:
                 return self._made[1]
             self._made = now, made
             return made
+
+
+def _matches(path: Path) -> list[Path]:
+    """Return what a path stands for: itself, or what fits the pattern that it is, as when read."""
+    return [path] if path.exists() else sorted(map(Path, glob.glob(str(path))))

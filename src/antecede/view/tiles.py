@@ -5,7 +5,8 @@
     DIR/level-K.parquet         bin, member (number of its row above), rows; bins of one width a
                                 level, each cut into two in the next
     DIR/events/*.parquet        the rows in the schema, with `at`, their place along the axis, and
-                                `marks` (`antecede.view.copies`), where the cutter looked for them
+                                `marks` (`antecede.view.copies`), where the cutter looked for them,
+                                and `own:NAME`, further columns of the user's table as texts
 
 A place is the time of what a row tells, ns, or its place in the files where no row tells a time;
 rows without a time, in a trace that has times, are left out and counted. Levels and events may be
@@ -15,10 +16,12 @@ single files or folders of parts, as Spark writes them (`antecede.spark.viewing`
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
+from operator import or_
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,9 +40,10 @@ from antecede.formatting import counted
 from antecede.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, Trace
 from antecede.trace.rows import conform
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
-from antecede.view.columns import event_time
+from antecede.view.columns import event_time, times
 from antecede.view.copies import AGAIN, copies
 from antecede.view.findings import audited
+from antecede.view.further import as_text
 from antecede.view.packing import Array, dictionary, packed
 from antecede.view.picture import Picture, picture
 
@@ -48,6 +52,8 @@ pc: Any = pyarrow.compute
 ds: Any = pyarrow.dataset
 pq: Any = pyarrow.parquet
 TILES: Final = "tiles"
+OWN: Final = "own:"
+"""Before the name of a further column of the user's table, in `events`."""
 ABOUT: Final = "antecede-tiles.json"
 VERSION: Final = 1
 COARSEST: Final = 512
@@ -55,6 +61,7 @@ COARSEST: Final = 512
 LEVELS: Final = 14
 PIECE: Final = 40_000
 """Events that an answer holds one by one."""
+SMALLEST: Final = -(2**63)
 CELLS: Final = 1_000_000
 """Bins of members that an answer holds."""
 
@@ -100,14 +107,15 @@ def check_new(folder: Path, force: bool) -> None:
 def write_tiles(
     trace: Trace, folder: Path, title: str, *, by: str | None = None, force: bool = False
 ) -> None:
-    """Cut a trace that was read into pieces. Raises InputError where the folder is taken."""
+    """Cut a trace that was read into pieces. Raises InputError where the folder is taken, and for a
+    trace without an event.
+    """
     check_new(folder, force)
-    events = conform(trace.events)
-    column, timed = _places(events)
+    events, own = _with_own(conform(trace.events), trace.own)
+    if not len(events):
+        raise InputError("the trace has no event")
+    column, timed, notes = _places(events)
     known = column.is_valid()
-    notes = []
-    if lost := len(column) - int(pc.sum(known).as_py() or 0):
-        notes.append(f"{counted(lost, 'row')} without a time: not in the picture")
     if tells_of_arrivals(events):
         found = copies(events).marks.astype(np.uint8)
         events = events.append_column("marks", pa.array(found))
@@ -119,8 +127,14 @@ def write_tiles(
         for found in said_of(audited(trace))
     ]
     said = about(
-        title, len(events), low, high, timed, findings=told, notes=notes, format=trace.format, by=by
+        *(title, len(events), low, high, timed),
+        findings=told,
+        notes=notes,
+        format=trace.format,
+        by=by,
+        own=own,
     )
+    _clear(folder)
     (folder / "events").mkdir(parents=True, exist_ok=True)
     names = events["member"].combine_chunks().dictionary_encode()
     # Sorted by place, so a dictionary lists members by their first rows.
@@ -137,11 +151,40 @@ def write_tiles(
     (folder / ABOUT).write_text(json.dumps(said, indent=1), encoding="utf-8")
 
 
-def _places(events: pyarrow.Table) -> tuple[Any, bool]:
+def _with_own(events: Any, own: pyarrow.Table | None) -> tuple[Any, list[str]]:
+    """Return events with the further columns of the user's table as texts, and their names."""
+    names = [] if own is None else own.column_names
+    for name in names:
+        assert own is not None
+        events = events.append_column(OWN + name, as_text(own[name]))
+    return events, names
+
+
+def _places(events: pyarrow.Table) -> tuple[Any, bool, list[str]]:
+    """Return places, whether they are times, and what is left out."""
     column = event_time(events)
-    if column.null_count < len(column):
-        return column, True
-    return events["file_order"], False
+    found = times("", column)
+    if found is None:
+        return events["file_order"], False, []
+    notes = []
+    if found.far:
+        notes.append(
+            f"{counted(found.far, 'time')} more than 146 years from the earliest: taken as unknown"
+        )
+        column = pc.if_else(pa.array(found.known), column, pa.scalar(None, pa.int64()))
+    if lost := int(np.count_nonzero(~found.known)):
+        notes.append(f"{counted(lost, 'row')} without a time: not in the picture")
+    return column, True, notes
+
+
+def _clear(folder: Path) -> None:
+    """Take pieces away that are there: others may be as many files, or files where folders were."""
+    made = ("events", "members.parquet", *(f"level-{k}.parquet" for k in range(LEVELS)))
+    for path in (folder / ABOUT, *(folder / name for name in made)):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _write_members(folder: Path, at: Any, member: Any, names: Any) -> None:
@@ -190,11 +233,16 @@ class Tiles:
             self._members: Any = pq.read_table(folder / "members.parquet")
             self._events: Any = ds.dataset(folder / "events", format="parquet")
             self._finest = self._about["levels"][-1]
-        except (OSError, ValueError, KeyError, IndexError) as error:
+        except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
             what = f"holds no pieces that can be read: {error}"
             raise InputError(what, path=str(folder)) from error
         self._around = around
         self._start = None if around is None else self._found(around)
+
+    @property
+    def _own(self) -> list[str]:
+        """Names of the further columns that the pieces have."""
+        return [str(name) for name in self._about.get("own", [])]
 
     def version(self) -> str:
         """Return always the same: pieces do not change."""
@@ -213,8 +261,10 @@ class Tiles:
             if self._start is not None:
                 return self._near(self._start)
             return self._stretch(low, high, -1)
-        first, last = (low + _number(asked.get(name), 0) for name in ("x0", "x1"))
-        return self._stretch(max(low, first), min(high, last), -1)
+        first, last = (
+            min(max(low + _number(asked.get(name), 0), low), high) for name in ("x0", "x1")
+        )
+        return self._stretch(min(first, last), last, -1)
 
     # -- finding ---------------------------------------------------------------------------------
 
@@ -233,16 +283,26 @@ class Tiles:
         raise InputError(f"{event} is not in the pieces", path=str(self._folder))
 
     def _match(self, text: str, after: int) -> tuple[int, int]:
-        """Return the first event behind a place whose id or text holds a text."""
-        named, told = (
-            pc.match_substring(ds.field(name), text, ignore_case=True) for name in ("id", "text")
-        )
-        mask = (named | told) & (ds.field("at") > self._about["low"] + after)
+        """Return the first event behind a place whose id, text or further columns hold a text;
+        FIELD:TEXT: that one alone.
+        """
+        columns = {"id": "id", "text": "text"} | {name: OWN + name for name in self._own}
+        field, colon, word = text.partition(":")
+        wanted = [*columns.values()]
+        if colon and word and field in columns:
+            wanted, text = [columns[field]], word
+        masks = [pc.match_substring(ds.field(name), text, ignore_case=True) for name in wanted]
+        mask = reduce(or_, masks)  # a null is no reason against another column
+        behind = min(max(self._about["low"] + after, SMALLEST), self._about["high"])
+        mask &= ds.field("at") > behind
         for batch in self._events.scanner(columns=["at", "file_order"], filter=mask).to_batches():
             if len(batch):
                 first = batch.slice(0, 1).to_pylist()[0]
                 return int(first["at"]), int(first["file_order"])
-        raise InputError(f"no event behind this place has {text!r:.60} in its id or text")
+        raise InputError(
+            f"no event behind this place has {text!r:.60} in "
+            + " or ".join(["its id", "text", *self._own][:6])
+        )
 
     @cached_property
     def _asked(self) -> tuple[Causality, Array]:
@@ -319,14 +379,18 @@ class Tiles:
             first, last = wider
             if inside:
                 break
-        mask = (ds.field("at") >= first) & (ds.field("at") <= last)
+        mask = (ds.field("at") >= max(first, SMALLEST)) & (
+            ds.field("at") <= min(last, -SMALLEST - 1)
+        )
         rows = self._events.to_table(filter=mask).sort_by([("file_order", "ascending")])
         if not len(rows):
             return self._grid(first, last)
         if len(rows) > 4 * PIECE:  # as many in one moment
             return self._grid(first, last)
         events = conform(rows.select(SCHEMA.names))
-        trace = Trace(events, QUARANTINE_SCHEMA.empty_table(), self._about["format"], {})
+        own: Any = rows.select([OWN + name for name in self._own]).rename_columns(self._own)
+        nothing = QUARANTINE_SCHEMA.empty_table()
+        trace = Trace(events, nothing, self._about["format"], {}, own)
         asked = Causality(trace, by=self._way, part=True)
         base = self._about["low"]
         shown = picture(trace, title=self.title, base=base, told=False, asked=asked)
@@ -477,6 +541,7 @@ def _empty(title: str, nothing: Trace) -> dict[str, Any]:
         "missing": {"ids": 0, "references": 0, "named": []},
         "messages": 0,
         "edges": 0,
+        "own": [],
         "format": nothing.format,
     }
 

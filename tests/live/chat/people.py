@@ -14,9 +14,9 @@ from antecede.live.chat.session import Chat
 from antecede.live.chat.web import Page
 from antecede.live.events import member_of
 from antecede.live.peer import Peer
+from tests.live.loops import TIMEOUT_S, until
 
 Made = TypeVar("Made")
-TIMEOUT_S = 120.0
 PATIENT: dict[str, Any] = {"relay_s": 60.0, "silence_s": 60.0, "heartbeat_s": 30.0}
 """Nobody asks others for what does not come, or gives up a connection, by itself."""
 
@@ -77,13 +77,6 @@ async def _ended(task: asyncio.Future[None]) -> None:
         await task
 
 
-async def until(true: Callable[[], Any], seconds: float = 40.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it does not come to that"
-        await asyncio.sleep(0.01)
-
-
 @asynccontextmanager
 async def people(*names: str, **more: Any) -> AsyncIterator[People]:
     """Have people in a room, who see each other."""
@@ -95,16 +88,6 @@ async def people(*names: str, **more: Any) -> AsyncIterator[People]:
         yield made
     finally:
         await made.close()
-
-
-def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a test's coroutine, not for ever."""
-
-    async def bounded() -> None:
-        async with asyncio.timeout(TIMEOUT_S):
-            await work()
-
-    asyncio.run(bounded())
 
 
 class Loop:

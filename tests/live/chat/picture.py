@@ -12,7 +12,8 @@ import tempfile
 from pathlib import Path
 
 from antecede.live.chat.terminal import Screen, Terminal
-from tests.live.chat.people import PATIENT, People, looping, people, until
+from tests.live.chat.people import PATIENT, People, looping, people
+from tests.live.loops import until
 
 QUESTION = "Where do we have lunch on Thursday?"
 SAID = (

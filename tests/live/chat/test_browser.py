@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.live.chat.people import PATIENT, Loop, People, looping, until
+from tests.live.chat.people import PATIENT, Loop, People, looping
+from tests.live.loops import until
 
 pytest.importorskip("selenium", reason="selenium drives the browser: it is not installed")
 

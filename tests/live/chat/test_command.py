@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import pty
@@ -12,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from http.client import HTTPConnection
@@ -44,11 +46,18 @@ def port() -> int:
         return int(one.getsockname()[1])
 
 
+def sit_at_terminal() -> None:
+    """Make standard input the terminal whose Ctrl-C is a signal to this process, in the child."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Process:
     """A chat whose lines are read and written as they come."""
 
+    program: tuple[str, ...] = ("-m", "antecede", "chat")
+
     def __init__(self, *arguments: str, terminal: bool = False, **environment: str) -> None:
-        command = [sys.executable, "-m", "antecede", "chat", *arguments]
+        command = [sys.executable, *self.program, *arguments]
         env = {**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "100", **environment}
         self.seen = ""
         self.at = 0
@@ -56,7 +65,13 @@ class Process:
             self._reads, slave = pty.openpty()
             self._writes = self._reads
             self.process = subprocess.Popen(
-                command, stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True
+                *(command,),
+                stdin=slave,
+                stdout=slave,
+                stderr=slave,
+                env=env,
+                start_new_session=True,
+                preexec_fn=sit_at_terminal,
             )
             os.close(slave)
         else:
@@ -90,15 +105,6 @@ class Process:
 
     def ends(self, code: int) -> None:
         assert self.process.wait(WAIT_S) == code, self.seen
-
-    def asked(self, key: str, code: int) -> None:
-        """Press a key that ends it: again where the prompt was just being drawn anew."""
-        for _ in range(4):
-            self.write(key)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(WAIT_S / 8)
-                break
-        self.ends(code)
 
     def close(self) -> None:
         if self.process.poll() is None:
@@ -191,9 +197,46 @@ def test_at_a_terminal_the_line_that_is_typed_stays(started: Started, plain: boo
     alice.until(r'-> 2 alice "half' if plain else "↳ 2 alice “half")
     alice.write("/thread 2\r")
     alice.until(r"3  `-- bob" if plain else "3  └── bob")
-    alice.asked("\x03" if not plain else "\x04", 130 if not plain else 0)
+    alice.write("\x03" if not plain else "\x04")
+    alice.ends(130 if not plain else 0)
     bob.until(r"alice left")
     assert "Traceback" not in alice.seen
+
+
+BUSY = """
+import asyncio, signal
+from antecede.live.chat.terminal import prompted_lines
+
+async def work():
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, ended.set)
+    async for line in prompted_lines():
+        print("busy with", line)
+        await ended.wait()
+        print("asked to end")
+        return
+
+asyncio.run(work())
+"""
+
+
+class Busy(Process):
+    """Reads a line, and is busy with it until a signal comes."""
+
+    program = ("-c", BUSY)
+
+
+def test_ctrl_c_while_no_line_is_read_is_the_signal_that_it_is() -> None:
+    busy = Busy(terminal=True, TERM="xterm", PROMPT_TOOLKIT_NO_CPR="1")
+    try:
+        busy.until(">")
+        busy.write("a line\r")
+        busy.until("busy with a line")
+        busy.write("\x03")
+        busy.until("asked to end")
+        busy.ends(0)
+    finally:
+        busy.close()
 
 
 @pytest.mark.slow
@@ -332,6 +375,15 @@ def test_who_cannot_come_is_told_why_in_a_sentence(
         (["--join", "h:1"], "--keys FOLDER names the certificates"),
         (["--join", "h:1", "--keys", "nowhere"], "ca.pem: cannot be read"),
         (["--insecure"], "a room that begins here needs --listen"),
+        (["--join", "h:1", "--insecure", "--room", ""], "--room is the name of the room, the same"),
+        (
+            ["--join", "h:1", "--insecure", "--room", " "],
+            "--room is the name of the room, the same",
+        ),
+        (
+            ["--join", "http://h:1", "--insecure"],
+            "without scheme and path: 'h:1', not 'http://h:1'",
+        ),
         (["--join", "h:1", "--insecure", "--history", "-1"], "--history is 0 to 100,000"),
         (["--join", "h:1", "--insecure", "--put-out", "nan"], "--put-out is 1 to"),
         (["--join", "h:1", "--insecure", "--address", "h:2"], "--address says where --listen"),

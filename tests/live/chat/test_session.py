@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,12 @@ import pytest
 from antecede.errors import LocalError, PeerError
 from antecede.live.chat.room import Room
 from antecede.live.chat.session import Changed, Chat, Held, News, Notice, Said
+from antecede.live.events import Change, ChangeKind
+from antecede.live.node import Node
+from antecede.live.ordering import Ordering
 from antecede.live.peer import Peer
-from tests.live.chat.people import PATIENT, People, people, run, until
+from tests.live.chat.people import PATIENT, People, people
+from tests.live.loops import run, until
 
 
 def told(chat_of: People, name: str) -> list[News]:
@@ -167,6 +172,45 @@ def test_who_takes_the_place_of_a_former_life_says_so() -> None:
             text = "another life of alice was in the room: this one has taken its place"
             await until(lambda: any(isinstance(n, Notice) and text in n.text for n in told))
             running.cancel()
+
+    run(work)
+
+
+def announce(node: Node, ordering: Ordering) -> None:
+    """Say that one is here, as who was told of no other life of its name."""
+    ordering.change(Change(ChangeKind.JOINED, node.lane, node.address))
+    ordering.flush()
+
+
+def test_of_two_that_come_at_once_the_one_that_stays_alone_says_so() -> None:
+    """Neither was told of the other; until it is settled nobody says that it took a place."""
+
+    async def work() -> None:
+        async with people("bob") as room, peer("alice") as one, peer("alice") as two:
+            alices, heard = (one, two), dict[str, list[News]]()
+            for alice in alices:
+                alice.node.upkeep._end_lives_beside = lambda: None  # type: ignore[method-assign]
+                alice.node.greeting._announce = partial(announce, alice.node)  # type: ignore[method-assign]
+            await asyncio.gather(*(x.join(room["bob"].peer.address) for x in alices))
+            running = []
+            for alice in alices:
+                chat = Chat(alice, Room("design", "alice"))
+                chat.begin()
+                chat.attach(heard.setdefault(alice.node.lane, []).append)
+                running.append(asyncio.ensure_future(chat.run()))
+            lanes = {x.node.lane for x in alices}
+            await until(lambda: all(lanes <= x.node.active.members.keys() for x in alices))
+            await asyncio.sleep(0.3)
+            assert not any(heard.values())
+            for alice in alices:
+                del alice.node.upkeep._end_lives_beside
+            stays, goes = sorted(alices, key=lambda x: x.node.lane, reverse=True)
+            await until(lambda: goes.node.out == "another life of alice has begun")
+            await until(lambda: any("taken its place" in str(n) for n in heard[stays.node.lane]))
+            assert not any("taken its place" in str(n) for n in heard[goes.node.lane])
+            assert not stays.node.out
+            for task in running:
+                task.cancel()
 
     run(work)
 

@@ -16,7 +16,8 @@ from antecede.errors import LocalError, PeerError
 from antecede.live.chat import web
 from antecede.live.chat.session import Notice
 from antecede.live.chat.web import Page, checked_place
-from tests.live.chat.people import People, people, run, until
+from tests.live.chat.people import People, people
+from tests.live.loops import run, until
 
 
 async def asked(

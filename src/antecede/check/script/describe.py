@@ -42,6 +42,10 @@ def _counting(member: CountingProtocol, names: Mapping[int, str]) -> dict[str, s
     return {"C": f"({vector})"}
 
 
+_OF_THE_JUDGE = ("me", "note_payload")
+"""What a member has that is no state of its protocol."""
+
+
 class _Attributes:
     """Shows the attributes of a member that does not describe itself."""
 
@@ -51,7 +55,7 @@ class _Attributes:
         self.names = names
 
     def fields(self, member: Protocol) -> dict[str, str]:
-        shown = {name: value for name, value in vars(member).items() if name != "me"}
+        shown = {name: value for name, value in vars(member).items() if name not in _OF_THE_JUDGE}
         shown["members"] = [self.names[known] for known in member.members]
         return {name: self.show(value) for name, value in shown.items()}
 

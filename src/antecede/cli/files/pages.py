@@ -6,21 +6,51 @@ The page's own code needs the extra `trace`, and is loaded when a page is writte
 from __future__ import annotations
 
 import shlex
+import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from antecede.cli.files.output import save_text
-from antecede.errors import InputError, MissingExtraError
+from antecede.errors import AntecedeError, InputError, MissingExtraError
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from antecede.diagram.model import Diagram
     from antecede.trace.reader import ReadOptions
+
+
+LOOKED_AT: Final = 1000
+"""Rows by which it is told whether a table can be read as a trace."""
 
 
 def look(trace: str | Path) -> str:
     """Return how to look at a trace."""
     return f"To look at it: antecede view {shlex.quote(str(trace))}"
+
+
+def look_if_read(
+    table: pyarrow.Table, out: Path, options: ReadOptions, words: Sequence[str]
+) -> str:
+    """Return how to look at a written table, "" where it could not be read as a trace.
+
+    `words`: the options that its columns need. The first rows are written once more and read.
+    """
+    from antecede.causality.asking import Causality
+    from antecede.trace.arrow import read
+    from antecede.trace.tables.writing import format_of, write_table
+
+    with tempfile.TemporaryDirectory(prefix="antecede-look-") as folder:
+        part = Path(folder) / f"part{out.suffix}"
+        try:
+            write_table(table.slice(0, LOOKED_AT), part, format_of(out))
+            # What it was read from may have been a log; it is a table now.
+            Causality(read([part], None, replace(options, regex=None, delimiter=None)))
+        except (AntecedeError, OSError):
+            return ""
+    return " ".join([look(out), *map(shlex.quote, words)])
 
 
 def check_page(out: str | None) -> None:
@@ -47,6 +77,17 @@ def write_page_of_files(
     title = ", ".join(Path(path).resolve().name or path for path in paths)
     title = title.encode(errors="backslashreplace").decode()
     save_text(out, page(picture(read(paths, format, options), title=title)))
+
+
+def write_page_of_table(events: pyarrow.Table, title: str, said: str, out: Path) -> None:
+    """Write the page of a table in the schema; `said`: what it does not show, if anything."""
+    from antecede.trace.arrow import QUARANTINE_SCHEMA, Trace
+    from antecede.view import page, picture
+
+    trace = Trace(events, QUARANTINE_SCHEMA.empty_table(), "log", {})
+    also = [{"what": said, "advice": "", "rows": []}] if said else []
+    title = title.encode(errors="backslashreplace").decode()
+    save_text(out, page(picture(trace, title=title, also=also)))
 
 
 def write_page_of(diagram: Diagram, said: str, out: Path) -> None:

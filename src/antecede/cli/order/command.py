@@ -14,6 +14,7 @@ import pyarrow.compute
 
 from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine
 from antecede.cli.files.output import check_writable, draft_of
+from antecede.cli.files.pages import look_if_read
 from antecede.cli.files.quarantine import check_aside, is_quarantine, save_quarantine
 from antecede.formatting import counted
 from antecede.kernels.compile_time import Spent, timed
@@ -22,7 +23,7 @@ from antecede.order.spec import OrderSpec, Status
 from antecede.order.trace import TIMES, Ordered, Prepared, order_trace, prepare
 from antecede.progress import Progress
 from antecede.trace import time_words
-from antecede.trace.arguments import add_read_arguments, one_way, read_options
+from antecede.trace.arguments import add_read_arguments, column_words, one_way, read_options
 from antecede.trace.arrow import read
 from antecede.trace.tables import separators
 from antecede.trace.tables.own_columns import Changed
@@ -90,6 +91,8 @@ def run(args: argparse.Namespace) -> int:
     if said := absent_keys(trace.details, format_of(out)):
         print(f"changed     {said}")
     _report_aside(prepared, ordered, aside, cleared)
+    if said := look_if_read(result.table, out, options, column_words(args)):
+        print(f"\n{said}")
     return 0
 
 

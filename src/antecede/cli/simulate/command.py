@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,11 +19,13 @@ from antecede.cli.columns import width_of_terminal
 from antecede.cli.files.output import check_apart, check_writable, draft_of
 from antecede.cli.files.pages import look
 from antecede.cli.simulate.report import report, title
+from antecede.cli.simulate.snapshots import plain_state
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError, MissingExtraError
 from antecede.interrupt import interruptible
 from antecede.progress import Progress
 from antecede.simulate.memory import Reached, check_memory, within_memory
+from antecede.simulate.outputs.global_states import snapshot_name
 from antecede.simulate.outputs.result import Result
 from antecede.simulate.outputs.unnecessary_waits import wait_counts
 from antecede.simulate.outputs.violations import FULL
@@ -89,6 +92,10 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(report(results, seconds, width_of_terminal(), compiled)))
         if args.trace is not None:
             print(f"\nThe trace: {args.trace}. {look(args.trace)}")
+            if any(one.cut for one in results[0].snapshots):
+                number = next(one.number for one in results[0].snapshots if one.cut)
+                marked = shlex.quote(snapshot_name(number))
+                print(f"A recorded cut: antecede cut {shlex.quote(args.trace)} --marked {marked}")
     sys.stdout.flush()
     return 0
 
@@ -247,10 +254,17 @@ def _plain(results: Sequence[Result]) -> dict[str, Any]:
                 "figures": {k: _finite(v) for k, v in result.figures.items()},
                 "series": {k: list(v) for k, v in result.series.items()},
                 "caveats": dict(result.caveats),
+                **_plain_snapshots(result),
             }
             for result in results
         ],
     }
+
+
+def _plain_snapshots(result: Result) -> dict[str, Any]:
+    if result.scenario.snapshots is None:
+        return {}
+    return {"snapshots": [plain_state(one) for one in result.snapshots]}
 
 
 def _finite(value: float) -> float | None:

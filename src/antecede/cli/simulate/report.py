@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from antecede.cli.columns import Column, columns, explained, short
+from antecede.cli.simulate.snapshots import snapshot_lines
 from antecede.formatting import counted
 from antecede.protocols.base import Relation
 from antecede.simulate.delays import delay_in_full
@@ -55,6 +56,7 @@ def report(
         yield from columns(heads, [[row[0], *(row[k + 1] for k in shown)] for row in rows], width)
     rest = [
         *_judged(figures, results[0].relation),
+        *_snapshots(figures, results),
         *_caveats(results),
         *_meter(figures),
         *figures.left(),
@@ -275,6 +277,15 @@ def _unnecessary(figures: _Figures) -> Iterator[tuple[str, str]]:
         f"{waited} of {_deliveries(of)} were held after all their causes were there, for {late} ms "
         f"together; {held} were held at all",
     )
+
+
+def _snapshots(figures: _Figures, results: Sequence[Result]) -> Iterator[tuple[str, str]]:
+    figures.told.update(name for name in figures.names if name.startswith("snapshots."))
+    yield from snapshot_lines(results)
+    if len(results) > 1 and "snapshots.s" in figures.names:
+        after = figures.words("snapshots.s", 3)
+        kept = figures.words("snapshots.in_channels")
+        yield "", f"complete after {after} s, {kept} messages under way"
 
 
 def _caveats(results: Sequence[Result]) -> Iterator[tuple[str, str]]:

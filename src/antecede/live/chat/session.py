@@ -12,7 +12,7 @@ from antecede.formatting import counted
 from antecede.live.chat.room import Post, Room, Waiting
 from antecede.live.chat.waits import held_of
 from antecede.live.chat.words import MAX_BYTES, name_of, one_line
-from antecede.live.events import GivenUp, Message, View, member_of
+from antecede.live.events import ChangeKind, GivenUp, Message, View, member_of
 from antecede.live.peer import Peer
 
 LOOK_S: Final = 0.1
@@ -95,7 +95,7 @@ class Chat:
             self._look_around()
             if event.change.member != self.room.me:
                 self.tell(Notice(one_line(str(event.change))))
-            elif event.change.lane != self.peer.node.lane:
+            elif event.change.kind is ChangeKind.LEFT and event.change.lane != self.peer.node.lane:
                 self.tell(Notice(REPLACED.format(name=name_of(self.room.me))))
         else:
             self.tell(Notice(_given_up(event)))

@@ -148,7 +148,10 @@ async def piped_lines(descriptor: int) -> AsyncIterator[str]:
 
 
 async def prompted_lines() -> AsyncIterator[str]:
-    """Yield lines of a person, whose line stays below what is printed meanwhile."""
+    """Yield lines of a person, whose line stays below what is printed meanwhile.
+
+    Ctrl-C raises KeyboardInterrupt while a line is read; at other times it is the signal.
+    """
     try:
         from prompt_toolkit import PromptSession
         from prompt_toolkit.completion import WordCompleter
@@ -165,7 +168,9 @@ async def prompted_lines() -> AsyncIterator[str]:
     with patch_stdout():
         while True:
             try:
-                yield await session.prompt_async("> ")
+                # The signal stays the caller's: the prompt would take its handler away for good,
+                # and Ctrl-C while no prompt reads, or a line is printed, would be lost.
+                yield await session.prompt_async("> ", handle_sigint=False)
             except EOFError:
                 return
 

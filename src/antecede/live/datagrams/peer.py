@@ -32,11 +32,12 @@ from antecede.live.drivers.tcp import MAX_READY
 from antecede.live.drivers.udp import UdpDriver
 from antecede.live.events import Delivery, Event, Id, Message, Said, checked_name, member_of
 from antecede.live.settings import NS, in_ns
+from antecede.live.showing import Showing
 from antecede.live.status import Status
 from antecede.live.values import check_secure, check_timeout, options_of
+from antecede.live.waking import Waking
 
 if TYPE_CHECKING:
-    from antecede.live.endpoint import Endpoint
     from antecede.live.tls import Tls
 
 LAST_S: Final = 0.1
@@ -104,10 +105,7 @@ class DatagramPeer:
             split_address(address)
         self._advertised = address
         self._tls, self._clock = tls, clock
-        self._status_at = None if status is None else split_listening(status)
-        self._endpoint: Endpoint | None = None
-        self.status_address = ""
-        """Where it is served how the peer is doing; empty: nowhere."""
+        self._showing = Showing(name, status)
         self._begun = Begun(name)
         self._node: DatagramNode | None = None
         self._driver: UdpDriver | None = None
@@ -115,7 +113,7 @@ class DatagramPeer:
         self._run: Iterator[Message] = iter(())
         self._waiting = 0
         """Messages that the application has not got."""
-        self._wakes: set[asyncio.Future[None]] = set()
+        self._waking = Waking()
         self._ended = False
 
     # -- beginning and end --------------------------------------------------------------------
@@ -138,7 +136,7 @@ class DatagramPeer:
             secure=self._tls,
             clock=self._clock,
             ready=self._delivered,
-            changed=self._wake,
+            changed=self._waking.wake,
         )
         host, port = self._listen
         try:
@@ -148,24 +146,11 @@ class DatagramPeer:
             raise PeerError(f"{self.name} cannot listen at {host}:{port}: {error}") from error
         node.address = self._advertised or joined_address(reached_at(host), bound)
         try:
-            await self._begin_to_show()
+            await self._showing.begin(self.status)
         except BaseException:
             self._driver.close()
             raise
         self._driver.start()
-
-    async def _begin_to_show(self) -> None:
-        if self._status_at is None:
-            return
-        from antecede.live.endpoint import Endpoint  # needs the extra
-
-        host, port = self._status_at
-        self._endpoint = Endpoint(self.status)
-        try:
-            bound = await self._endpoint.open(host, port)
-        except OSError as error:
-            raise PeerError(f"{self.name} cannot serve status at {host}:{port}: {error}") from error
-        self.status_address = joined_address(reached_at(host), bound)
 
     async def __aexit__(
         self,
@@ -186,9 +171,8 @@ class DatagramPeer:
         if self._node is not None and self._node.membership.out:
             await asyncio.sleep(LAST_S)
         self._ended = True
-        self._wake()
-        if self._endpoint is not None:
-            self._endpoint.close()
+        self._waking.wake()
+        self._showing.close()
         self._running.close()
 
     @property
@@ -218,6 +202,11 @@ class DatagramPeer:
     def address(self) -> str:
         """Where the others reach it: what they give to `join`."""
         return self.node.address
+
+    @property
+    def status_address(self) -> str:
+        """Where it is served how the peer is doing; empty: nowhere."""
+        return self._showing.address
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -270,7 +259,7 @@ class DatagramPeer:
 
         def called(error: Exception | None) -> None:
             failures.extend([error] if error is not None else [])
-            self._wake()
+            self._waking.wake()
 
         newcomers.begin(address)
         end = time.monotonic() + timeout_s
@@ -280,7 +269,7 @@ class DatagramPeer:
             last = failures[-1] if failures else None
             if isinstance(last, AntecedeError) and not str(last).startswith(OVER):
                 break  # it was reached, and does not want this one
-            await self._next_change(min(0.1, max(0.001, end - time.monotonic())))
+            await self._waking.next_change(min(0.1, max(0.001, end - time.monotonic())))
         if self._in_group:
             return
         why = newcomers.refusal or _why_not(failures)
@@ -303,9 +292,9 @@ class DatagramPeer:
             self._check()
             departures.leave(self._running.moment(), round(timeout_s * NS / 2))
         self._running.soon()
-        self._wake()
+        self._waking.wake()
         if membership.others():
-            await self._until(lambda: departures.over or bool(departures.out), timeout_s)
+            await self._waking.until(lambda: departures.over or bool(departures.out), timeout_s)
 
     def put_out(self, member: str, why: str = "") -> None:
         """Have a member put out of the group, which takes a quorum of its members.
@@ -349,7 +338,7 @@ class DatagramPeer:
         self._check()
         node = self.node
         while not node.has_room or node.waiting_bytes > self.settings.pending // 2:
-            await self._next_change(0.05)
+            await self._waking.next_change(0.05)
             self._check()
 
     async def kept(self) -> None:
@@ -418,7 +407,7 @@ class DatagramPeer:
             if self._ended or self._has_left:
                 return None
             self._check()
-            await self._next_change(None)
+            await self._waking.next_change(None)
         self.node.behind = self._waiting > MAX_READY
         return self._ready.popleft()
 
@@ -431,7 +420,7 @@ class DatagramPeer:
         """Something is there for the application; too much: the others have to wait with more."""
         self._take()
         self.node.behind = self._waiting > MAX_READY
-        self._wake()
+        self._waking.wake()
 
     @property
     def history(self) -> NoReturn:
@@ -471,26 +460,6 @@ class DatagramPeer:
         if self._ended:
             raise PeerError(f"{self.name} has ended")
         self._begun.check()
-
-    # -- waiting ------------------------------------------------------------------------------
-
-    def _wake(self) -> None:
-        for future in self._wakes:
-            if not future.done():
-                future.set_result(None)
-        self._wakes.clear()
-
-    async def _next_change(self, timeout_s: float | None) -> None:
-        future = asyncio.get_running_loop().create_future()
-        self._wakes.add(future)
-        await asyncio.wait([future], timeout=timeout_s)
-        self._wakes.discard(future)
-
-    async def _until(self, true: Callable[[], bool], timeout_s: float) -> bool:
-        end = time.monotonic() + timeout_s
-        while not true() and (left := end - time.monotonic()) > 0:
-            await self._next_change(left)
-        return true()
 
 
 ARGUMENTS: Final = tuple(

@@ -20,6 +20,11 @@ def split_address(address: str) -> tuple[str, int]:
     """Return host and port of "HOST:PORT" or "[IPv6]:PORT". Raises LocalError for all else."""
     if not isinstance(address, str):
         raise LocalError(f"an address is a text, HOST:PORT, not {shown(address)}")
+    if (bare := _without_url(address)) != address:
+        raise LocalError(
+            f"an address is HOST:PORT alone, without scheme and path: {bare!r:.80}, not "
+            f"{address!r:.80}"
+        )
     host, colon, port = address.rpartition(":")
     if not colon or not host or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
         raise LocalError(f"an address is HOST:PORT, not {address!r:.80}")
@@ -28,6 +33,14 @@ def split_address(address: str) -> tuple[str, int]:
     if bracketed != (":" in inner) or "[" in inner or "]" in inner:
         raise LocalError(f"an address is HOST:PORT, or [IPv6]:PORT, not {address!r:.80}")
     return inner, int(port)
+
+
+def _without_url(address: str) -> str:
+    """Return HOST:PORT of an address that was written as a URL; else what was given."""
+    bare = address.partition("://")[2] or address
+    bare = bare.partition("/")[0].rpartition("@")[2]
+    host, _, port = bare.rpartition(":")
+    return bare if host and port.isdecimal() else address
 
 
 def split_listening(address: str) -> tuple[str, int]:

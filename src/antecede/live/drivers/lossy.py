@@ -7,15 +7,14 @@ clock is off, within a bound. What a test does to it: `cut`, `heal`, `crash`, `f
 
 from __future__ import annotations
 
-import heapq
 import random
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from antecede.errors import MismatchError
 from antecede.live.datagrams.node import DatagramNode, Moment
 from antecede.live.datagrams.settings import DatagramSettings
+from antecede.live.drivers.simulated import Agenda, Cuts
 from antecede.live.events import Event, Said
 
 MS: Final = 10**6
@@ -55,26 +54,19 @@ class LossyNetwork:
     def __init__(self, seed: int, weather: Weather = Weather()) -> None:
         self.random = random.Random(seed)
         self.weather = weather
-        self.now = 0
+        self._agenda, self._cuts = Agenda(), Cuts()
+        self.at, self.run = self._agenda.at, self._agenda.run
+        self.cut, self.heal = self._cuts.cut, self._cuts.heal
         self.hosts: dict[str, DatagramHost] = {}
         self.sent = self.lost = 0
-        self._cut: set[tuple[str, str]] = set()
-        self._agenda: list[tuple[int, int, Callable[[], object]]] = []
-        self._count = self._sessions = 0
+        self._sessions = 0
+
+    @property
+    def now(self) -> int:
+        """What the clock of the network shows, in nanoseconds."""
+        return self._agenda.now
 
     # -- the clock ----------------------------------------------------------------------------
-
-    def at(self, delay_ns: int, what: Callable[[], object]) -> None:
-        """Do something in a while."""
-        self._count += 1
-        heapq.heappush(self._agenda, (self.now + delay_ns, self._count, what))
-
-    def run(self, until_ns: int) -> None:
-        """Let time pass."""
-        while self._agenda and self._agenda[0][0] <= until_ns:
-            self.now, _, what = heapq.heappop(self._agenda)
-            what()
-        self.now = until_ns
 
     def moment(self, host: DatagramHost) -> Moment:
         """Return what a host's clocks show."""
@@ -120,15 +112,6 @@ class LossyNetwork:
             self._arrive(host, session, datagram)
         self.turn(host)
 
-    def cut(self, some: Iterable[str], others: Iterable[str], *, one_way: bool = False) -> None:
-        """Let nothing pass from some hosts to others, and back unless `one_way`."""
-        pairs = {(a, b) for a in some for b in others}
-        self._cut |= pairs if one_way else pairs | {(b, a) for a, b in pairs}
-
-    def heal(self) -> None:
-        """Let everything pass again."""
-        self._cut.clear()
-
     # -- what is under way --------------------------------------------------------------------
 
     def send(self, source: str, target: str, session: int, datagram: bytes) -> None:
@@ -137,7 +120,7 @@ class LossyNetwork:
         self.sent += 1
         copies = 1 + (draw.random() < weather.twice)
         for _ in range(copies):
-            if draw.random() < weather.loss or (source, target) in self._cut:
+            if draw.random() < weather.loss or (source, target) in self._cuts.ways:
                 self.lost += 1
                 continue
             delay = draw.randint(weather.least_ns, weather.most_ns)
@@ -159,7 +142,7 @@ class LossyNetwork:
         """Let two hosts get a session, where the way is open both ways."""
         caller, called = self.hosts[name], self.hosts.get(address)
         ways = {(name, address), (address, name)}
-        if called is None or not (called.alive and caller.alive) or ways & self._cut:
+        if called is None or not (called.alive and caller.alive) or ways & self._cuts.ways:
             return
         if called.frozen or caller.frozen:
             return

@@ -7,13 +7,13 @@ What a test does to it: `cut`, `heal`, `crash`, `restart`, `freeze`, `thaw`.
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
 from antecede.errors import LocalError
+from antecede.live.drivers.simulated import Agenda, Cuts
 from antecede.live.events import Event, Id, Said
 from antecede.live.heads import is_run, read_run
 from antecede.live.lanes import Sealed
@@ -109,14 +109,18 @@ class MemoryNetwork:
     def __init__(self, seed: int, *, least_ns: int = MS, most_ns: int = 40 * MS) -> None:
         self.random = random.Random(seed)
         self.least_ns, self.most_ns = least_ns, most_ns
-        self.now = 0
+        self._agenda, self._cuts = Agenda(), Cuts()
+        self.at, self.run = self._agenda.at, self._agenda.run
+        self.cut, self.heal = self._cuts.cut, self._cuts.heal
         self.hosts: dict[str, Host] = {}
-        self._agenda: list[tuple[int, int, Callable[[], object]]] = []
-        self._count = 0
-        self._cut: set[tuple[str, str]] = set()
         self._ways: dict[tuple[str, int], _Way] = {}
         """(host, link) -> the way out of it."""
         self._links = 0
+
+    @property
+    def now(self) -> int:
+        """What the clock of the network shows, in nanoseconds."""
+        return self._agenda.now
 
     # -- the clock ---------------------------------------------------------------------------------
 
@@ -126,18 +130,6 @@ class MemoryNetwork:
         if node is not None and node.time is not None:
             node.time.system_says(host.clock_error_ns, "the simulation")
             node.shows(host.clock(self.now), self.now)
-
-    def at(self, delay_ns: int, what: Callable[[], object]) -> None:
-        """Do something in a while."""
-        self._count += 1
-        heapq.heappush(self._agenda, (self.now + delay_ns, self._count, what))
-
-    def run(self, until_ns: int) -> None:
-        """Let time pass."""
-        while self._agenda and self._agenda[0][0] <= until_ns:
-            self.now, _, what = heapq.heappop(self._agenda)
-            what()
-        self.now = until_ns
 
     # -- hosts -------------------------------------------------------------------------------------
 
@@ -216,21 +208,12 @@ class MemoryNetwork:
 
     # -- the way -----------------------------------------------------------------------------------
 
-    def cut(self, some: Iterable[str], others: Iterable[str], *, one_way: bool = False) -> None:
-        """Let nothing pass from some hosts to others, and back unless `one_way`."""
-        pairs = {(a, b) for a in some for b in others}
-        self._cut |= pairs if one_way else pairs | {(b, a) for a, b in pairs}
-
-    def heal(self) -> None:
-        """Let everything pass again."""
-        self._cut.clear()
-
     def _dial(self, name: str, other: str) -> None:
         """Call a host; nothing comes of it where the way is cut or nobody is there."""
         target = self.hosts.get(other)
         ways = {(name, other), (other, name)}
         host = self.hosts[name]
-        if host.node is None or target is None or target.node is None or ways & self._cut:
+        if host.node is None or target is None or target.node is None or ways & self._cuts.ways:
             return
         self._links += 2
         ours, theirs = self._links, self._links + 1
@@ -266,7 +249,7 @@ class MemoryNetwork:
     def _arrive(self, way: _Way) -> None:
         if not way.parts or way.parts[0][0] > self.now:
             return
-        if (way.source, way.target) in self._cut:
+        if (way.source, way.target) in self._cuts.ways:
             self.at(RETRY_NS, lambda: self._arrive(way))
             return
         host = self.hosts[way.target]

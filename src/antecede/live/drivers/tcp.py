@@ -10,15 +10,15 @@ import time
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from antecede.errors import AntecedeError, RemoteError, StoreError
 from antecede.live.diary import Diary, Entry
 from antecede.live.diary import write as write_entry
-from antecede.live.drivers.addresses import split_address
 from antecede.live.drivers.calling import reach
+from antecede.live.drivers.calls import Calls, Secure, shown_name
 from antecede.live.drivers.clock_watch import ClockWatch
-from antecede.live.drivers.door import HANDSHAKE_S, Door
+from antecede.live.drivers.door import Door
 from antecede.live.drivers.handshakes import NO_GREETING, why_no_handshake
 from antecede.live.drivers.writer import Writer
 from antecede.live.node import Node
@@ -35,7 +35,6 @@ BULK_TIMES: Final = 4
 second waits for the work, and not for a millisecond."""
 GATHERED: Final = 1 << 17
 """Bytes that make a batch at once."""
-CALL_S: Final = 5.0
 LINGER_NS: Final = NS
 """How long a connection that nobody reads from holds up those who send."""
 CLOSING_S: Final = 2.0
@@ -48,26 +47,6 @@ GATHERED_ROWS: Final = 256
 LOAD_BATCHES: Final = 256
 MAX_READY: Final = 1 << 16
 """Messages that wait for the application before nothing more is read."""
-
-
-class Secure(Protocol):
-    """What is needed of certificates: contexts for both ends, and whose a certificate is."""
-
-    def server(self) -> ssl.SSLContext:
-        """Return the context for those who call."""
-        ...
-
-    def client(self) -> ssl.SSLContext:
-        """Return the context for whom one calls."""
-        ...
-
-    def name_of(self, certificate: bytes) -> str:
-        """Return the member's name in a certificate (DER). Raises RemoteError without one."""
-        ...
-
-    def warnings(self, now_s: float) -> list[str]:
-        """Return what will soon be a problem; `now_s`: seconds since 1970."""
-        ...
 
 
 class Connection(asyncio.Protocol):
@@ -141,9 +120,10 @@ class TcpDriver:
         self._noted_done = node.done
         self.connections: dict[int, Connection] = {}
         self._numbers = 0
-        self._calling: dict[str, asyncio.Task[None]] = {}
+        self._calls = Calls(self._connect, secure)
+        self.call = self._calls.call
         self._reaching: set[str] = set()
-        """Those of them where nobody has answered yet."""
+        """Addresses that are called where nobody has answered yet."""
         self.turn_due = False
         self.clock: ClockWatch | None = None
         """None: the order goes by no clock."""
@@ -201,8 +181,7 @@ class TcpDriver:
                 timer.cancel()
         if self._door is not None:
             self._door.close()
-        for task in list(self._calling.values()):
-            task.cancel()
+        self._calls.close()
         for connection in list(self.connections.values()):
             if connection.transport is not None:
                 connection.transport.close()
@@ -232,42 +211,22 @@ class TcpDriver:
         self.node.refused[kind] += 1
         self.node.last_refusal = f"somebody who called: {why_no_handshake(error)}"
 
-    def call(self, address: str, done: Callable[[Exception | None], None] | None = None) -> None:
-        """Call a member, unless that is being done."""
-        if address in self._calling or self._closed:
-            return
-        task = self._loop.create_task(self._call(address, done))
-        self._calling[address] = task
-        task.add_done_callback(lambda _: self._calling.pop(address, None))
-
-    async def _call(self, address: str, done: Callable[[Exception | None], None] | None) -> None:
-        error: Exception | None = None
+    async def _connect(self, address: str, host: str, port: int, more: dict[str, Any]) -> None:
+        self._reaching.add(address)
         try:
-            host, port = split_address(address)
-            context = self._secure.client() if self._secure is not None else None
-            more: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_S} if context else {}
-            if context is not None:
-                more["server_hostname"] = host
-            async with asyncio.timeout(CALL_S):
-                self._reaching.add(address)
-                reached = await reach(host, port)
-                self._reaching.discard(address)
-                await self._loop.create_connection(
-                    lambda: Connection(self, dialed=True), sock=reached, ssl=context, **more
-                )
-        except (OSError, TimeoutError, AntecedeError) as failed:
-            error = failed
+            reached = await reach(host, port)
         finally:
             self._reaching.discard(address)
-        if done is not None:
-            done(error)
+        await self._loop.create_connection(
+            lambda: Connection(self, dialed=True), sock=reached, **more
+        )
 
     def connected(self, connection: Connection, *, dialed: bool) -> None:
         """A connection stands."""
         transport = connection.transport
         assert transport is not None
         try:
-            name = self._name(transport)
+            name = shown_name(self._secure, transport)
         except RemoteError as error:
             self.node.refused["certificate"] += 1
             self.node.last_refusal = str(error)
@@ -288,13 +247,7 @@ class TcpDriver:
         members = node.ordering.members if node.ordering is not None else {}
         for lane in node.greeted:
             if (address := members.get(lane, "")) in self._reaching:
-                self._calling[address].cancel()
-
-    def _name(self, transport: asyncio.Transport) -> str:
-        if self._secure is None:
-            return ""
-        shown = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
-        return self._secure.name_of(shown or b"")
+                self._calls.cancel(address)
 
     def received(self, connection: Connection, data: bytes) -> None:
         """Bytes have come."""

@@ -22,8 +22,8 @@ from antecede.live import wire
 from antecede.live.datagrams.envelopes import Envelope, Envelopes, Offer
 from antecede.live.datagrams.node import DatagramNode, Moment
 from antecede.live.drivers.addresses import split_address
+from antecede.live.drivers.calls import Calls, Secure, shown_name
 from antecede.live.drivers.door import HANDSHAKE_S, Door
-from antecede.live.drivers.tcp import CALL_S, Secure
 from antecede.live.settings import NS
 
 READ_AT_ONCE: Final = 128
@@ -128,7 +128,8 @@ class UdpDriver:
         self._door: Door | None = None
         self._socket: socket.socket | None = None
         self._introductions: dict[Introduction, asyncio.TimerHandle] = {}
-        self._calling: dict[str, asyncio.Task[None]] = {}
+        self._calls = Calls(self._connect, secure)
+        self.call = self._calls.call
         self._resolving: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._turn_due = self._closed = False
@@ -185,7 +186,8 @@ class UdpDriver:
         if self._socket is not None:
             self._loop.remove_reader(self._socket)
             self._socket.close()
-        for task in (*self._calling.values(), *self._resolving):
+        self._calls.close()
+        for task in self._resolving:
             task.cancel()
         for one, timer in list(self._introductions.items()):
             timer.cancel()
@@ -199,10 +201,7 @@ class UdpDriver:
 
     def name_of(self, transport: asyncio.Transport) -> str:
         """Return whose certificate the other end showed. Raises RemoteError without one."""
-        if self._secure is None:
-            return ""
-        shown = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
-        return self._secure.name_of(shown or b"")
+        return shown_name(self._secure, transport)
 
     def _no_handshake(self, error: Exception) -> None:
         kind = "certificate" if isinstance(error, ssl.SSLError) else "handshake"
@@ -215,29 +214,11 @@ class UdpDriver:
         if called:
             self.node.membership.newcomers.turned_away(str(error))
 
-    def call(self, address: str, done: Callable[[Exception | None], None] | None = None) -> None:
-        """Call a member to get a session, unless that is being done."""
-        if address in self._calling or self._closed:
-            return
-        task = self._loop.create_task(self._call(address, done))
-        self._calling[address] = task
-        task.add_done_callback(lambda _: self._calling.pop(address, None))
-
-    async def _call(self, address: str, done: Callable[[Exception | None], None] | None) -> None:
-        error: Exception | None = None
-        try:
-            host, port = split_address(address)
-            context = self._secure.client() if self._secure is not None else None
-            more: dict[str, Any] = {"ssl_handshake_timeout": HANDSHAKE_S} if context else {}
-            async with asyncio.timeout(CALL_S):
-                _, made = await self._loop.create_connection(
-                    lambda: Introduction(self, called=True), host, port, ssl=context, **more
-                )
-                await made.done
-        except (OSError, TimeoutError, AntecedeError) as failed:
-            error = failed
-        if done is not None:
-            done(error)
+    async def _connect(self, address: str, host: str, port: int, more: dict[str, Any]) -> None:
+        _, made = await self._loop.create_connection(
+            lambda: Introduction(self, called=True), host, port, **more
+        )
+        await made.done
 
     def begun(self, one: Introduction) -> None:
         """Somebody is there to say hello; it has some seconds."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from antecede.clocks.wire import Reader, block
 from antecede.errors import DecodeError, MismatchError
-from antecede.live import wire
+from antecede.live import differing, laggards, wire
 from antecede.live.events import member_of
 from antecede.live.greeting import NOT_YET
 from antecede.live.hierarchy import origin, star
@@ -27,6 +27,7 @@ from antecede.live.hierarchy.log import Log
 from antecede.live.hierarchy.mesh import INSIDE
 from antecede.live.hierarchy.mesh_group import Down, Traffic
 from antecede.live.hierarchy.origin import Place, Places
+from antecede.live.laggards import Behind, Laggards
 from antecede.live.links import Link
 from antecede.live.settings import NS
 from antecede.live.upkeep import FREE_NS, GIVE_UP_NS
@@ -78,6 +79,7 @@ class Hub:
         self._told: dict[int, dict[str, int]] = {}
         """Link of the mesh -> what it was told that all inside have."""
         self._looked_ns = self._freed_ns = 0
+        self._laggards = Laggards()
 
     def begin(self) -> None:
         """The mesh was founded, or joined: what was said before is not to be had here."""
@@ -94,6 +96,9 @@ class Hub:
             raise MismatchError("sender", f"{link.name} speaks as {lane}")
         if hello.room != node.settings.tags()[0]:
             raise MismatchError("room", f"{member_of(lane)} is of another group: its room= differs")
+        if not differing.same(node.settings, hello.options):
+            what = differing.words(node.settings, hello.options, member_of(lane), node.name)
+            raise MismatchError("options", f"{member_of(lane)} is of another group: {what}")
         if node.ordering is None or node.out or node.left:
             why = "is leaving, go elsewhere" if node.left else "found or join one there first"
             node.end(link, f"{NOT_YET}: {node.name} {why}")
@@ -386,12 +391,18 @@ class Hub:
             return place.lane not in lanes or place.number < lanes[place.lane].oldest
 
         self.log.free(self._had(), unneeded)
-        if self.log.bytes > self._node.settings.memory // 2 and self.inside:
-            slowest = min(self.inside.values(), key=lambda one: (one.had, one.lane))
-            if slowest.had < self.log.passed:
-                self.put_out(
-                    slowest.lane, f"too far behind: {self.log.bytes} bytes are kept for it"
-                )
+        kept, at_most = self.log.bytes, self._node.settings.memory // 2
+        if kept <= at_most:
+            self._laggards.rest()
+            return
+        passed = self.log.passed
+        behind = {
+            one.lane: Behind(self.log.bytes_between(one.had, passed), one.had)
+            for one in self.inside.values()
+        }
+        slowest = self._laggards.judge(kept, at_most, at_most, behind)
+        if slowest is not None:
+            self.put_out(slowest, laggards.words(kept, behind[slowest]))
 
 
 __all__ = ["Hub", "Inside"]

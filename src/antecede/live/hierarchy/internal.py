@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from antecede.clocks.wire import Reader, varint
 from antecede.errors import DecodeError, LocalError, MismatchError
-from antecede.live import batches, wire
+from antecede.live import batches, differing, wire
 from antecede.live.batches import Batch
 from antecede.live.events import Change, ChangeKind, Id, Said, View
 from antecede.live.hierarchy import origin, star
@@ -240,6 +240,7 @@ class InternalNode(Node):
         self._times += 1
         hello = star.Hello(
             room=self.settings.tags()[0],
+            options=differing.pack(self.settings),
             group=self.group_tag,
             lane=self.lane,
             owner=self.seals.owner(self.lane),
@@ -413,15 +414,7 @@ class InternalNode(Node):
 
     def pull(self, number: int, budget: int, now: int) -> list[bytes]:
         """Return what is to be written on a link now."""
-        link = self.links[number]
-        parts = list(link.control)
-        link.control.clear()
-        if parts:
-            link.spoke_ns = now
-        written = sum(map(len, parts))
-        link.bytes_out += written
-        self.bytes_out += written
-        return parts
+        return self.outflow.written(self.links[number], [], now)
 
 
 __all__ = ["InternalNode"]

@@ -80,6 +80,11 @@ class Log:
         """Yield the places of what is behind a number."""
         return (one.place for one in islice(self.entries, number - self.first + 1, None))
 
+    def bytes_between(self, number: int, upto: int) -> int:
+        """Return the bytes of what is behind a number, up to another."""
+        start = max(0, number - self.first + 1)
+        return sum(len(one.frame) for one in islice(self.entries, start, upto - self.first + 1))
+
     def start_for(self, had: Places) -> int:
         """Return behind which number somebody begins who has these places."""
         for number, one in enumerate(self.entries, self.first):

@@ -21,7 +21,7 @@ from antecede.errors import DecodeError, MismatchError
 from antecede.live import wire
 from antecede.live.hierarchy.origin import Place, Places
 
-VERSION: Final = 1
+VERSION: Final = 2
 HELLO, WAIT, WELCOME, UP, DOWN, HAD, SUPERS, LEAVE = range(32, 40)
 OUT: Final = "put out by its super peer"
 """How the last word to a peer inside begins for whom there is no way back in that life."""
@@ -34,6 +34,8 @@ class Hello(NamedTuple):
     """What a peer says that wants to be inside."""
 
     room: bytes
+    options: bytes
+    """What all give alike beside the room, as `antecede.live.differing` tells it."""
     group: bytes
     """Of the mesh it was in; empty: it comes for the first time."""
     lane: str
@@ -74,7 +76,10 @@ class Welcome(NamedTuple):
 
 def pack_hello(hello: Hello) -> bytes:
     """Return the first frame of a link to a super peer."""
-    texts = hello.room, hello.group, hello.lane.encode(), hello.owner, hello.before.encode()
+    texts = (
+        *(hello.room, hello.options, hello.group),
+        *(hello.lane.encode(), hello.owner, hello.before.encode()),
+    )
     numbers = hello.address, hello.had, hello.times
     parts = *map(block, texts), *map(varint, numbers), hello.places.pack()
     return wire.framed(HELLO, varint(VERSION), *parts)
@@ -86,12 +91,12 @@ def unpack_hello(body: bytes) -> Hello:
     version = reader.varint()
     if version != VERSION:
         raise MismatchError("kind", f"a peer inside speaks version {version}; this is {VERSION}")
-    room, group, lane, owner = reader.block(), reader.block(), wire.lane(reader), reader.block()
-    before = wire.text(reader)
+    room, options, group = reader.block(), reader.block(), reader.block()
+    lane, owner, before = wire.lane(reader), reader.block(), wire.text(reader)
     numbers = reader.varint(), reader.varint(), reader.varint()
     places = Places.read(reader)
     reader.finish()
-    return Hello(room, group, lane, owner, before, *numbers, places)
+    return Hello(room, options, group, lane, owner, before, *numbers, places)
 
 
 def pack_welcome(welcome: Welcome) -> bytes:

@@ -153,18 +153,5 @@ class SuperNode(MeshNode):
         link = self.links[number]
         if not isinstance(link, StarLink):
             return super().pull(number, budget, now)
-        parts: list[bytes] = []
-        if link.lane and link.named < len(self.places):
-            parts.append(wire.pack_names(self.places[link.named :]))
-            link.named = len(self.places)
-        if link.control:
-            parts += link.control
-            link.control.clear()
-        if not link.closing:
-            parts += self.hub.pull(link, budget)
-        if parts:
-            link.spoke_ns = now
-            written = sum(map(len, parts))
-            link.bytes_out += written
-            self.bytes_out += written
-        return parts
+        down = [] if link.closing else self.hub.pull(link, budget)
+        return self.outflow.written(link, down, now)

@@ -174,6 +174,7 @@ function redrawPicture(app, view, cut) {
   const handle = svg.contains(document.activeElement) ? document.activeElement.closest(".cut-handle")?.dataset.member : undefined;
   Object.assign(view, { chosen: app.chosen, cut });
   view.show = drawInto(svg, picture, view.index, app.chosen, app.cut.marksFor(run));
+  svg.setAttribute("role", cut ? "group" : "img"); // what is inside an image is not read out: handles of a cut are
   svg.setAttribute("aria-label", `${run.title}: ${picture.marks.map((mark) => markWords(picture, mark)).join("; ")}`);
   app.cut.draw(view);
   if (handle !== undefined) app.cut.focus(view, handle);

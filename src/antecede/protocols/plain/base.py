@@ -71,6 +71,21 @@ class NumberedProtocol(Protocol):
         newest = {member: self.newest(member) for member in self.arrived}
         return roster.runs_of({**newest, self.me: self.sent})
 
+    def describe(self, names: Mapping[int, str]) -> dict[str, str]:
+        """Return the state in words: how many were sent, which numbers arrived from whom."""
+
+        def runs(bounds: Sequence[int]) -> str:
+            pairs = zip(bounds[::2], bounds[1::2], strict=True)
+            found = [f"{low}" if stop - low == 1 else f"{low}-{stop - 1}" for low, stop in pairs]
+            return ", ".join(found) or "none"
+
+        there = (f"{names[k]}: {runs(self.arrived[k])}" for k in sorted(self.arrived))
+        fields = {"sent": str(self.sent), "arrived": "; ".join(there)}
+        if self.last:
+            left = (f"{names[k]} after {self.last[k]}" for k in sorted(self.last))
+            fields["left"] = "; ".join(left)
+        return fields
+
     # -- membership -------------------------------------------------------------------------
 
     def adopt(self, frontier: Any) -> None:

@@ -13,7 +13,7 @@ delivered message of each member.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from antecede.clocks import intervals
@@ -105,6 +105,11 @@ class Fifo(NumberedProtocol):
     def held_count(self) -> int:
         """Return how many messages are held back."""
         return len(self.held)
+
+    def describe(self, names: Mapping[int, str]) -> dict[str, str]:
+        """Return the state in words; with what is held, where anything is."""
+        held = ", ".join(str(self.held[key].payload) for key in sorted(self.held))
+        return super().describe(names) | ({"held": held} if held else {})
 
     # -- membership -------------------------------------------------------------------------
 

@@ -18,13 +18,18 @@ from antecede.simulate.scenario.model import Scenario
 __all__ = [
     "ARRIVED",
     "DELIVERED",
+    "RECORDED",
     "RELEASED",
     "SENT",
     "FirstTransmission",
+    "Mark",
     "Numbered",
     "Recording",
     "RunEvent",
 ]
+
+RECORDED = RELEASED + 1
+"""A kind of `Recording.rows` alone: a member recorded its state."""
 
 
 class RunEvent(NamedTuple):
@@ -34,6 +39,16 @@ class RunEvent(NamedTuple):
     kind: int
     member: int
     message: int
+
+
+class Mark(NamedTuple):
+    """A member recorded its state for a snapshot."""
+
+    row: int
+    """How many events the whole run had before."""
+    time_us: int
+    member: int
+    snapshot: int
 
 
 class FirstTransmission(NamedTuple):
@@ -81,6 +96,8 @@ class Recording:
     """Only where the run was made with `record`."""
     numbered: list[Numbered] = field(default_factory=list)
     """What super peers sent into their groups."""
+    marks: list[Mark] = field(default_factory=list)
+    """Local states that were recorded, in their order."""
     _times: array[int] = field(default_factory=lambda: array("q"))
     _kinds: bytearray = field(default_factory=bytearray)
     _members: array[int] = field(default_factory=lambda: array("l"))
@@ -93,10 +110,29 @@ class Recording:
         self._members.append(member)
         self._messages.append(message)
 
+    def __len__(self) -> int:
+        """Return how many events there are so far."""
+        return len(self._times)
+
     def events(self) -> Iterator[RunEvent]:
         """Yield everything in the order in which it happened."""
         columns = self._times, self._kinds, self._members, self._messages
         return map(RunEvent, *columns)
+
+    def rows(self) -> Iterator[RunEvent]:
+        """Yield everything, and between it as `RECORDED` the marks, their snapshot for a message:
+        what a trace has rows of.
+        """
+        marks = iter(self.marks)
+        mark = next(marks, None)
+        for row, event in enumerate(self.events()):
+            while mark is not None and mark.row <= row:
+                yield RunEvent(mark.time_us, RECORDED, mark.member, mark.snapshot)
+                mark = next(marks, None)
+            yield event
+        while mark is not None:
+            yield RunEvent(mark.time_us, RECORDED, mark.member, mark.snapshot)
+            mark = next(marks, None)
 
     def deliveries(self) -> list[tuple[int, int, int]]:
         """Return (time_us, member, message) of all deliveries, marked ones too, in their order."""

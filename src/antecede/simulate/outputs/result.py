@@ -22,7 +22,14 @@ hierarchy). Means count messages sent from the scenario's `warm_s` on.
     early.by_receipt                 ... before what had arrived at the sender or was sent by it
     violations.checked               deliveries that were looked at for these three
     lemma3.missing, lemma3.extra     bits that Evropeytsev et al.'s Lemma 3 wants and that it
-    forbids meter.RULE.ordered, .unnecessary, .missed, .causal
+                                     forbids
+    snapshots.begun, .complete       snapshots, and those of which all parts were known at the end
+    snapshots.inconsistent           those whose states or channels cannot have been
+    snapshots.markers, .marker_bytes copies of markers sent, and their bytes
+    snapshots.stamp_bytes            bytes that copies of messages carry for the algorithm
+    snapshots.s, .in_channels        means of the complete: seconds until the last part was known,
+                                     messages recorded as under way
+    meter.RULE.ordered, .unnecessary, .missed, .causal
 
 A figure that does not apply is absent, never zero; one that applies and that an engine cannot
 count is absent too, and `Result.caveats` says why.
@@ -34,6 +41,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from antecede.protocols.base import Relation
+from antecede.simulate.outputs.global_states import RecordedState
 from antecede.simulate.scenario.model import Scenario
 
 JUDGED = ("violations", "early.by_delivery", "early.by_receipt", "violations.checked")
@@ -54,3 +62,5 @@ class Result(NamedTuple):
     """What the protocol promises to keep."""
     caveats: Mapping[str, str] = {}
     """Figures that apply and are absent, or were counted in part: name -> why."""
+    snapshots: Sequence[RecordedState] = ()
+    """Global states that were recorded meanwhile, each judged."""

@@ -12,7 +12,8 @@ a member and the newest messages that nothing known comes after, so that a run m
 of messages. Where the protocol keeps no order, or FIFO, they are those of causal order by
 delivery. Where it keeps replies they are what was answered.
 
-Rows stand in the order in which things happened: a member's own rows in its order.
+Rows stand in the order in which things happened: a member's own rows in its order. Where a member
+recorded its state, a row of kind "event" says so: "snapshot 1", the last row of the state.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from pathlib import Path
 from antecede.check.causal_past import LEARNS
 from antecede.protocols.base import Relation
 from antecede.simulate.clocks import MemberClocks
-from antecede.simulate.outputs.recording import ARRIVED, SENT, Recording
+from antecede.simulate.outputs.global_states import snapshot_name
+from antecede.simulate.outputs.recording import ARRIVED, RECORDED, SENT, Recording
+from antecede.simulate.topology import names_of
 from antecede.trace.arrow import write_events
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 from antecede.trace.tables.writing import PARQUET
@@ -38,9 +41,14 @@ def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
         relation = Relation.BY_DELIVERY
     causes = _Causes(run, relation)
     clocks = MemberClocks(run.scenario.clocks, run.seed)
-    topology = run.scenario.topology
-    name = [f"{topology.role(at)}{at}" for at in range(topology.size)]
-    for row, (time_us, kind, member, message) in enumerate(run.events()):
+    name = names_of(run.scenario.topology)
+    for row, (time_us, kind, member, message) in enumerate(run.rows()):
+        if kind == RECORDED:
+            said = snapshot_name(message)
+            told = f"{said} of {name[member]}"
+            arrival = time_us * NS
+            yield Event(id=told, member=name[member], file_order=row, arrival=arrival, text=said)
+            continue
         causes.follow(kind, member, message)
         sent = kind == SENT
         yield Event(

@@ -44,6 +44,7 @@ def check_fit(scenario: Scenario) -> None:
     A protocol of the user's (FILE.py:CLASS) is not loaded here; the engine does that.
     """
     _check_links(scenario)
+    _check_snapshots(scenario)
     if is_file_target(scenario.protocol):
         return
     found = _entry(scenario.protocol)
@@ -57,6 +58,8 @@ def check_fit(scenario: Scenario) -> None:
 
 def readable_only(scenario: Scenario) -> str | None:
     """Return why no compiled engine may run a scenario, None: one may, if it can."""
+    if scenario.snapshots is not None:
+        return "snapshots are recorded by the readable engine"
     if scenario.workload.kind == "replay":
         return "answers of a replay wait for what is delivered"
     if is_file_target(scenario.protocol) or scenario.protocol not in ENTRIES:
@@ -175,6 +178,22 @@ def _check_links(scenario: Scenario) -> None:
                 f"links.partitions[{number}].side",
                 f"has all {topology.size} addresses: nobody is left on the other side",
             )
+
+
+def _check_snapshots(scenario: Scenario) -> None:
+    plan, topology = scenario.snapshots, scenario.topology
+    if plan is None:
+        return
+    if isinstance(topology, Hierarchy):
+        raise fault(
+            "snapshots",
+            "a snapshot needs a channel from every member to every other, and in a hierarchy all "
+            "goes through super peers; mesh and pubsub have them",
+        )
+    for address in plan.by:
+        if not 0 <= address < topology.size:
+            what = f"nobody has the address {address}; they are 0 to {topology.size - 1}"
+            raise fault("snapshots.by", what)
 
 
 def _is_end(end: str, topology: Topology) -> bool:

@@ -26,13 +26,14 @@ from antecede.simulate.scenario.keys import (
     CLOCKS,
     PROTOCOL,
     RUN,
+    SNAPSHOTS,
     TABLES,
     links_of,
     one_of,
     topology_of,
     workload_of,
 )
-from antecede.simulate.scenario.model import Clocks, Links, Scenario, Workload
+from antecede.simulate.scenario.model import Clocks, Links, Scenario, SnapshotPlan, Workload
 from antecede.simulate.scenario.options_text import options_from, options_table
 from antecede.simulate.scenario.tables import (
     build,
@@ -151,6 +152,7 @@ def scenario_mapping(scenario: Scenario) -> dict[str, Any]:
         "workload": workload,
         "clocks": plain(scenario.clocks),
         "run": {name: getattr(scenario, name) for name in RUN},
+        **({} if scenario.snapshots is None else {"snapshots": plain(scenario.snapshots)}),
     }
 
 
@@ -191,12 +193,16 @@ def _scenario(mapping: Mapping[str, Any], folder: Path) -> Scenario:
         **{name: number(value, f"run.{name}") for name, value in run.items()},
         "name": text(given.get("name", ""), "name"),
     }
+    if "snapshots" in given:
+        read = build(SnapshotPlan, given["snapshots"], "snapshots", SNAPSHOTS)
+        parts["snapshots"] = read
     with under(
         "run",
         {
             **{name: f"run.{name}" for name in RUN},
             "silent": "workload.silent",
             "total_hz": "workload.total_hz",
+            "at_s": "snapshots.at_s",
         },
     ):
         return Scenario(**parts)

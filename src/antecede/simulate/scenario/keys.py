@@ -14,7 +14,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from antecede.errors import ScenarioError
 from antecede.simulate.delays import Delay, parse_delay
 from antecede.simulate.scenario.latency_matrix import MATRIX_UNITS, ZEROS, Matrix, read_matrix
-from antecede.simulate.scenario.model import Clocks, Links, Special, Workload
+from antecede.simulate.scenario.model import Clocks, Links, SnapshotPlan, Special, Workload
 from antecede.simulate.scenario.tables import (
     KEYS,
     Field,
@@ -64,6 +64,15 @@ def _sizes(value: Any, key: str) -> tuple[int, ...]:
         return (int(found[2]),) * int(found[1])
     sizes: tuple[int, ...] = listed(whole)(value, key)
     return sizes
+
+
+def _one_or_more(read: Read) -> Read:
+    """Return the reader of a list that may also be its single value."""
+
+    def read_all(value: Any, key: str) -> Any:
+        return listed(read)(value, key) if isinstance(value, list | tuple) else (read(value, key),)
+
+    return read_all
 
 
 def _matrix_beside(folder: Path) -> Callable[[Any, str], Matrix]:
@@ -143,6 +152,7 @@ READ_OTHERWISE: Mapping[type, Mapping[str, Read]] = {
     Special: {"source": _end, "target": _end},
     Hierarchy: {"groups": _sizes},
     PubSub: {"subgroups": _sizes},
+    SnapshotPlan: {"at_s": _one_or_more(number), "by": _one_or_more(whole)},
 }
 """What is read by a reader of its own, not as its type hint says."""
 MATRIX = {
@@ -153,9 +163,10 @@ MATRIX = {
 }
 WORKLOAD = fields_of(Workload)
 CLOCKS = fields_of(Clocks)
+SNAPSHOTS = fields_of(SnapshotPlan)
 RUN = ("duration_s", "warm_s", "sample_s")
 PROTOCOL = ("name", "variant", "options", "without")
-TABLES = ("name", "topology", "protocol", "links", "workload", "clocks", "run")
+TABLES = ("name", "topology", "protocol", "links", "workload", "clocks", "run", "snapshots")
 
 
 def workload_of(folder: Path) -> Fields:

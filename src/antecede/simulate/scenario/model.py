@@ -14,6 +14,7 @@ from typing import Any
 from antecede.errors import ScenarioError
 from antecede.simulate.delays import LONGEST_S, US, Delay
 from antecede.simulate.topology import Topology
+from antecede.snapshots import ALGORITHMS
 
 WORKLOADS = ("periodic", "poisson", "random", "replay")
 LONGEST_RUN_S = 1e9
@@ -196,6 +197,31 @@ class Workload:
 
 
 @dataclass(frozen=True)
+class SnapshotPlan:
+    """Global states that are recorded meanwhile: by which of `antecede.snapshots`, when, begun by
+    whom (addresses).
+    """
+
+    algorithm: str
+    at_s: tuple[float, ...]
+    by: tuple[int, ...] = (0,)
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            names = ", ".join(ALGORITHMS)
+            raise ScenarioError(f"algorithm: {self.algorithm!r} is none of {names}")
+        if not self.at_s:
+            raise ScenarioError("at_s: a snapshot begins at one time at least")
+        for earlier, later in zip((-math.inf, *self.at_s), self.at_s, strict=False):
+            if not later >= 0:
+                raise ScenarioError(f"at_s: {later:g} s; it is 0 or more")
+            if later <= earlier:
+                raise ScenarioError(f"at_s: {later:g} s behind {earlier:g} s; times ascend")
+        if not self.by or len({*self.by}) < len(self.by):
+            raise ScenarioError("by: one address or more begin it, each named once")
+
+
+@dataclass(frozen=True)
 class Scenario:
     """A run but for its seed; hashable except for `options`.
 
@@ -215,6 +241,7 @@ class Scenario:
     warm_s: float = 0.0
     sample_s: float = 0.05
     name: str = ""
+    snapshots: SnapshotPlan | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.duration_s <= LONGEST_RUN_S:
@@ -233,6 +260,11 @@ class Scenario:
                 "one must send"
             )
         _check_total(self.workload, len(self.topology.senders()) - self.workload.silent)
+        if self.snapshots is not None and self.snapshots.at_s[-1] >= self.duration_s:
+            raise ScenarioError(
+                f"at_s: a snapshot at {self.snapshots.at_s[-1]:g} s; nothing is sent after "
+                f"{self.duration_s:g} s"
+            )
 
 
 def _check_total(workload: Workload, senders: int) -> None:

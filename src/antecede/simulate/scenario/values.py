@@ -30,7 +30,15 @@ from antecede.simulate.scenario.file import (
     scenario_mapping,
 )
 from antecede.simulate.scenario.idle_keys import idle_keys, idle_options, without_keys
-from antecede.simulate.scenario.keys import CLOCKS, PROTOCOL, RUN, TABLES, links_of, topology_of
+from antecede.simulate.scenario.keys import (
+    CLOCKS,
+    PROTOCOL,
+    RUN,
+    SNAPSHOTS,
+    TABLES,
+    links_of,
+    topology_of,
+)
 from antecede.simulate.scenario.keys import WORKLOAD as WORKLOAD_KEYS
 from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.scenario.tables import check_keys, fault, table
@@ -156,6 +164,7 @@ def _check_key(values: Mapping[str, Any], key: str, steps: list[str]) -> None:
         "workload": tuple(WORKLOAD_KEYS),
         "clocks": tuple(CLOCKS),
         "run": RUN,
+        "snapshots": tuple(SNAPSHOTS),
     }.get(steps[0], ())
     if steps[0] == "topology":
         kind = table(values.get("topology", {}), "topology").get("kind")

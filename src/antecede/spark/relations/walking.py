@@ -44,9 +44,9 @@ def walk(
     seeds = keyed.join(F.broadcast(wanted), F.col("own") == F.col("wanted"), "left_semi")
     seeds = seeds.distinct().localCheckpoint()
     _refuse(wanted.join(seeds, F.col("own") == F.col("wanted"), "left_anti"), not_there("{}"))
-    edges = _edges(df, spec, backwards=backwards).persist()
+    edges = edges_of(df, spec, backwards=backwards).persist()
     try:
-        reached = _reached(edges, seeds.select("g", "k", F.lit(True).alias(EVENT)), rounds)
+        reached = reached_by(edges, seeds.select("g", "k", F.lit(True).alias(EVENT)), rounds)
         made = _decided(df, reached, spec, backwards=backwards).localCheckpoint()
     finally:
         edges.unpersist()
@@ -70,7 +70,7 @@ def _keys(df: DataFrame, spec: OrderSpec) -> tuple[Column, Column]:
     return group.alias("g"), key.alias("k")
 
 
-def _edges(df: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFrame:
+def edges_of(df: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFrame:
     """Return the declared causes, as (g, step from, step to); each once."""
     kind = "string" if _as_text(df, spec) else df.schema[str(spec.id)].dataType
     ends = ("k", "cause") if backwards else ("cause", "k")
@@ -96,7 +96,7 @@ def _as_text(df: DataFrame, spec: OrderSpec) -> bool:
     return any(isinstance(kind, t.StringType) for kind in plain)
 
 
-def _reached(edges: DataFrame, seeds: DataFrame, rounds: int) -> DataFrame:
+def reached_by(edges: DataFrame, seeds: DataFrame, rounds: int) -> DataFrame:
     """Return (g, k, event): the events and all that steps lead to. Raises InputError."""
     found, front = seeds, seeds.select("g", "k")
     small = front.count() <= _SMALL

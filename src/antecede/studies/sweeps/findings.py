@@ -46,6 +46,9 @@ SHOWN = (
     Shown("against its own promise", ("violations",), "deliveries", "violations"),
     Shown("looked at", ("violations.checked",), "deliveries", "checked"),
     Shown("never delivered", ("undelivered",), "deliveries", "undelivered"),
+    Shown("snapshots complete", ("snapshots.complete",), "snapshots", "snapshots-complete"),
+    Shown("not consistent", ("snapshots.inconsistent",), "snapshots", "snapshots-inconsistent"),
+    Shown("complete after", ("snapshots.s",), "s", "snapshots-after"),
 )  # fmt: skip
 """What is held back (waits) and what comes too early stand side by side."""
 PLOTTED = ("overhead", "storage", "wait", "early-delivery", "violations", "undelivered")

@@ -33,6 +33,7 @@ USUAL = {
     "send_time": ("send_time", "sent_at", "timestamp", "time", "ts"),
     "topics": ("topics", "topic", "channel"),
     "clock": ("clock", "vector_clock", "vc"),
+    "text": ("text", "message", "msg", "event", "description"),
 }
 CHOICES = (*(name for name in NAMES if name not in ("file_order", "source", "line")), "clock")
 """Names under which a user may give a column."""
@@ -283,8 +284,9 @@ class Columns:
         if self.of["clock_members"] and self.of["clock_counts"]:
             members = self._first(record, "clock_members")
             counts = self._first(record, "clock_counts")
-            if members is None or counts is None:
+            if members in (None, "") or counts in (None, ""):  # an empty cell of a text file
                 return None
+            members, counts = _as_list(members), _as_list(counts)
             if not (isinstance(members, list) and isinstance(counts, list)):
                 raise ValueError("clock_members and clock_counts are no lists")
             if len(members) != len(counts):
@@ -302,6 +304,16 @@ class Columns:
             return _checked(dict(value))  # type: ignore[call-overload]
         except TypeError as error:
             raise ValueError(f"the clock is no mapping of members: {str(value)[:60]}") from error
+
+
+def _as_list(value: object) -> object:
+    """Return the list that a cell of a text file writes as JSON; anything else as it is."""
+    if not isinstance(value, str) or not value.startswith("["):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
 
 
 MAX_EXACT = 2**53
@@ -355,6 +367,12 @@ def _found(
         if usual in lower:
             return (lower[usual],)
     return ()
+
+
+def further_columns(known: Sequence[str], options: ReadOptions) -> list[str]:
+    """Return the columns of a table that are read as none of the schema's."""
+    taken = {one for name in CHOICES for one in _found(name, known, options, "", growing=True)}
+    return [name for name in known if name not in taken and name not in NAMES]
 
 
 def _cells(value: object, separator: str | None) -> Sequence[object]:

@@ -9,10 +9,11 @@ import { counted, plain } from "./words.js";
 import { hashOf, stateOf } from "./state.js";
 import { listen } from "./gestures.js";
 import { el } from "./elements.js";
-import { eventName, eventPanel, findingsPanel, helpPanel, membersPanel } from "./panels.js";
+import { eventName, eventPanel, findingsPanel, helpPanel, membersPanel, saidBy } from "./panels.js";
 
 const PANELS = { findings: findingsPanel, members: membersPanel, event: eventPanel, help: helpPanel };
 const FULL = 4000; // lines of messages when nothing moves
+const NEAR = 200; // events around one that is gone to
 const REST = 140; // ms after which nothing moves
 const byId = (id) => document.getElementById(id);
 
@@ -32,12 +33,12 @@ class App {
     this.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
     this.setUp();
     this.size();
-    this.fit();
+    this.begin();
     this.restore(stateOf(location.hash));
     const { around } = this.scene.meta;
     if (around >= 0 && !location.hash.includes("event=")) {
       if (this.scene.meta.piece) this.within(this.scene.meta.piece, around);
-      this.reveal(around);
+      this.centre(around);
     }
     this.show();
   }
@@ -50,7 +51,7 @@ class App {
       if (event.target === document.body) this.key(event);
     });
     addEventListener("hashchange", () => {
-      if (location.hash !== this.written) this.restore(stateOf(location.hash));
+      if (location.hash !== this.written) this.restore(stateOf(location.hash), true);
     });
     new ResizeObserver(() => {
       this.size();
@@ -102,6 +103,22 @@ class App {
     on("svg", () => this.save(new Blob([this.svg()], { type: "image/svg+xml" }), "svg"));
     on("png", () => this.canvas.toBlob((blob) => this.save(blob, "png")));
     on("pdf", () => this.print());
+    this.setUpMenu(document.querySelector("details.menu"));
+  }
+
+  /** A menu that closes when something is chosen, something else is pressed, or on Escape. */
+  setUpMenu(menu) {
+    menu.addEventListener("click", (event) => {
+      if (event.target.closest("button")) menu.open = false;
+    });
+    addEventListener("pointerdown", (event) => {
+      if (!menu.contains(event.target)) menu.open = false;
+    });
+    menu.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !menu.open) return;
+      menu.open = false;
+      menu.querySelector("summary").focus();
+    });
   }
 
   verbs() {
@@ -170,13 +187,32 @@ class App {
   }
 
   fit(now = false) {
-    const { low, high } = this.scene;
-    const pad = (high - low) * 0.03 || (this.scene.axis.timed ? 1e6 : 1);
     const room = this.view.height - TOP;
     this.view.laneH = Math.max(20, Math.min(140, room / Math.max(1, this.scene.lanes.lanes.length)));
     this.view.y = 0;
-    this.look(low - pad, high + pad);
+    this.spread();
     if (now) this.note();
+  }
+
+  /** Look at all, or at nearly all where a few times far off would make a dot of the others. */
+  begin() {
+    this.fit();
+    const { scene, view } = this;
+    if (!scene.axis.timed || scene.meta.tiles || scene.rows.length < 200) return;
+    const times = Float64Array.from(scene.rows, (row) => scene.axis.values[row]).sort();
+    const few = Math.floor(times.length / 200);
+    const [from, to] = [times[few], times[times.length - 1 - few]];
+    if (!(to > from) || (to - from) * 4 > scene.high - scene.low) return;
+    const pad = (to - from) * 0.05;
+    this.look(from - pad, to + pad);
+    this.far = { count: times.filter((time) => time < view.x0 || time > view.x1).length, x0: view.x0 };
+  }
+
+  /** Look from end to end. */
+  spread() {
+    const { low, high } = this.scene;
+    const pad = (high - low) * 0.03 || (this.scene.axis.timed ? 1e6 : 1);
+    this.look(low - pad, high + pad);
   }
 
   look(x0, x1) {
@@ -340,10 +376,11 @@ class App {
   status(told) {
     const { scene } = this;
     const parts = this.notice ? [this.notice] : [];
-    parts.push(`${counted(told.events, "event")} in view`);
-    if (scene.meta.grid) parts.push(`of ${scene.meta.of.toLocaleString("en")}; come closer for messages and single events${this.query ? ", Enter finds the next one" : ""}`);
+    if (scene.meta.grid) parts.push(`${told.events.toLocaleString("en")} of ${counted(scene.meta.of, "event")} in view; come closer for messages and single events${this.query ? ", Enter finds the next one" : ""}`);
+    else parts.push(`${counted(told.events, "event")} in view`);
     if (told.lines) parts.push(told.drawn < told.lines ? `${told.drawn.toLocaleString("en")} of ${counted(told.lines, "line")} drawn (zoom in for all)` : counted(told.lines, "line"));
     if (!told.singly) parts.push("bars where events are dense");
+    if (this.far?.count && this.far.x0 === this.view.x0) parts.push(`${counted(this.far.count, "event")} far off in time: All shows them too`);
     if (scene.matches && !scene.meta.grid) parts.push(this.matchWords());
     const left = scene.meta.tiles ? 0 : scene.size - scene.rows.length;
     if (left && scene.run < 0 && !scene.only && !scene.lanes.hidden.size) parts.push(`${counted(left, "event")} without a place on this axis`);
@@ -437,12 +474,13 @@ class App {
     if (x < this.view.left && y > TOP) {
       const lane = this.scene.lanes.lanes[this.laneAt(y)];
       if (lane?.group) this.arrange((lanes) => lanes.folded.delete(lane.group) || lanes.folded.add(lane.group));
-      return;
+      return undefined;
     }
+    if (this.scene.meta.grid) return this.say("From afar only counts are at hand: come closer to choose an event.");
     const found = hit(this.scene, this.view, x, y);
     if (more && found.row >= 0 && this.scene.chosen >= 0) this.pin = this.scene.chosen;
     this.near = Array.from(found.rows.slice(0, 2000));
-    this.choose(found.row);
+    return this.choose(found.row);
   }
 
   choose(row) {
@@ -476,6 +514,20 @@ class App {
     this.bring([row]);
     this.near = [row];
     this.choose(row);
+  }
+
+  /** Choose a row and stand over it, so close that the events around it can be told apart. */
+  centre(row) {
+    this.bring([row]); // first: it may change the axis
+    const { scene, view } = this;
+    const { values } = scene.axis;
+    const at = values[row];
+    if (!scene.meta.tiles && !Number.isNaN(at)) {
+      const apart = Float64Array.from(scene.rows, (one) => Math.abs(values[one] - at)).sort();
+      const half = Math.min((view.x1 - view.x0) / 2, apart.length > NEAR && apart[NEAR] > 0 ? apart[NEAR] : Infinity);
+      this.look(at - half, at + half);
+    }
+    this.reveal(row);
   }
 
   /** Show rows together, the last one chosen. */
@@ -648,10 +700,16 @@ class App {
   }
 
   setOnly(only) {
-    this.scene.only = only;
+    const { scene, view } = this;
+    const whole = view.x0 <= scene.low && view.x1 >= scene.high;
+    if (only && !scene.only) this.seen = { x0: view.x0, x1: view.x1, axis: scene.axis };
+    const back = !only && scene.only && this.seen?.axis === scene.axis ? this.seen : null;
+    scene.only = only;
     byId("only").checked = only;
-    this.scene.place();
-    this.limit();
+    scene.place();
+    if (back && whole) this.look(back.x0, back.x1); // nobody has moved since
+    else if (whole && only) this.spread();
+    else this.limit();
     this.show();
     this.note();
   }
@@ -698,7 +756,7 @@ class App {
     const { scene } = this;
     const value = scene.axis.values[found.row];
     const more = found.rows.length > 1 ? ` (and ${(found.rows.length - 1).toLocaleString("en")} more here)` : "";
-    const said = scene.data.texts("text")?.at(found.row) ?? "";
+    const said = saidBy(scene, found.row);
     tip.replaceChildren(el("b", {}, eventName(scene, found.row)), more, el("br"), scene.axis.exact(value), ...(said ? [el("br"), plain(said, 160)] : []));
     tip.style.left = `${Math.min(x + 14, this.view.width - 250)}px`;
     tip.style.top = `${Math.min(y + 14, this.view.height - 70)}px`;
@@ -717,7 +775,7 @@ class App {
       "+": () => (event.shiftKey && event.code === "NumpadAdd" ? this.zoomLanes(1.25, this.view.height / 2) : this.zoom(1.4, this.middle())),
       "=": () => this.zoom(1.4, this.middle()), "-": () => this.zoom(1 / 1.4, this.middle()),
       "*": () => this.zoomLanes(1.25, this.view.height / 2), _: () => this.zoomLanes(0.8, this.view.height / 2),
-      0: () => this.fit(true), f: () => this.fit(true), Enter: () => (chosen < 0 ? this.chooseMiddle() : this.reveal(chosen)),
+      0: () => this.fit(true), f: () => this.fit(true), Enter: () => (chosen < 0 ? this.chooseMiddle() : this.centre(chosen)),
       c: () => chosen >= 0 && this.elsewhere(this.scene.causesOf(chosen)), e: () => chosen >= 0 && this.elsewhere(this.scene.effectsOf(chosen)),
       i: () => worst ? this.goTo(worst.rows) : this.say("No effect is before its cause."),
       w: () => meta.waits.length ? this.goTo([meta.waits[0].received, meta.waits[0].delivered]) : this.say("Nothing waited."),
@@ -757,6 +815,7 @@ class App {
 
   /** Write what is seen into the address; not too often, which browsers refuse. */
   note() {
+    if (this.restoring) return;
     clearTimeout(this.noting);
     const wait = 250 - (performance.now() - (this.noted ?? -250));
     if (wait > 0) {
@@ -779,7 +838,34 @@ class App {
     history.replaceState(null, "", this.written);
   }
 
-  restore(state) {
+  /** Show what an address says; `anew`: in a page that shows something else already. */
+  restore(state, anew = false) {
+    this.restoring = true; // half of it is not to be written over the whole
+    if (anew) this.forget();
+    this.restored(state);
+    this.restoring = false;
+    this.note();
+  }
+
+  /** Go back to what the page shows without an address. */
+  forget() {
+    const { scene } = this;
+    const { lanes } = scene;
+    lanes.hidden.clear();
+    lanes.folded.clear();
+    [lanes.own, lanes.order] = [[], "first"];
+    this.group("");
+    this.pin = -1;
+    this.choose(-1);
+    byId("search").value = "";
+    this.search("");
+    this.setOnly(false);
+    if (scene.runs.size > 1) this.setRun(0);
+    this.setAxis(Object.keys(scene.axes)[0]);
+    this.fit();
+  }
+
+  restored(state) {
     const { scene } = this;
     const inside = (row) => row !== undefined && row >= 0 && row < scene.size && Number.isInteger(row);
     if (state.theme) this.setTheme(state.theme);

@@ -219,7 +219,8 @@ class Painter {
     const arrows = this.told.drawn <= Math.min(700, this.view.width / 2) && this.view.laneH >= 9;
     const strong = Math.max(0.16, Math.min(0.95, 500 / Math.max(1, this.told.drawn)));
     this.byHue(sets.plain, strong, arrows);
-    this.lineSet(sets.dim, this.theme.dim, 0.45, [], 1, false);
+    // Thousands of them would be one grey field over the events.
+    this.lineSet(sets.dim, this.theme.dim, Math.max(0.05, Math.min(0.45, 250 / Math.max(1, sets.dim.length))), [], 1, false);
     this.lineSet(sets.again, this.theme.soft, 0.9, [2, 3], 1, arrows);
     this.lineSet(sets.wrong, this.theme.wrong, 0.95, [7, 3, 2, 3], 1.6, arrows);
     this.lineSet(sets.past, this.theme.past, 1, [], 1.7, arrows);
@@ -564,22 +565,33 @@ class Painter {
     ctx.textAlign = "left";
     for (const [lane, begin, end] of ranges) {
       const y = this.y(lane) - this.radius - 4;
+      let until = view.left;
       for (let at = begin; at < end; at++) {
         const row = scene.rows[at];
         const x = this.x(row);
-        const next = at + 1 < scene.start[lane + 1] ? this.x(scene.rows[at + 1]) : view.width;
-        const room = Math.min(next - x, 260 * this.text) - 6;
-        const letters = Math.floor(room / (6 * this.text));
-        const least = scene.sent && scene.sent[row] >= 0 ? 12 : 4; // an arrival has a line to what it is
-        if (scene.slots[row] > 1 || letters < least || this.dimmed(row) || x < view.left) continue;
-        const text = plain((said && said.at(row)) || scene.ids.at(row), letters);
+        const last = at + 1 === scene.start[lane + 1];
+        if (scene.slots[row] > 1 || this.dimmed(row) || x < view.left) continue;
+        const whole = (said && said.at(row)) || scene.ids.at(row);
+        const least = scene.sent && scene.sent[row] >= 0 ? 12 : Math.min(4, whole.length); // an arrival has a line to what it is
+        const fit = (room) => Math.floor((Math.min(room, 260 * this.text) - 6) / (6 * this.text));
+        let letters = fit((last ? view.width : this.x(scene.rows[at + 1])) - x);
+        // The last one of a lane stands at the edge, and has its room before it.
+        const backwards = last && letters < whole.length && fit(x - until) > letters;
+        if (backwards) letters = fit(x - until);
+        if (letters < least) continue;
+        const text = plain(whole, letters);
+        ctx.textAlign = backwards ? "right" : "left";
+        const from = backwards ? x + 2 : x - 2;
+        const above = row === scene.chosen ? y - 4 : y; // not under its ring
         ctx.lineWidth = 3;
         ctx.strokeStyle = theme.halo;
-        ctx.strokeText(text, x - 2, y);
+        ctx.strokeText(text, from, above);
         ctx.fillStyle = theme.soft;
-        ctx.fillText(text, x - 2, y);
+        ctx.fillText(text, from, above);
+        until = x + text.length * 6 * this.text + 6;
       }
     }
+    ctx.textAlign = "left";
   }
 
   chosen() {
@@ -679,7 +691,8 @@ class Painter {
     const exact = axis.exact(Math.max(this.view.x0, axis.low));
     const [day, minute] = [exact.slice(0, 10), exact.slice(11, 16)];
     if (this.view.left < 100) return this.step >= 1e9 ? day.slice(5) : minute;
-    return this.step >= 1e9 ? `${day} UTC` : `${day.slice(2)} ${minute}`;
+    if (this.step >= 1e9) return `${day} UTC`;
+    return `${this.view.left < 125 * this.text ? day.slice(2) : day} ${minute}`;
   }
 }
 

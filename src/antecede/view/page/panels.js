@@ -14,13 +14,27 @@ const goTo = (app, rows, label) =>
   el("button", { type: "button", class: "go", onclick: () => app.goTo(rows) }, label);
 
 export function eventName(scene, row) {
-  const where = scene.member[row] === scene.nobody ? "" : ` at ${scene.members.at(row)}`;
   const kind = scene.kindOf(row);
-  return plain(`${scene.ids.at(row)}${kind === "event" ? "" : ` ${kind}`}${where}`, 90);
+  const id = scene.ids.at(row);
+  const member = scene.members.at(row);
+  // MEMBER:NUMBER has said where.
+  const known = scene.member[row] === scene.nobody || (kind === "event" && id.startsWith(`${member}:`));
+  const where = known ? "" : ` at ${member}`;
+  return plain(`${id}${kind === "event" ? "" : ` ${kind}`}${where}`, 90);
 }
 
-const eventButton = (app, row) =>
-  el("button", { type: "button", class: "event", onclick: () => app.reveal(row) }, eventName(app.scene, row));
+/** What an event says; an arrival: what its sending says. */
+export function saidBy(scene, row) {
+  const texts = scene.data.texts("text");
+  const sending = scene.sent ? scene.sent[row] : -1;
+  return texts?.at(row) || (sending >= 0 ? texts?.at(sending) : "") || "";
+}
+
+function eventButton(app, row) {
+  const said = saidBy(app.scene, row);
+  return el("button", { type: "button", class: "event", onclick: () => app.reveal(row) },
+    eventName(app.scene, row), said ? el("span", { class: "says" }, ` ${plain(said, 80)}`) : null);
+}
 
 function eventList(app, rows) {
   const shown = Array.from(rows.slice(0, MANY), (row) => el("li", {}, eventButton(app, row)));
@@ -229,7 +243,7 @@ export function eventPanel(app) {
     fields(app, row),
     el("div", { class: "row" },
       el("button", { type: "button", onclick: () => app.pinIt(row) }, app.pin === row ? "Unpin" : "Pin to compare"),
-      el("button", { type: "button", onclick: () => app.reveal(row) }, "Centre"),
+      el("button", { type: "button", onclick: () => app.centre(row) }, "Centre"),
       el("button", { type: "button", onclick: () => app.choose(-1) }, "Clear")),
     compared(app, row),
     neighbours(app, row),
@@ -294,6 +308,7 @@ function fields(app, row) {
   if (scene.end && !Number.isNaN(scene.end[row])) add("lasts", spanOf(scene.end[row] - scene.axes.event_time.values[row], 0));
   if (scene.graph.depth[row] >= 0) add("depth", scene.graph.depth[row].toLocaleString("en"));
   if (arrays.seq && !Number.isNaN(arrays.seq[row])) add("number", String(arrays.seq[row]));
+  scene.own.forEach((name, k) => add(plain(name, 60), scene.data.texts(`own.${k}`)?.at(row) ?? ""));
   const source = scene.data.texts("source")?.at(row) ?? "";
   const line = arrays.line && !Number.isNaN(arrays.line[row]) ? `, line ${arrays.line[row]}` : "";
   add("in", source.split("/").pop() + line);
@@ -362,7 +377,8 @@ export function helpPanel() {
     el("h2", {}, "Mouse and touch"),
     el("p", {}, "Drag moves, the wheel zooms where the pointer is; Shift and wheel moves along; over the names the wheel scrolls lanes, Ctrl and wheel makes them higher. Drag a name to move its lane. Two fingers zoom."),
     el("h2", {}, "Search"),
-    el("p", {}, "Words are found in ids, texts, members and topics; all must be there. member:alice, kind:send, -text:heartbeat, \"several words\", /an expression/. Fields: id, text, member, topics, kind, run, role, source."),
+    el("p", {}, "Words are found in ids, texts, members and topics, and in what else the table holds; all must be there. member:alice, kind:send, -text:heartbeat, \"several words\", /an expression/. Fields: id, text, member, topics, kind, run, role, source."),
+    ...(app.scene.own.length ? [el("p", {}, `Fields of this table, in quotes where they have blanks: ${app.scene.own.map((name) => plain(name, 40)).join(", ")}.`)] : []),
     el("h2", {}, "Share"),
     el("p", {}, "The address holds what is seen: whoever has the file opens the same view with it. Export writes it as SVG or PNG; PDF is the browser's own print, with the picture as lines and text."),
   ];

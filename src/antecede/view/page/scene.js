@@ -20,6 +20,8 @@ export class Scene {
     const { arrays } = data;
     this.data = data;
     this.meta = data.meta;
+    /** Names of the further columns of the table; their texts are "own.0", "own.1", ... */
+    this.own = data.meta.own ?? [];
     this.size = arrays.kind.length;
     this.kind = arrays.kind;
     this.alive = arrays.alive;
@@ -168,6 +170,7 @@ export class Scene {
     for (const row of this.rows) {
       if (values[row] < this.low) this.low = values[row];
       if (values[row] > this.high) this.high = values[row];
+      if (this.axis.name === "event_time" && this.end?.[row] > this.high) this.high = this.end[row];
     }
     if (this.low > this.high) this.low = this.high = 0;
     if (this.meta.extent) ({ low: this.low, high: this.high } = this.meta.extent);
@@ -322,11 +325,11 @@ export class Scene {
  */
 export function questionOf(text) {
   const parts = [];
-  const shape = /(-)?(?:(\w+):)?(?:"([^"]*)"|\/((?:[^/\\]|\\.)+)\/|(\S+))/g;
+  const shape = /(-)?(?:(?:([\p{L}\p{N}_]+)|"([^"]+)"):)?(?:"([^"]*)"|\/((?:[^/\\]|\\.)+)\/|(\S+))/gu;
   for (const found of text.matchAll(shape)) {
-    const word = found[3] ?? found[5];
-    const test = found[4] !== undefined ? testOf(found[4]) : containing(word);
-    parts.push({ not: Boolean(found[1]), field: found[2] ?? null, test });
+    const word = found[4] ?? found[6];
+    const test = found[5] !== undefined ? testOf(found[5]) : containing(word);
+    parts.push({ not: Boolean(found[1]), field: found[2] ?? found[3] ?? null, test });
   }
   if (!parts.length) return null;
   return (scene) => {
@@ -348,15 +351,23 @@ function testOf(expression) {
 
 export const FIELDS = ["id", "text", "member", "topics", "run", "role", "source"];
 
+/** The column that a field of the search means: the trace's own come first. */
+function columnOf(scene, name) {
+  if (FIELDS.includes(name) || name.startsWith("own.")) return name;
+  const small = name.toLowerCase();
+  return `own.${scene.own.findIndex((one) => one.toLowerCase() === small)}`;
+}
+
 function narrow(mask, scene, { field, test, not }) {
   const hit = new Uint8Array(scene.size);
-  for (const name of field ? [field] : ["id", "text", "member", "topics"]) {
+  const further = scene.own.map((_, k) => `own.${k}`);
+  for (const name of field ? [field] : ["id", "text", "member", "topics", ...further]) {
     if (name === "kind") {
       const good = scene.meta.kinds.map(test);
       for (let row = 0; row < scene.size; row++) hit[row] |= good[scene.kind[row]] ? 1 : 0;
       continue;
     }
-    const column = FIELDS.includes(name) ? scene.data.texts(name) : null;
+    const column = scene.data.texts(columnOf(scene, name));
     if (!column) continue;
     const good = new Uint8Array(column.size + 1);
     for (let code = 0; code < column.size; code++) good[code] = test(column.value(code)) ? 1 : 0;

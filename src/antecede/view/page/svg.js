@@ -93,7 +93,7 @@ export class SvgContext {
   words(text, x, y, how) {
     const size = parseFloat(this.font);
     const family = escaped(this.font.replace(/^[\d.]+px /, ""));
-    const anchor = this.textAlign === "center" ? ' text-anchor="middle"' : "";
+    const anchor = { center: ' text-anchor="middle"', right: ' text-anchor="end"' }[this.textAlign] ?? "";
     const drop = this.textBaseline === "middle" ? size * 0.35 : 0;
     this.body.push(`<text x="${num(x)}" y="${num(y + drop)}" font-size="${num(size)}" font-family="${family}"${anchor} ${how}${this.faint()}>${escaped(text)}</text>`);
   }

@@ -10,16 +10,20 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute
 
 from antecede.causality.asking import CAUSES, CLOCKS, EVENTS, WAYS, Causality, Event
+from antecede.cli.ask.clocks import skew_among, skew_notes
+from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say_shortage
 from antecede.cli.files.output import check_writable, draft_of
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
-from antecede.formatting import aligned, counted
+from antecede.formatting import aligned, counted, harmless
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
 from antecede.trace.tables.writing import format_of, write_table
 
+pc: Any = pyarrow.compute
 MOST: Final = 20
 WIDEST: Final = 60
 """Characters of a cell that a terminal shows."""
@@ -51,7 +55,8 @@ class Answer(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede ask`."""
-    add_read_arguments(parser)
+    add_read_arguments(parser, text=True)
+    add_engine_arguments(parser)
     asked = "; ".join(f"{name} {ids}: {what}" for name, (ids, what) in QUESTIONS.items())
     parser.add_argument(
         "words",
@@ -91,15 +96,30 @@ def run(args: argparse.Namespace) -> int:
     else:
         check_writable(out, paths, args.force)
         format_of(out)
-    asked = Causality(read(paths, args.format, read_options(args)), by=args.by)
-    answer = answered(asked, question, [_named(asked, one, args.in_run) for one in ids])
+    asked, events, whole = _found(args, paths, question, ids)
+    answer = answered(asked, question, events, whole=whole)
     if out is not None:
         with draft_of(out) as draft:
             write_table(answer.rows, draft, format_of(out))
-    _print(args, asked, question, ids, answer)
+    _print(args, asked, question, ids, events, answer, whole)
     if out is not None and not args.json:
         print(f"{counted(len(answer.rows), 'row')} -> {out}")
     return 0 if answer.yes else 1
+
+
+def _found(
+    args: argparse.Namespace, paths: list[str], question: str, ids: Sequence[str]
+) -> tuple[Causality, Sequence[Event], bool]:
+    """Return what answers, the events named, and whether it holds the whole trace."""
+    options = read_options(args)
+    engine = chosen_engine(args, paths, args.format, options)
+    if engine.name == SPARK:
+        from antecede.cli.ask.on_spark import found_on_spark
+
+        return *found_on_spark(args, paths, options, question, ids, engine), False
+    say_shortage(engine)
+    asked = Causality(read(paths, args.format, options), by=args.by)
+    return asked, [_named(asked, one, args.in_run) for one in ids], True
 
 
 def split_words(words: Sequence[str]) -> tuple[list[str], str, list[str]]:
@@ -125,15 +145,17 @@ def _named(asked: Causality, text: str, run: str | None) -> Event:
     return Event(text, None, run)
 
 
-def answered(asked: Causality, question: str, events: Sequence[Event]) -> Answer:
-    """Ask one question of `QUESTIONS`."""
-    total = asked.placed
+def answered(
+    asked: Causality, question: str, events: Sequence[Event], *, whole: bool = True
+) -> Answer:
+    """Ask one question of `QUESTIONS`; not `whole`: `asked` holds only what the answer needs."""
     if question == "before":
         return _before(asked, *events)
     rows = getattr(asked, question)(*events)
     if question == "between" and not asked.precedes(*events):
         return Answer(f"none: {events[0]} did not happen before {events[1]}", rows)
-    what = f"{len(rows):,} of {counted(total, 'event')}"
+    of = f"{len(rows):,} of {counted(asked.placed, 'event')}"
+    what = of if whole else counted(len(rows), "event")
     names = " or ".join(str(one) for one in events)
     if question == "between":
         path = asked.path(*events)
@@ -165,26 +187,41 @@ def _before(asked: Causality, a: Event, b: Event) -> Answer:
 
 
 def _print(
-    args: argparse.Namespace, asked: Causality, question: str, ids: Sequence[str], answer: Answer
+    args: argparse.Namespace,
+    asked: Causality,
+    question: str,
+    ids: Sequence[str],
+    events: Sequence[Event],
+    answer: Answer,
+    whole: bool,
 ) -> None:
     if args.json:
-        print(json.dumps(_plain(asked, question, ids, answer), indent=2, ensure_ascii=False))
+        told = _plain(asked, question, ids, answer)
+        told["clock_skew"] = skew_among(asked, _told(asked, events, answer))
+        if not whole:  # how many have a place in the whole was not looked for
+            del told["events"]
+        print(json.dumps(told, indent=2, ensure_ascii=False))
         return
     if args.table:
         print("\n".join(_lines(answer.rows, len(answer.rows))))
         return
-    print(f"{answer.says}, by {WORDS[asked.by]}{':' if len(answer.rows) else ''}")
-    rows = answer.rows if _is_chain(answer) else asked.placed_rows(answer.rows)
-    if question == "past":  # what is nearest comes first
-        rows = rows.take(pa.array(range(len(rows) - 1, -1, -1), pa.int64()))
+    print(harmless(f"{answer.says}, by {WORDS[asked.by]}{':' if len(answer.rows) else ''}"))
+    nearest = question == "past"  # what is nearest comes first
+    rows = answer.rows if _is_chain(answer) else asked.placed_rows(answer.rows, nearest=nearest)
     for line in _lines(rows, args.most, _is_chain(answer)):
         print(f"  {line}")
     if answer.path is not None and not _is_chain(answer) and len(answer.path):
         print(f"A chain of {counted(len(answer.path) - 1, 'step')}:")
         for line in _lines(answer.path, args.most, chain=True):
             print(f"  {line}")
-    for note in asked.notes:
-        print(f"Note: {note}")
+    for note in [*asked.notes, *skew_notes(skew_among(asked, _told(asked, events, answer)))]:
+        print(harmless(f"Note: {note}"))
+
+
+def _told(asked: Causality, events: Sequence[Event], answer: Answer) -> pa.Table:
+    """Return the rows of an answer and of its question."""
+    named = asked.events.take(pa.array([asked.row(one) for one in events], pa.int64()))
+    return pa.concat_tables([answer.rows, named])
 
 
 def _is_chain(answer: Answer) -> bool:
@@ -233,7 +270,7 @@ def _tells(rows: pa.Table, name: str) -> bool:
     if name == "kind":
         return len(column.unique()) > 1
     if name == "topics":
-        return any(column.to_pylist())
+        return bool(pc.max(pc.list_value_length(column)).as_py())
     return bool(column.null_count < len(column))
 
 

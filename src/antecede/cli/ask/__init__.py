@@ -1,0 +1,1 @@
+"""`antecede ask`: questions of causality, in this process and on Spark."""

@@ -1,0 +1,64 @@
+"""`antecede ask --engine spark`: executors read and look for what the answer depends on."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from antecede.causality.asking import Whole
+from antecede.cli.engines import A_ROW, SHARE, Engine, free_bytes, needed_bytes
+from antecede.cli.order.on_spark import session
+from antecede.errors import InputError
+from antecede.formatting import counted
+from antecede.progress import Progress
+from antecede.spark.relations.asking import Part, part, way_of
+from antecede.spark.sources.event_tables import events_of_tables, typed_failures
+from antecede.spark.sources.table_work import tables_of, work_of
+from antecede.trace.reader import ReadOptions
+from antecede.trace.tables.writing import PARQUET
+
+FUTURE = "future"
+
+
+def found_on_spark(
+    args: argparse.Namespace,
+    paths: Sequence[str],
+    options: ReadOptions,
+    question: str,
+    ids: Sequence[str],
+    engine: Engine,
+) -> Part:
+    """Return the part of the trace that answers a question. Raises InputError."""
+    if question == "concurrent":
+        raise InputError(
+            "with Spark: what is concurrent is all that is in neither past nor future, and that "
+            "every row of it has a place only the whole tells: --engine local, or stamps in SQL "
+            "(antecede.spark.with_clocks, concurrent)"
+        )
+    works = work_of(tables_of(paths, args.format, options), options)
+    print(f"engine      {engine.name} ({engine.why})", file=sys.stderr, flush=True)
+    free = free_bytes()
+    with ExitStack() as open_:
+        spark = open_.enter_context(session(args.master, needed_bytes(paths) or 0))
+        open_.enter_context(typed_failures())
+        with Progress("reading"):
+            given = events_of_tables(spark, works, options, None, PARQUET)
+            events, survey = open_.enter_context(given)
+        known = frozenset(name for name, count in survey.known.items() if count)
+        whole = Whole("clock_members" in known and not survey.parents, known)
+        with Progress("following causes"):
+            found = part(
+                events,
+                ids,
+                way_of(events, whole, args.by),
+                whole,
+                run=args.in_run,
+                backwards=question != FUTURE,
+                most=None if free is None else int(SHARE * free / A_ROW),
+            )
+    if survey.bad:
+        bad = counted(survey.bad, "row")
+        found.asked.notes.append(f"{bad} that could not be read as events")
+    return found

@@ -1,0 +1,95 @@
+"""Calls to members, over TCP, with the certificates of both sides where there are any."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol
+
+from antecede.errors import AntecedeError
+from antecede.live.drivers.addresses import split_address
+from antecede.live.drivers.door import HANDSHAKE_S
+
+CALL_S: Final = 5.0
+"""So long a call may take."""
+Connect = Callable[[str, str, int, dict[str, Any]], Awaitable[object]]
+"""Makes a connection: address, its host and port, what `create_connection` is given for TLS."""
+Called = Callable[[Exception | None], None]
+"""Told what came of a call; None: it came through."""
+
+
+class Secure(Protocol):
+    """What is needed of certificates: contexts for both ends, and whose a certificate is."""
+
+    def server(self) -> ssl.SSLContext:
+        """Return the context for those who call."""
+        ...
+
+    def client(self) -> ssl.SSLContext:
+        """Return the context for whom one calls."""
+        ...
+
+    def name_of(self, certificate: bytes) -> str:
+        """Return the member's name in a certificate (DER). Raises RemoteError without one."""
+        ...
+
+    def warnings(self, now_s: float) -> list[str]:
+        """Return what will soon be a problem; `now_s`: seconds since 1970."""
+        ...
+
+
+def shown_name(secure: Secure | None, transport: asyncio.Transport) -> str:
+    """Return whose certificate the other end showed; "" where there are none.
+
+    Raises RemoteError for one that names nobody.
+    """
+    if secure is None:
+        return ""
+    shown = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    return secure.name_of(shown or b"")
+
+
+class Calls:
+    """Calls under way, one at a time to an address."""
+
+    def __init__(self, connect: Connect, secure: Secure | None) -> None:
+        self._connect, self._secure = connect, secure
+        self._loop = asyncio.get_running_loop()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._closed = False
+
+    def call(self, address: str, done: Called | None = None) -> None:
+        """Call a member, unless that is being done."""
+        if address in self._tasks or self._closed:
+            return
+        task = self._tasks[address] = self._loop.create_task(self._call(address, done))
+        task.add_done_callback(lambda _: self._tasks.pop(address, None))
+
+    async def _call(self, address: str, done: Called | None) -> None:
+        error: Exception | None = None
+        try:
+            host, port = split_address(address)
+            context = self._secure.client() if self._secure is not None else None
+            more: dict[str, Any] = {"ssl": context}
+            if context is not None:
+                more |= {"ssl_handshake_timeout": HANDSHAKE_S, "server_hostname": host}
+            async with asyncio.timeout(CALL_S):
+                await self._connect(address, host, port, more)
+        except (OSError, TimeoutError, AntecedeError) as failed:
+            error = failed
+        if done is not None:
+            done(error)
+
+    def cancel(self, address: str) -> None:
+        """Give a call up."""
+        self._tasks[address].cancel()
+
+    def close(self) -> None:
+        """Give all up, and begin none any more."""
+        self._closed = True
+        for task in list(self._tasks.values()):
+            task.cancel()
+
+
+__all__ = ["CALL_S", "Called", "Calls", "Connect", "Secure", "shown_name"]

@@ -1,0 +1,95 @@
+"""What `Ordering` is, beside the batches, as bytes for a store."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from antecede.errors import DecodeError
+from antecede.live.events import Id, Message, Said
+from antecede.protocols.stored.codec import pack_state, unpack_state
+from antecede.protocols.stored.shapes import (
+    BYTES,
+    NUMBER,
+    SIGNED,
+    TEXT,
+    Many,
+    OneOf,
+    Shape,
+    misfit,
+)
+
+IDS: Shape = Many((TEXT, NUMBER))
+MESSAGE: Shape = (TEXT, NUMBER, BYTES, NUMBER, IDS, IDS, Many(TEXT))
+STATE: tuple[Shape, ...] = (
+    *(TEXT, BYTES, BYTES, Many((TEXT, NUMBER, NUMBER, NUMBER)), Many((TEXT, TEXT)), Many(TEXT)),
+    *(NUMBER, NUMBER, Many(MESSAGE), Many((TEXT, TEXT)), Many((TEXT, BYTES, Many((TEXT, NUMBER))))),
+    *(IDS, Many(MESSAGE), IDS, OneOf(None, SIGNED), Many(TEXT)),
+)
+
+
+class State(NamedTuple):
+    """In the order in which it is stored; what is not said here is as `Ordering` has it."""
+
+    me: str
+    invitation: bytes
+    group: bytes
+    """The ordering group's snapshot."""
+    lanes: tuple[tuple[str, int, int, int], ...]
+    """Name, oldest, newest, fed."""
+    members: tuple[tuple[str, str], ...]
+    gone: tuple[str, ...]
+    place: int
+    said: int
+    open: tuple[Message, ...]
+    """What the application has not acknowledged."""
+    spoiled: tuple[tuple[str, str], ...]
+    guests: tuple[tuple[str, bytes, tuple[tuple[str, int], ...]], ...]
+    """Lane, invitation, frontier."""
+    cuts: tuple[tuple[str, int], ...]
+    history: tuple[Message, ...]
+    aside: tuple[Id, ...]
+    """Of order "reply": messages that were set aside."""
+    reading: int | None
+    """What the clock showed."""
+    left: tuple[str, ...]
+
+
+def pack(state: State) -> bytes:
+    """Return a state as bytes."""
+    fields: dict[str, Any] = state._asdict()
+    fields["open"] = tuple(map(_plain, state.open))
+    fields["history"] = tuple(map(_plain, state.history))
+    fields["aside"] = tuple(map(tuple, state.aside))
+    return pack_state(tuple(fields.values()))
+
+
+def unpack(data: bytes) -> State:
+    """Return what `pack` wrote. Raises DecodeError."""
+    fields = unpack_state(data, len(STATE))
+    if where := misfit(fields, STATE):
+        raise DecodeError(f"no state of a live peer: {where}")
+    was = State(*fields)
+    return was._replace(
+        open=tuple(_message(*one) for one in was.open),
+        history=tuple(_message(*one) for one in was.history),
+        aside=tuple(Id(*one) for one in was.aside),
+    )
+
+
+def as_said(message: Message) -> Said:
+    """Return a message as what was said at once."""
+    return Said(message.lane, message.number, [message.payload], *message[3:])
+
+
+def _plain(message: Message) -> tuple[Any, ...]:
+    ids = (tuple(map(tuple, some)) for some in (message.reply_to, message.missing))
+    return (*message[:4], *ids, message.topics)
+
+
+def _message(lane: str, number: int, payload: bytes, place: int, *more: Any) -> Message:
+    *ids, topics = more
+    answers, missing = (tuple([Id(*one) for one in some]) for some in ids)
+    return Message(lane, number, payload, place, answers, missing, topics)
+
+
+__all__ = ["State", "as_said", "pack", "unpack"]

@@ -1,0 +1,121 @@
+"""What goes out over the links: names of lanes, frames beside batches, and batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from antecede.clocks.wire import block, varint
+from antecede.live import wire
+from antecede.live.lanes import Sealed
+from antecede.live.links import Link
+
+if TYPE_CHECKING:
+    from antecede.live.node import Node
+
+BATCH_FRAMES = 64
+"""Newest own batches whose frames are kept, since they go over all links alike."""
+
+
+class Outflow:
+    """What one peer writes, and under which places it speaks of lanes."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.places: list[str] = []
+        """Lanes by the places under which this peer speaks of them."""
+        self._place_of: dict[str, int] = {}
+        self._framed: dict[int, bytes] = {}
+        self.resent = 0
+        """Batches of others that were handed on."""
+
+    def place(self, lane: str) -> int:
+        """Return under which place one speaks of a lane."""
+        place = self._place_of.get(lane)
+        if place is None:
+            place = self._place_of[lane] = len(self.places)
+            self.places.append(lane)
+        return place
+
+    def written(self, link: Link, batches: list[bytes], now: int) -> list[bytes]:
+        """Return what is to be written on a link now, with these frames of batches at the end."""
+        parts: list[bytes] = []
+        if link.lane and link.named < len(self.places):
+            parts.append(wire.pack_names(self.places[link.named :]))
+            link.named = len(self.places)
+        if link.control:
+            # The greeting is the first of all, and names nothing.
+            if link.bytes_out == 0:
+                parts.insert(0, link.control.popleft())
+            parts += link.control
+            link.control.clear()
+        parts += batches
+        if parts:
+            link.spoke_ns = now
+            size = sum(map(len, parts))
+            link.bytes_out += size
+            self._node.bytes_out += size
+        return parts
+
+    def batches(self, link: Link, budget: int) -> list[bytes]:
+        """Return frames of what the other end of a link is owed: about `budget` bytes."""
+        parts: list[bytes] = []
+        for name in link.cursors:
+            budget -= self._lane(link, name, self._node.safe_number(name), budget, parts)
+            if budget <= 0:
+                break
+        return parts
+
+    def _lane(self, link: Link, name: str, upto: int, budget: int, parts: list[bytes]) -> int:
+        """Add frames of one lane; returns their bytes."""
+        lanes = self._node.active.lanes
+        cursor, lane, size = link.cursors[name], lanes.by_name[name], 0
+        if cursor >= upto:
+            return 0
+        if cursor + 1 < lane.first:  # others may have handed on what was to come over this link
+            cursor = max(cursor, lanes.heard.get(link.lane, {}).get(name, 0))
+            link.cursors[name] = cursor
+        staged = link.staged.get(name)
+        while staged and staged[0][0] <= cursor:
+            staged.popleft()
+        if staged and cursor + 1 < lane.first:
+            found: Iterable[tuple[int, Sealed]] = list(staged)
+        elif cursor + 1 < lane.first:
+            if cursor + 1 < lane.oldest:
+                self.say_gone(link, name, lane.oldest)
+            elif name not in link.asked:
+                link.loading.add(name)
+            return 0
+        else:
+            found = lane.after(cursor)
+        if self._node.audience is not None:
+            return self._node.audience.pull(link, name, found, upto, budget, parts)
+        for number, batch in found:
+            if number > upto or size >= budget:
+                break
+            frame = self.batch_frame(name, number, batch)
+            parts.append(frame)
+            size += len(frame)
+            link.cursors[name] = number
+            self.resent += name != self._node.lane
+        return size
+
+    def say_gone(self, link: Link, name: str, oldest: int) -> None:
+        """Say, once, that what the other end lacks is not here any more."""
+        if link.told_gone.get(name) != oldest:
+            link.told_gone[name] = oldest
+            link.control.append(wire.pack_rows(wire.GONE, [(self.place(name), oldest)]))
+
+    def batch_frame(self, name: str, number: int, batch: Sealed) -> bytes:
+        """Return a batch as a frame."""
+        if name != self._node.lane:
+            return self._made(name, number, batch)
+        frame = self._framed.get(number)
+        if frame is None:
+            frame = self._framed[number] = self._made(name, number, batch)
+            self._framed.pop(number - BATCH_FRAMES, None)
+        return frame
+
+    def _made(self, name: str, number: int, batch: Sealed) -> bytes:
+        head = varint(self.place(name)) + varint(number) + block(batch.seal)
+        return wire.framed(wire.BATCH, head, batch.wire)

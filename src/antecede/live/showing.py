@@ -1,0 +1,47 @@
+"""Where it is served how a peer is doing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from antecede.errors import PeerError
+from antecede.live.drivers.addresses import joined_address, reached_at, split_listening
+from antecede.live.status import Status
+
+if TYPE_CHECKING:
+    from antecede.live.endpoint import Endpoint
+
+
+class Showing:
+    """Of the peer of that name, at "HOST:PORT"; None: nowhere. Raises LocalError for no address."""
+
+    def __init__(self, name: str, at: str | None) -> None:
+        self._name, self._at = name, None if at is None else split_listening(at)
+        self._endpoint: Endpoint | None = None
+        self.address = ""
+        """Where it is; empty: nowhere, or not yet."""
+
+    async def begin(self, status: Callable[[], Status]) -> None:
+        """Serve from now on. Raises PeerError where that cannot be."""
+        if self._at is None:
+            return
+        from antecede.live.endpoint import Endpoint  # needs the extra
+
+        host, port = self._at
+        self._endpoint = Endpoint(status)
+        try:
+            bound = await self._endpoint.open(host, port)
+        except OSError as error:
+            raise PeerError(
+                f"{self._name} cannot serve status at {host}:{port}: {error}"
+            ) from error
+        self.address = joined_address(reached_at(host), bound)
+
+    def close(self) -> None:
+        """Serve no more."""
+        if self._endpoint is not None:
+            self._endpoint.close()
+
+
+__all__ = ["Showing"]
