@@ -14,6 +14,7 @@ import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
@@ -117,6 +118,8 @@ def _interrupts_kept_away() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    # Begun with the first process, it would let interrupts through again before that is there.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
