@@ -26,6 +26,7 @@ from antecede.check.script.parse import (
     replace_output,
     script_text,
 )
+from antecede.check.script.run import rewrite
 from antecede.clocks.bounds import Bounds
 from antecede.errors import ScriptError
 
@@ -154,3 +155,22 @@ def test_output_is_replaced_and_all_else_is_kept() -> None:
     assert replace_output(text, {4: ["new"], 8: ["gone", ""]}) == (
         HEAD + "# why\nsend A m\n= new\n\nleave A\n= gone\n=\n"
     )
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["bounds accuracy=1e999999999 least=0 most=1", "bounds most=1e-999999999",
+     "clock A 1e-999999999", "clock A 1e30", "tick 1e30", "tick 1e-10"],
+)  # fmt: skip
+def test_numbers_that_no_memory_holds_are_refused_at_once(line: str) -> None:
+    with pytest.raises(ScriptError, match=r"146 years|a nanosecond is the least") as caught:
+        parse_script(f"protocol physical\nmembers A B\n{line}\n")
+    assert caught.value.line == 3
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    file = tmp_path / "x.scenario"
+    file.write_text("title T\nprotocol fifo\nmembers A B\ntick 1\n", encoding="utf-8-sig")
+    assert load_script(file).title == "T"
+    rewrite(file)
+    assert load_script(file).title == "T"

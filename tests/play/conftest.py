@@ -72,6 +72,11 @@ class Benches:
         for said in refusals:
             self._pages.wrong.remove(said)
 
+    def unanswered(self) -> None:
+        """Take back that a request was not answered, which a test had not let through."""
+        (said,) = (said for said in self._pages.wrong if "ERR_FAILED" in said)
+        self._pages.wrong.remove(said)
+
     def blocked(self) -> None:
         """Take back what the page's policy forbade, which the test tried."""
         forbidden = [said for said in self._pages.wrong if "Content Security Policy" in said]

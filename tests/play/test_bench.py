@@ -19,7 +19,7 @@ from antecede.check.script.run import run_script, under
 from antecede.check.script.words import Words
 from antecede.diagram.steps import stacked
 from antecede.errors import InputError, ScriptError
-from antecede.play.bench import MOST, MOST_STATES, bench
+from antecede.play.bench import MOST, MOST_COPIES, MOST_STATES, bench
 from antecede.play.exercises import listed
 from tests.play.scenes import FLAT, JOINING, Making, scenes
 
@@ -337,6 +337,19 @@ def test_too_much_is_refused_in_words() -> None:
         bench(wide, ["fifo", "bss"])
     with pytest.raises(ScriptError, match="unknown command"):
         bench(head + "dance\n")
+
+
+def test_a_run_with_too_much_under_way_is_told_up_to_there() -> None:
+    names = [f"P{k}" for k in range(40)]
+    sends = [f"send {names[k % 40]} m{k}\n" for k in range(MOST["commands"])]
+    text = f"protocol fifo\nmembers {' '.join(names)}\n" + "".join(sends)
+    (run,) = bench(text)["runs"]
+    assert run["error"]["message"].startswith("stopped here: too many copies are under way")
+    assert run["error"]["line"] == run["steps"][-1]["command"] + 3
+    told = sum(len(step["flying"]) for step in run["steps"])
+    assert MOST_COPIES < told < MOST_COPIES + 40 * MOST["commands"]
+    two = "protocol fifo\nmembers A B\n" + "".join(f"send A m{k}\n" for k in range(400))
+    assert [one["error"] for one in bench(two, ["fifo", "bss"])["runs"]] == [None, None]
 
 
 def test_sixty_actions_under_four_protocols_take_no_time() -> None:

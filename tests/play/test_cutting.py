@@ -134,6 +134,18 @@ def test_what_a_super_peer_hands_on_comes_from_there() -> None:
     assert told["above"] == {"A": 1, "B": 1, "S": 1, "X": 0}
 
 
+def test_each_note_of_a_member_is_sent_where_it_was() -> None:
+    of = made_of(
+        "protocol total-agreed\nmembers A B C\n\nsend C m\narrive A m\narrive B m\n"
+        "arrive B note-A\nsend B n\narrive A note-B\narrive A n\narrive B note-A\n"
+    )
+    sent = [(c.target, c.sent, c.received) for c in of.copies if c.label == "note-A"]
+    assert sent == [("B", 1, 2), ("B", 3, 4), ("C", 1, None), ("C", 3, None)]
+    told = cut_of(of, {"A": 1, "B": 4, "C": 1})
+    assert told["crossing"] == [["note-A", "A", "B"]]
+    assert told["above"] == {"A": 3, "B": 4, "C": 1}
+
+
 def test_a_newcomer_needs_what_its_sponsor_had() -> None:
     of = made_of("protocol fifo\nmembers A B\n\nsend A m\njoin N sponsor A\nsend N n\narrive A n\n")
     told = cut_of(of, {"N": 1})

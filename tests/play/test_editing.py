@@ -170,6 +170,19 @@ def test_what_is_added_is_taken_back_by_removing(made: Making, data: Any) -> Non
     assert solid(after(added.text, kind="remove", command=at).text) == solid(text)
 
 
+def test_lines_of_the_head_stay_however_they_are_indented() -> None:
+    text = (
+        "protocol physical\n  members A B\n\tbounds accuracy=1\n    clock A 0.5\nsend A m\ntick 1\n"
+    )
+    head = "protocol physical\nmembers A B\nbounds accuracy=1\nclock A 0.5\n"
+    assert edited(text, {"kind": "remove", "command": 0}).text == f"{head}\ntick 1\n"
+    more = edited(text, {"kind": "member", "add": "C"}).text
+    assert more == head.replace("A B\n", "A B C\n") + "\nsend A m\ntick 1\n"
+    late = "protocol fifo\nmembers A B\nsend A m\n title late\n# told\narrive B m\n"
+    told = edited(late, {"kind": "remove", "command": 1}).text
+    assert told == "protocol fifo\nmembers A B\ntitle late\n\nsend A m\n"
+
+
 def test_a_sending_takes_its_arrivals_along() -> None:
     made = after(TEXT, kind="remove", command=0)
     assert actions(made.text) == ["send P2 b", "arrive P3 b", "arrive P1 b"]

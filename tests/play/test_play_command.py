@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -41,11 +42,20 @@ def test_it_prints_its_address_answers_and_ends_by_ctrl_c() -> None:
             told = json.load(answer)
         assert told["text"] == SCENARIO.read_text("utf-8")
         assert told["protocols"] == ["unordered", "ses"]
-        search = json.dumps({"protocol": "idr", "members": 4, "messages": 6}).encode()
+        search = json.dumps(
+            {"protocol": "matrix", "members": 4, "messages": 8, "thorough": True}
+        ).encode()
         headers = {"Content-Type": "application/json"}
         asked = urllib.request.Request(f"{address}find", search, headers)
         with urllib.request.urlopen(asked, timeout=60) as answer:
-            assert "job" in json.load(answer)
+            job = json.load(answer)["job"]
+        states = 0
+        while not states:  # it has begun: a signal would be seen
+            time.sleep(0.05)
+            with urllib.request.urlopen(f"{address}found?job={job}", timeout=60) as answer:
+                told = json.load(answer)
+                assert not told["done"]
+                states = told["states"]
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does it: to the search, too
         _, complained = running.communicate(timeout=60)
         assert complained == "antecede: ended\n"
@@ -100,6 +110,18 @@ def test_a_file_that_is_no_script_is_refused(
     file.write_text("dance\n", encoding="utf-8")
     assert main(["play", str(file), "--no-browser"]) == 2
     assert "x.scenario:1: unknown command 'dance'" in capsys.readouterr().err
+
+
+def test_more_than_the_bench_shows_is_refused_before_it_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "x.scenario"
+    file.write_text("protocol fifo\nmembers A\n" + "tick 1\n" * 401, encoding="utf-8")
+    assert main(["play", str(file), "--no-browser"]) == 2
+    assert "401 commands: the bench shows 400 at most" in capsys.readouterr().err
+    many = ",".join(f"linear window={k + 1}" for k in range(13))
+    assert main(["play", "--protocol", many, "--no-browser"]) == 2
+    assert "13 protocols: the bench shows 12 at most" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -239,6 +239,63 @@ def test_undo_and_redo(benches: Benches) -> None:
     assert shown.is_disabled("#redo")
 
 
+def test_changes_in_quick_succession_are_all_made_or_refused_in_words(benches: Benches) -> None:
+    shown = benches()
+    shown.evaluate("bench.chooseCommand(3)")
+    for _ in range(2):  # the second is pressed before the first is answered
+        shown.keyboard.press("Alt+ArrowRight")
+    settled(shown, "bench.bench.commands.at(-1).text === 'arrive P3 b'")
+    assert texts(shown)[3:] == ["arrive P3 a", "arrive P1 b", "arrive P3 b"]
+    shown.evaluate("void Promise.all([bench.add(6, 'send P1 x'), bench.add(6, 'send P2 y')])")
+    said(shown, "The scene has just changed")
+    assert texts(shown)[6:] == ["send P1 x"]
+    shown.evaluate("void Promise.all([bench.add(7, 'send P2 y'), bench.travel(1)])")
+    said(shown, "Undone.")
+    assert texts(shown)[6:] == ["send P1 x"]
+    shown.keyboard.press("r")
+    said(shown, "Done again.")
+    assert texts(shown)[6:] == ["send P1 x", "send P2 y"]
+    shown.evaluate("void Promise.all([bench.removeProtocol(0), bench.removeProtocol(1)])")
+    settled(shown, "bench.bench.runs.length === 1")
+    assert shown.evaluate("bench.protocolsShown()") == ["bss"]
+
+
+def test_an_undo_that_is_not_answered_changes_nothing(benches: Benches) -> None:
+    shown = benches()
+    shown.evaluate("void bench.add(6, 'send P1 x')")
+    settled(shown, "bench.bench.commands.length === 7")
+    shown.route("**/run", lambda route: route.abort())
+    shown.keyboard.press("u")
+    said(shown, "The server does not answer")
+    assert len(texts(shown)) == 7
+    shown.unroute("**/run")
+    shown.keyboard.press("u")
+    said(shown, "Undone.")
+    assert len(texts(shown)) == 6
+    benches.unanswered()
+
+
+def test_a_class_that_ends_its_process_is_said_beside_the_others_and_mended(
+    benches: Benches, tmp_path: Path
+) -> None:
+    file = tmp_path / "own.py"
+    leaving = OWN.replace(
+        "    pass", "    def receive(self, message, *, now=None):\n        LEAVE(3)"
+    )
+    file.write_text("from os import _exit as LEAVE\n" + leaving, encoding="utf-8")
+    shown = benches(protocols=("fifo", f"{file}:Mine"))
+    settled(shown, "document.body.textContent.includes('exit code 3')")
+    assert [
+        one != [] for one in shown.evaluate("bench.views.map((one) => one.run.marks ?? [])")
+    ] == [
+        True,
+        False,
+    ]
+    file.write_text(OWN, encoding="utf-8")
+    said(shown, "The file has changed")
+    settled(shown, "bench.bench.runs.every((one) => one.error === null)")
+
+
 def test_the_keyboard_alone_moves_an_arrival_and_takes_it_out(benches: Benches) -> None:
     shown = benches(judge="causal")
     shown.keyboard.press("ArrowLeft")

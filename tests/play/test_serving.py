@@ -125,6 +125,11 @@ def test_what_is_too_long_or_no_json_is_refused(asked: Asked) -> None:
     assert asked.said("run", b"x" * (MOST_BYTES + 1))[0] == 413
     assert asked.said("run", b"", Content_Length="-1")[0] == 411
     assert asked.said("run", b"", Content_Length="9" * 400)[0] == 413
+    assert asked.said("run", b"{}", Transfer_Encoding="chunked", Content_Length="2")[0] == 411
+    assert asked.said("run", b"", Content_Length="0" * 12 + "2000000")[0] == 413
+    assert asked.said("run", b"", Content_Length="0" * 5_000)[0] == 413
+    assert asked.ask("GET", "ftp://[/x")[0] == 404
+    assert asked.ask("GET", asked.word + "start?x=1#y/../z")[0] == 200
     for body in (b"", b"[]", b"nothing", b"[" * 100_000, b'{"text": "\xff"}', b"9" * 5_000):
         status, answer, _ = asked.said("run", body)
         assert status == 422
@@ -251,6 +256,30 @@ def test_a_search_is_begun_watched_and_stopped(asked: Asked) -> None:
     assert json.loads(body)["error"] == "there is no such search"
 
 
+def test_a_search_is_stopped_while_something_is_played(files: Path) -> None:
+    own = files / "own.py"
+    code = own.read_text("utf-8").replace(
+        "return [Deliver(message)]",
+        "import time; time.sleep(6)\n        return [Deliver(message)]",
+        1,
+    )
+    own.write_text(code, encoding="utf-8")
+    slow = Asked(Opened(protocols=[f"{own}:Careless"]))
+    try:
+        (name,) = slow.get("start")["own"]
+        job = slow.say("find", protocol="matrix", members=4, messages=8, thorough=True)["job"]
+        text = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
+        plays = threading.Thread(target=slow.say, args=("run",),
+                                 kwargs={"text": text, "protocols": [name]})  # fmt: skip
+        plays.start()
+        time.sleep(1)
+        assert slow.say("stop", job=job)["stopped"]
+        assert plays.is_alive()
+        plays.join(60)
+    finally:
+        slow.end()
+
+
 def test_exercises_are_opened_and_answered(asked: Asked) -> None:
     name = asked.get("start")["exercises"][0]["name"]
     told = asked.say("exercise", name=name)
@@ -365,12 +394,13 @@ def test_whatever_an_own_class_does_the_bench_goes_on(files: Path, does: str, sa
     try:
         (name,) = asked.get("start")["own"]
         text = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
-        status, body, _ = asked.said(
-            "run", json.dumps({"text": text, "protocols": [name]}).encode()
-        )
-        told = json.loads(body)
-        words = told["error"] if status == 422 else told["runs"][0]["error"]["message"]
-        assert says in words
+        runs = asked.say("run", text=text, protocols=["bss", name])["runs"]
+        assert (runs[0]["error"], runs[1]["own"]) == (None, True)
+        assert says in runs[1]["error"]["message"]
+        edit = {"kind": "add", "at": 2, "line": "tick 1"}
+        told = asked.say("edit", text=text, protocols=[name, "bss"], edit=edit)
+        assert [one["text"] for one in told["commands"]][2:] == ["tick 1"]
+        assert says in told["runs"][0]["error"]["message"]
         own.write_text(code.replace(does, "return [Deliver(message)]"), encoding="utf-8")
         assert asked.say("run", text=text, protocols=[name, "fifo"])["runs"][0]["error"] is None
         edit = {"kind": "remove", "command": 1}
@@ -383,6 +413,24 @@ def test_whatever_an_own_class_does_the_bench_goes_on(files: Path, does: str, sa
         asked.end()
 
 
+def test_of_several_files_the_one_that_ends_the_process_is_told(files: Path) -> None:
+    own = files / "own.py"
+    code = own.read_text("utf-8").replace("return [Deliver(message)]", "import os; os._exit(4)", 1)
+    own.write_text(code, encoding="utf-8")
+    asked = Asked(Opened(protocols=[f"{files}/other.py:Careless", f"{own}:Careless"]))
+    try:
+        names = asked.get("start")["own"]
+        text = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
+        runs = asked.say("run", text=text, protocols=[*names, "fifo"])["runs"]
+        assert [run["error"] is None for run in runs] == [True, False, True]
+        assert "(exit code 4)" in runs[1]["error"]["message"]
+        move = {"kind": "move", "command": 1, "to": 2}
+        told = asked.refused("edit", text=text, protocols=[names[1]], edit=move)
+        assert "(exit code 4)" in told["error"]
+    finally:
+        asked.end()
+
+
 @pytest.mark.slow
 def test_a_class_that_catches_what_ends_it_is_given_up(
     files: Path, capfd: pytest.CaptureFixture[str]
@@ -391,8 +439,8 @@ def test_a_class_that_catches_what_ends_it_is_given_up(
     try:
         (name,) = asked.get("start")["own"]
         text = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
-        told = asked.refused("run", text=text, protocols=[name])
-        assert "did not return and caught what stops it" in told["error"]
+        (run,) = asked.say("run", text=text, protocols=[name])["runs"]
+        assert "did not return and caught what stops it" in run["error"]["message"]
         assert "own.py, line" in capfd.readouterr().err
         assert asked.say("run", text=text, protocols=["fifo"])["runs"][0]["error"] is None
     finally:

@@ -142,6 +142,9 @@ def test_bounds_in_nanoseconds_are_the_same_bounds() -> None:
         ({"least_s": float("nan"), "most_s": 3}, "finite"),
         ({"most_s": "soon"}, "number of seconds"),
         ({"most_s": 10**10}, "146 years"),
+        ({"most_s": Decimal("1e999999999")}, "146 years"),
+        ({"accuracy_s": Decimal("-1e999999999")}, "146 years"),
+        ({"least_s": Decimal("1e-999999999")}, "a nanosecond is the least"),
         ({"accuracy_ns": 0.5}, "accuracy"),
         ({"least_ns": 5, "most_ns": 4}, "the least comes first"),
     ],
@@ -149,6 +152,12 @@ def test_bounds_in_nanoseconds_are_the_same_bounds() -> None:
 def test_impossible_bounds_are_refused_by_name(given: dict[str, Any], word: str) -> None:
     with pytest.raises(LocalError, match=word):
         Bounds(**given)
+
+
+def test_decimals_of_any_length_are_read_to_the_nanosecond() -> None:
+    assert down_ns(Decimal("0." + "3" * 5_000)) == 333_333_333
+    assert up_ns(Decimal("1e-300")) == 1
+    assert down_ns(Decimal("0e999999")) == down_ns(Decimal("0e-999999")) == 0
 
 
 # -- the clock's reading at the door -------------------------------------------------------------

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from antecede.check.script.parse import load_script
+from antecede.check.script.parse import script_file
 from antecede.cli.files.browser import serve_until_interrupted
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
@@ -53,5 +52,4 @@ def _opened(args: argparse.Namespace) -> Opened:
         raise InputError("--protocol names no protocol")
     if args.script is None:
         return Opened(protocols=names, exercise=args.exercise)
-    load_script(args.script)  # says what is wrong with the file, as antecede explain does
-    return Opened(Path(args.script).read_text(encoding="utf-8"), args.script, names)
+    return Opened(script_file(args.script), args.script, names)

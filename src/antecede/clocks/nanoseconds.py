@@ -23,6 +23,8 @@ from antecede.formatting import shown
 
 NS = 10**9
 """Nanoseconds in a second."""
+DIGITS = 400
+"""Digits before or behind the point that a time may have, at most; floats have fewer."""
 LONGEST_NS = (1 << 62) - 1
 """Greatest reading and longest time that is believed: 146 years, about 1970 for `time_ns`."""
 
@@ -67,9 +69,19 @@ def _fraction(seconds: Seconds, what: str) -> Fraction:
     if isinstance(seconds, float):
         # repr of a subclass (numpy.float64) is not the number alone.
         seconds = Decimal(repr(float(seconds)))
-    if isinstance(seconds, Decimal) and not seconds.is_finite():
-        raise LocalError(f"{what} is {seconds} s; it is finite")
+    if isinstance(seconds, Decimal):
+        _check_size(seconds, what)
     return Fraction(seconds)
+
+
+def _check_size(seconds: Decimal, what: str) -> None:
+    """Raise LocalError for a decimal that no fraction can hold: 1e999999999 has 10^9 digits."""
+    if not seconds.is_finite():
+        raise LocalError(f"{what} is {seconds} s; it is finite")
+    if seconds and seconds.adjusted() > DIGITS:
+        raise LocalError(f"{what} is {seconds} s; 146 years are the most that is believed")
+    if seconds and seconds.adjusted() < -DIGITS:
+        raise LocalError(f"{what} is {seconds} s; a nanosecond is the least that counts: write 0")
 
 
 def down_ns(seconds: Seconds, what: str = "a time") -> int:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, NamedTuple, Protocol
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from antecede.errors import InputError
 
@@ -105,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer the page, or what it asks for."""
         path = self._path()
         if path is not None:
-            asked = parse_qs(urlsplit(self.path).query)
+            asked = parse_qs(self.path.partition("#")[0].partition("?")[2])
             self._answer(self.server.site.got(path, {key: of[-1] for key, of in asked.items()}))
 
     def do_POST(self) -> None:
@@ -127,7 +127,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _path(self) -> str | None:
         """Return the path behind the word; None: it is refused already."""
         refusal = None
-        first, _, rest = urlsplit(self.path).path.removeprefix("/").partition("/")
+        path = self.path.partition("#")[0].partition("?")[0]
+        first, _, rest = path.removeprefix("/").partition("/")
         if self.headers.get("Host") not in self._names():
             refusal = plain(403, "this server answers its own name alone")
         elif not secrets.compare_digest(first.encode(), self.server.word.encode()):
@@ -149,7 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
             return plain(411, "say how long it is")
-        if int(length[:12]) > MOST_BYTES:
+        if len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
             return plain(413, f"more than {MOST_BYTES:,} bytes at once are not taken")
         return None
 

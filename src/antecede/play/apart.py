@@ -44,6 +44,10 @@ ACTS: Final[Mapping[str, Callable[..., Any]]] = {
 """What can be asked, by name."""
 
 
+class GivenUpError(InputError):
+    """What played a file was ended, or ended itself."""
+
+
 class Apart:
     """One process that plays; for one caller at a time."""
 
@@ -52,17 +56,20 @@ class Apart:
         self._line: Connection | None = None
 
     def ask(self, act: str, *asked: Any) -> Any:
-        """Return what one of `ACTS` answers there. Raises InputError for whatever it raises."""
+        """Return what one of `ACTS` answers there. Raises InputError for whatever it raises.
+
+        GivenUpError where there is no answer.
+        """
         line = self._begun()
         try:
             line.send((act, asked))
             if not line.poll(ANSWER_S):
                 self.close()
-                raise InputError(f"no answer within {ANSWER_S:g} s: what played it was ended")
+                raise GivenUpError(f"no answer within {ANSWER_S:g} s: what played it was ended")
             done, value, where = line.recv()
         except (EOFError, OSError) as error:
             code = self.close()
-            raise InputError(
+            raise GivenUpError(
                 f"the class ended what played it (exit code {code}): it left the process, or did "
                 "not return and caught what stops it; the terminal says more"
             ) from error

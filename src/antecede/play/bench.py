@@ -23,7 +23,7 @@ from antecede.check.world import ARRIVED, DELIVERED, RELEASED, SENT
 from antecede.diagram.model import Diagram
 from antecede.diagram.steps import stacked, widths
 from antecede.errors import InputError
-from antecede.play.running import LIMIT_S, Noted, Played, own_name, play, prints
+from antecede.play.running import LIMIT_S, Noted, Played, not_played, own_name, play, prints
 from antecede.play.summing import summary
 from antecede.protocols.base import Addressing, Relation
 from antecede.protocols.options import option_text
@@ -32,6 +32,8 @@ from antecede.protocols.registry import ENTRIES
 MOST: Final = {"commands": 400, "members": 40, "protocols": 12, "letters": 200_000}
 MOST_STATES: Final = 20_000
 """Of what is noted in all: commands times members times protocols."""
+MOST_COPIES: Final = 600_000
+"""Of copies under way and held that are told in all, step by step."""
 LINES: Final = {
     "bounds": "the line 'bounds accuracy=0.1 least=0.1 most=0.3' (seconds)",
     "subscriptions": "a line 'subscribe MEMBER TOPIC ...' for each member that reads any",
@@ -41,21 +43,32 @@ UNTITLED: Final = "bench.scenario"
 
 
 def bench(
-    text: str, protocols: Sequence[str] = (), judge: str | None = None, path: str = UNTITLED
+    text: str,
+    protocols: Sequence[str] = (),
+    judge: str | None = None,
+    path: str = UNTITLED,
+    failed: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return all that the page shows of a text.
 
     `protocols`: as behind `protocol` in a script, with options; none: the text's own. `judge`: one
     of `JUDGES` in place of what each protocol promises. `path` is what the text is called; files
-    of protocols are looked for beside it. Raises ScriptError for a text that is no script, and
-    InputError for too much of it.
+    of protocols are looked for beside it. `failed`: protocols that are not played, and why. Raises
+    ScriptError for a text that is no script, and InputError for too much of it.
     """
     script = parsed(text, path)
     names = chosen(script, protocols)
     check_size(script, names)
     relation = relation_of(judge)
     until = monotonic() + LIMIT_S
-    played = [play(script, name, relation, until) for name in names]
+    room = MOST_COPIES // len(names)
+    failed = failed or {}
+    played = [
+        not_played(script, name, failed[name])
+        if name in failed
+        else play(script, name, relation, until, room)
+        for name in names
+    ]
     columns = _columns(script, [one.run for one in played if one.run is not None])
     return {
         "text": text,

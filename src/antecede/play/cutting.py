@@ -99,8 +99,8 @@ class _Reading:
         self.joins: list[tuple[str, int, str]] = []
         self.sent: dict[tuple[str, str], int] = {}
         """(member, label) -> position of the event at which it was sent there last."""
-        self.own: dict[tuple[str, str], list[int]] = {}
-        """The same of what members send of their own accord: several have one name."""
+        self.own: dict[tuple[str, str, str], list[int]] = {}
+        """The same of what members send of their own accord, by target: several have one name."""
         self.owed: dict[str, dict[tuple[str, str], tuple[str, int]]] = {}
         """Newcomer -> what had been sent before -> its sponsor, and its events before."""
         self.waiting: dict[tuple[str, str], int] = {}
@@ -114,7 +114,8 @@ class _Reading:
         elif one.kind == FORWARDED:
             self.sent[key] = self.count[one.at]
         elif one.kind == ACKNOWLEDGED and key not in self.sent:
-            self.own.setdefault(key, []).extend([self.count[one.at]] * len(one.others))
+            for target in one.others:
+                self.own.setdefault((*key, target), []).append(self.count[one.at])
         elif one.kind == ARRIVED:
             self._arrived(one)
         elif one.kind in (DELIVERED, RELEASED) and self.deliveries:
@@ -146,7 +147,7 @@ class _Reading:
 
     def copy(self, label: str, source: str, target: str, received: int | None) -> Copy:
         """Return a copy, sent where its source sent a message of that name."""
-        waiting = self.own.get((source, label))
+        waiting = self.own.get((source, label, target))
         sent = waiting.pop(0) if waiting else self.sent.get((source, label), 0)
         owed = self.owed.get(target, {}).get((source, label))
         return Copy(label, source, sent, target, received, owed=owed)

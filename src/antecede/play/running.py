@@ -87,17 +87,31 @@ def prints(action: Action) -> bool:
 
 
 def play(
-    script: Script, name: str, relation: Relation | None = None, until: float | None = None
+    script: Script,
+    name: str,
+    relation: Relation | None = None,
+    until: float | None = None,
+    room: int | None = None,
 ) -> Played:
     """Carry a script out under a protocol, given as the words of a script's line `protocol`.
 
     `relation`: judge by this one, and not by what the protocol promises. `until`: when to stop, by
-    the monotonic clock.
+    the monotonic clock. `room`: how many copies under way, and messages held with what they wait
+    for, may be noted in all; None: any number.
     """
-    run = _Run(script, name)
+    run = _Run(script, name, room)
     with watching(CALL_S):
         run.carry_out(monotonic() + LIMIT_S if until is None else until)
     return run.played(relation)
+
+
+def not_played(script: Script, name: str, why: str) -> Played:
+    """Return the run of a protocol that could not be played at all; nothing of it is loaded."""
+    named = named_setup(name)
+    setup = script.setup._replace(protocol=named.protocol, options=named.options)
+    error = ScriptError(why, path=script.path)
+    shown = script._replace(setup=setup, commands=())
+    return Played(name, shown, (), "", Relation.NONE, None, (), error, impossible=False)
 
 
 def as_protocol(script: Script, name: str) -> tuple[Script, tuple[str, ...]]:
@@ -127,8 +141,8 @@ def _takes(script: Script, protocol: str, option: str) -> bool:
 
 
 class _Run:
-    def __init__(self, script: Script, name: str) -> None:
-        self.asked, self.name = script, name
+    def __init__(self, script: Script, name: str, room: int | None) -> None:
+        self.asked, self.name, self.room = script, name, room
         self.script = script._replace(commands=())
         self.remarks: tuple[str, ...] = ()
         self.playing: Playing | None = None
@@ -138,6 +152,7 @@ class _Run:
         self.run: ScriptRun | None = None
         self.error: ScriptError | None = None
         self.impossible = False
+        self.told = 0
 
     def carry_out(self, until: float) -> None:
         try:
@@ -165,7 +180,16 @@ class _Run:
             self._note(result.occurrences)
             if monotonic() > until:
                 raise self._said(f"stopped here: more than {LIMIT_S:g} s have passed")
+            if self.room is not None and self._noted() > self.room:
+                raise self._said("stopped here: too many copies are under way or held to be shown; "
+                                 "let more of them arrive before")  # fmt: skip
         self.run = self.playing.run_of(self.results)
+
+    def _noted(self) -> int:
+        """Return how much is noted of copies: it grows with the square of what is under way."""
+        last = self.notes[-1]
+        self.told += len(last.flying) + sum(1 + len(one.others) for one in last.held)
+        return self.told
 
     def _said(self, words: str) -> ScriptError:
         line = self.results[-1].command.line if self.results else None

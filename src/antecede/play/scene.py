@@ -67,7 +67,7 @@ class Scene(NamedTuple):
         action_at = {command.line: command.action for command in script.commands}
         first = min(action_at, default=len(text.splitlines()) + 1)
         lines = list(enumerate(text.splitlines(), start=1))
-        setting = [n for n, line in lines if n < first and line.split(" ")[0].strip() in SETTING]
+        setting = [n for n, line in lines if n < first and _sets(line)]
         begin = max(setting, default=0)
         head: list[str] = []
         lead: list[str] = []
@@ -78,8 +78,8 @@ class Scene(NamedTuple):
             if number in action_at:
                 blocks.append(Block(tuple(lead), action_at[number], line.strip()))
                 lead = []
-            elif number <= begin:
-                head.append(line.rstrip())
+            elif number <= begin or _sets(line):
+                head.append(line.strip())
             else:
                 lead.append(line.rstrip())
         return cls(path, tuple(head), tuple(blocks), tuple(lead))
@@ -115,6 +115,11 @@ class Scene(NamedTuple):
         """Return everybody, newcomers last."""
         joined = (one.at for one in self.actions if isinstance(one, Join))
         return tuple(dict.fromkeys((*self.setup.everybody(), *joined)))
+
+
+def _sets(line: str) -> bool:
+    """Tell whether a line sets the scene, wherever it stands (titles may stand behind actions)."""
+    return line.strip().split(" ")[0] in SETTING
 
 
 # -- what an action speaks of --------------------------------------------------------------------

@@ -29,7 +29,7 @@ from antecede.check.script.parse import Script, parse_script
 from antecede.errors import AntecedeError, InputError
 from antecede.pages.guarded import JSON, NOTHING, Answer, plain
 from antecede.play import exercises
-from antecede.play.apart import ACTS, Apart
+from antecede.play.apart import ACTS, Apart, GivenUpError
 from antecede.play.bench import UNTITLED, check_size, chosen, parsed, variants_of
 from antecede.play.editing import Edited
 from antecede.play.finding import Finder, Search
@@ -113,7 +113,11 @@ class Opened:
             return False
 
     def try_protocols(self) -> None:
-        """Raise InputError or LocalError for a protocol, file or option that cannot be used."""
+        """Raise InputError or LocalError for a protocol, file or option that cannot be used.
+
+        InputError for a text with more than the bench shows, too.
+        """
+        check_size(parsed(self.text, self.path), self.protocols)
         for name in self.protocols:
             setup = named_setup(name)
             find_target(self.target(setup.protocol), options=setup.options)
@@ -233,7 +237,7 @@ class Bench:
 
         `names`: the protocols that are played.
         """
-        if any(is_file_target(named_setup(name).protocol) for name in names):
+        if any(_in_file(name) for name in names):
             return self._apart.ask(act, *asked)
         return ACTS[act](*asked)
 
@@ -241,9 +245,30 @@ class Bench:
         return self._bench(*self._played(said))
 
     def _bench(self, text: str, names: list[str], judge: str | None) -> Mapping[str, Any]:
-        played = chosen(self._script(text, names), names)
-        told: Mapping[str, Any] = self._do("bench", played, text, names, judge, self.opened.path)
+        played, path = chosen(self._script(text, names), names), self.opened.path
+        try:
+            told: Mapping[str, Any] = self._do("bench", played, text, names, judge, path)
+        except GivenUpError as error:
+            failed = self._failed(text, played, judge, error)
+            left = [name for name in played if name not in failed]
+            told = self._do("bench", left, text, names, judge, path, failed)
         return told
+
+    def _failed(
+        self, text: str, names: Sequence[str], judge: str | None, error: GivenUpError
+    ) -> Mapping[str, str]:
+        """Return which protocols end what plays them, and how: the one in a file, if it is one.
+
+        Where there are several, each is tried by itself.
+        """
+        own = [name for name in names if _in_file(name)]
+        failed = {}
+        for name in own if len(own) > 1 else ():
+            try:
+                self._apart.ask("bench", text, [name], judge, self.opened.path)
+            except GivenUpError as its:
+                failed[name] = its.message
+        return failed or dict.fromkeys(own, error.message)
 
     def _edit(self, said: Said) -> Mapping[str, Any]:
         text, names, judge = self._played(said)
@@ -251,7 +276,12 @@ class Bench:
         if not isinstance(edit, dict):
             raise InputError("edit says what to change")
         played = chosen(self._script(text, names), names)
-        made: Edited = self._do("edited", played, text, edit, names, self.opened.path)
+        try:
+            made: Edited = self._do("edited", played, text, edit, names, self.opened.path)
+        except GivenUpError:  # the others can tell, if there are any, what can be
+            if not (others := [name for name in played if not _in_file(name)]):
+                raise
+            made = self._do("edited", others, text, edit, others, self.opened.path)
         return {**self._bench(made.text, names, judge), "note": made.note}
 
     def _text(self, said: Said) -> Mapping[str, Any]:
@@ -313,6 +343,10 @@ class Bench:
         found = exercises.answer(_text(said, "name"), number)
         facts = [{"words": words, "value": value} for words, value in found.facts]
         return {"answer": found.answer, "facts": facts}
+
+
+def _in_file(name: str) -> bool:
+    return is_file_target(named_setup(name).protocol)
 
 
 def _named(name: str) -> dict[str, Any]:

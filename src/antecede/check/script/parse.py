@@ -77,15 +77,19 @@ class Script(NamedTuple):
 
 def load_script(path: str | Path) -> Script:
     """Read a script file; raises ScriptError with path, line and what to do."""
+    return parse_script(script_file(path), str(path))
+
+
+def script_file(path: str | Path) -> str:
+    """Return the text of a script file, without a byte order mark; raises ScriptError."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ScriptError(f"cannot be read: {error.strerror}", path=str(path)) from error
     except UnicodeDecodeError as error:
         raise ScriptError(
             f"is not UTF-8 text (byte {error.start}); scripts are text files", path=str(path)
         ) from error
-    return parse_script(text, str(path))
 
 
 def parse_script(text: str, path: str = "script") -> Script:
@@ -206,7 +210,7 @@ class _Parser:
         match arguments:
             case [at, offset] if _number(offset):
                 clocks = dict(self.setup.clocks)
-                clocks[at] = down_ns(Decimal(offset), f"the clock of {at}")
+                clocks[at] = self._ns(offset, f"the clock of {at}")
                 self.setup = self.setup._replace(clocks=tuple(clocks.items()))
                 return
         raise self.error("write 'clock MEMBER SECONDS': by how much its clock is off")
@@ -248,9 +252,15 @@ class _Parser:
 
     def _tick(self, arguments: Sequence[str]) -> Action:
         match arguments:
-            case [seconds] if _positive(seconds):
+            case [seconds] if _positive(seconds) and self._ns(seconds, "the time") > 0:
                 return Tick(float(seconds))
-        raise self.error("write 'tick SECONDS', a number above 0")
+        raise self.error("write 'tick SECONDS', a number above 0 (a nanosecond is the least)")
+
+    def _ns(self, seconds: str, what: str) -> int:
+        try:
+            return down_ns(Decimal(seconds), what)
+        except LocalError as error:
+            raise self.error(str(error)) from error
 
     def _state(self, arguments: Sequence[str]) -> Action:
         match arguments:

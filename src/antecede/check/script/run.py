@@ -30,6 +30,7 @@ from antecede.check.script.parse import (
     Script,
     parse_script,
     replace_output,
+    script_file,
 )
 from antecede.check.script.setup import group_of
 from antecede.check.session import ImpossibleError, Session
@@ -89,7 +90,7 @@ def with_output(text: str, path: str = "script") -> str:
 def rewrite(path: str | Path) -> None:
     """Replace the expected output in a script file by what is printed now."""
     target = Path(path)
-    target.write_text(with_output(target.read_text(encoding="utf-8"), str(path)), encoding="utf-8")
+    target.write_text(with_output(script_file(target), str(path)), encoding="utf-8")
 
 
 def _begun(script: Script) -> Session:

@@ -20,6 +20,7 @@ const PANELS = {
 };
 const HINT = "Drag an arrival ◆ along its lane: every protocol plays the new order. Drag from a lane to send. ◀ ▶ go step by step.";
 const EMPTY_HINT = "Nobody has sent anything yet: drag from a lane to another, or press “Send…”.";
+const CHANGED = "The scene has just changed: look at it again, and then once more.";
 const LOOK = 2000; // ms between two looks whether a protocol's own file has changed
 
 const $ = (id) => document.getElementById(id);
@@ -43,7 +44,8 @@ class App {
     this.tasks = new Tasks(this);
     this.large = false;
     this.hush = false; // whether what the protocols will do is hidden until its step
-    this.turn = 0;
+    this.changing = Promise.resolve();
+    this.pressing = Promise.resolve();
   }
 
   get unit() {
@@ -73,12 +75,26 @@ class App {
 
   // -- asking -------------------------------------------------------------------------------------
 
-  /** Put another moment on the bench; returns a refusal in words, or null. */
-  async show(moment, { keep = true } = {}) {
-    const turn = ++this.turn;
+  /** One after the other: each begins with what the one before it has put on the bench. */
+  inTurn(work) {
+    const done = this.changing.then(work);
+    this.changing = done.catch(() => {});
+    return done;
+  }
+
+  /** What keys do with the chosen action, each press after the one before it has been played. */
+  pressed(work) {
+    this.pressing = this.pressing.then(work).catch(() => {});
+  }
+
+  /** Put another moment (or what gives one, in its turn) on the bench; returns a refusal in words, or null. */
+  show(moment, how) {
+    return this.inTurn(() => this.played(moment instanceof Function ? moment() : moment, how));
+  }
+
+  async played(moment, { keep = true } = {}) {
     try {
-      const bench = await asked("run", moment);
-      if (turn === this.turn) this.take(bench, moment, keep);
+      this.take(await asked("run", moment), moment, keep);
       return null;
     } catch (error) {
       return this.refused(error);
@@ -86,19 +102,23 @@ class App {
   }
 
   /** Edits one after the other, as one moment; returns a refusal in words, or null. */
-  async tried(...edits) {
+  tried(...edits) {
+    const { text } = this;
+    // Numbers of actions are those of what was seen.
+    return this.inTurn(() => (this.text === text ? this.changed(edits) : CHANGED));
+  }
+
+  async changed(edits) {
     const { protocols, judge } = this;
     let { text } = this;
     let bench = null;
     const notes = [];
-    const turn = ++this.turn;
     try {
       for (const edit of edits) {
         bench = await asked("edit", { text, protocols, judge, edit });
         ({ text } = bench);
         if (bench.note) notes.push(bench.note);
       }
-      if (turn !== this.turn) return null;
       this.take(bench, { text, protocols, judge }, true);
       this.say(notes.join(" "));
       return null;
@@ -153,12 +173,14 @@ class App {
     return refusal;
   }
 
-  async applyText(text) {
+  applyText(text) {
+    return this.inTurn(() => this.appliedText(text));
+  }
+
+  async appliedText(text) {
     const { protocols, judge } = this;
-    const turn = ++this.turn;
     try {
-      const bench = await asked("run", { text, protocols, judge });
-      if (turn === this.turn) this.take(bench, { text, protocols, judge }, true);
+      this.take(await asked("run", { text, protocols, judge }), { text, protocols, judge }, true);
     } catch (error) {
       this.textRefusal = error;
       this.draft = text;
@@ -230,23 +252,27 @@ class App {
 
   // -- protocols ----------------------------------------------------------------------------------
 
+  /** `protocols`: their names, or what gives them, in its turn, from those that are shown. */
   async setProtocols(protocols) {
-    const refusal = await this.show({ text: this.text, protocols, judge: this.judge });
+    const namesOf = protocols instanceof Function ? protocols : () => protocols;
+    const refusal = await this.show(() => ({ text: this.text, protocols: namesOf(this.protocolsShown()), judge: this.judge }));
     if (refusal) this.say(refusal, "refused");
   }
 
   setProtocol(index, name) {
-    return this.setProtocols(this.protocolsShown().map((one, k) => (k === index ? name : one)));
+    const old = this.protocolsShown()[index];
+    return this.setProtocols((shown) => shown.map((one) => (one === old ? name : one)));
   }
 
   removeProtocol(index) {
-    return this.setProtocols(this.protocolsShown().filter((_, k) => k !== index));
+    const old = this.protocolsShown()[index];
+    return this.setProtocols((shown) => shown.filter((one) => one !== old));
   }
 
   swapProtocols(a, b) {
     const names = this.protocolsShown();
-    [names[a], names[b]] = [names[b], names[a]];
-    return this.setProtocols(names);
+    const instead = new Map([[names[a], names[b]], [names[b], names[a]]]);
+    return this.setProtocols((shown) => shown.map((one) => instead.get(one) ?? one));
   }
 
   protocolsShown() {
@@ -254,16 +280,20 @@ class App {
   }
 
   async setJudge(judge) {
-    const refusal = await this.show({ text: this.text, protocols: this.protocols, judge: judge || null });
+    const refusal = await this.show(() => ({ text: this.text, protocols: this.protocols, judge: judge || null }));
     if (refusal) this.say(refusal, "refused");
   }
 
   // -- back and forth -----------------------------------------------------------------------------
 
-  async travel(by) {
+  travel(by) {
+    return this.inTurn(() => this.travelled(by));
+  }
+
+  async travelled(by) {
     if (by > 0 ? !this.past.canUndo : !this.past.canRedo) return;
-    const moment = this.past.back(by);
-    const refusal = await this.show(moment, { keep: false });
+    const refusal = await this.played(this.past.back(by), { keep: false });
+    if (refusal) this.past.back(-by);
     this.say(refusal ?? (by > 0 ? "Undone." : "Done again."), refusal ? "refused" : "");
   }
 
@@ -443,7 +473,7 @@ function wire(app) {
     const name = event.target.value;
     event.target.value = "";
     if (name && app.protocolsShown().includes(name)) app.say(`${name} is there already.`, "refused");
-    else if (name) app.setProtocols([...app.protocolsShown(), name]).then(() => app.views.at(-1).row.scrollIntoView({ block: "nearest" }));
+    else if (name) app.setProtocols((shown) => [...shown, name]).then(() => app.views.at(-1).row.scrollIntoView({ block: "nearest" }));
   });
   for (const [key, [words]] of Object.entries(PANELS)) {
     $("tabs").append(el("button", { type: "button", id: `tab-${key}`, role: "tab", "aria-controls": "panel", onclick: () => app.showPanel(key) }, words));
@@ -470,7 +500,7 @@ const KEYS = {
   x: (app) => app.showPanel("text"), l: (app) => app.showPanel("steps"), d: (app) => app.showPanel("details"), "?": (app) => app.showPanel("help"), m: (app) => newMemberDialog(app),
   u: (app) => app.travel(1), r: (app) => app.travel(-1), t: () => $("theme").click(), p: () => $("large").click(), h: () => $("hush").click(), b: () => $("tables").click(),
   Enter: (app) => app.step && app.chooseCommand(app.bench.columns[app.step - 1].command) === undefined && app.showPanel("details"),
-  Delete: (app) => chosenCommand(app) !== null && app.remove(chosenCommand(app)), Escape: (app) => app.showPanel(null),
+  Delete: (app) => app.pressed(() => chosenCommand(app) !== null && app.remove(chosenCommand(app))), Escape: (app) => app.showPanel(null),
 };
 
 /** The action that keys move and take out: the chosen one, or that of the step shown. */
@@ -486,11 +516,12 @@ function key(app, event) {
   else if (command && event.key.toLowerCase() === "y") app.travel(-1);
   else if (command) return;
   else if (event.altKey && ["ArrowLeft", "ArrowRight"].includes(event.key)) {
-    const chosen = chosenCommand(app);
-    if (chosen !== null) {
+    app.pressed(() => {
+      const chosen = chosenCommand(app);
+      if (chosen === null) return undefined;
       if (app.chosen?.command !== chosen) app.chooseCommand(chosen);
-      app.shift(chosen, event.key === "ArrowLeft" ? -1 : 1);
-    }
+      return app.shift(chosen, event.key === "ArrowLeft" ? -1 : 1);
+    });
   } else if (event.altKey) return;
   else if (event.key === "Enter" && event.target.closest("button, summary, a")) return;
   else if (KEYS[event.key]) KEYS[event.key](app);
