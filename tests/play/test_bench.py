@@ -20,6 +20,7 @@ from antecede.check.script.words import Words
 from antecede.diagram.steps import stacked
 from antecede.errors import InputError, ScriptError
 from antecede.play.bench import MOST, MOST_COPIES, MOST_STATES, bench
+from antecede.play.exercises import listed
 from tests.play.scenes import FLAT, JOINING, Making, scenes
 
 SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").rglob("*.scenario"))
@@ -94,7 +95,7 @@ def same_as_checker(text: str, names: list[str]) -> None:
             assert run["error"]["line"] == caught.value.line
             continue
         found = next(done)
-        words = Words()
+        words = Words(found.relation)
         assert [step["sentences"] for step in run["steps"]] == [
             words.sentences(result) for result in found.results
         ]
@@ -138,9 +139,76 @@ def test_a_judge_marks_what_the_protocol_does_not_promise() -> None:
     assert judged["violations"][0]["command"] == 3
     assert "BEFORE m" in judged["violations"][0]["sentence"]
     assert (judged["relation"], judged["judged_by"]) == ("none", JUDGES["causal"].value)
-    assert "1 early" in judged["summary"]
+    assert "1 before a cause" in judged["summary"]
     with pytest.raises(InputError, match="no judge is called 'loud'; there are causal"):
         bench(TWO, ["bss"], "loud")
+
+
+def test_each_run_says_what_it_ordered_too_little_and_too_much_by_causality() -> None:
+    text = f"{TWO}arrive C m\n"
+    none, fifo, bss, total = shown(text, "unordered", "fifo", "bss", "total")
+    assert none["summary"].startswith("2 messages, 0 held, 1 before a cause, 1 copy on the way.")
+    assert "0 held, 1 before a cause, 0 out of FIFO order" in fifo["summary"]
+    assert "1 held (0 without a causal need), 0 before a cause, 1 copy" in bss["summary"]
+    # when m has come, C holds n all the same: A, who gives the numbers, has not given n one
+    # at the end; and B its own n
+    assert "2 held (2 without a causal need), 0 before a cause" in total["summary"]
+    assert "2 still held at the end" in total["summary"]
+    answered = shown("protocol sb\nmembers A B\n\nsend A m\nsend A n\narrive B n\n")[0]
+    assert "1 before a cause, 0 before what it answers" in answered["summary"]
+
+
+def test_what_is_violated_is_called_by_the_order_that_is_judged_by() -> None:
+    for text, judge, order in (
+        (f"{TWO}arrive C m\n", "causal", "causal order"),
+        ("protocol fifo\nmembers A B\n\nsend A m\nsend A n\narrive B n\n", "fifo", "FIFO order"),
+        (f"{TWO}".replace("send B n", "send B n after m"), "reply", "order of answers"),
+    ):
+        (run,) = shown(text, "unordered", judge=judge)
+        (wrong,) = run["violations"]
+        assert wrong["sentence"].endswith(f" BEFORE m: the {order} is violated.")
+        said = " ".join(one for step in run["steps"] for one in step["sentences"])
+        assert f"the {order} is violated." in said
+    topics = next(one for one in listed() if one.name == "topics-rule-3")
+    (run,) = shown(topics.text, "tv-pt as_published=true")
+    assert "the order by topic is violated" in run["violations"][0]["sentence"]
+
+
+def test_total_order_says_what_it_keeps() -> None:
+    text = f"{TWO}arrive C m\n"
+    given, agreed = shown(text, "total", "total-agreed")
+    assert given["steps"][-1]["states"]["C"] == {
+        "sequencer": "A", "place": "1", "C": "(1, 0, 0)", "known": "Ø",
+    }  # fmt: skip
+    assert agreed["steps"][-1]["states"]["C"] == {
+        "LT": "2", "heard": "A: 1, B: 2", "queue": "n (2, B)",
+    }  # fmt: skip
+    gap = "protocol total-agreed\nmembers A B\n\nsend A m\nsend A n\narrive B n\n"
+    assert shown(gap)[0]["steps"][-1]["states"]["B"]["ahead"] == "n"
+    known = "protocol total\nmembers A B C\n\nsend B m\narrive A m\narrive C note-A\n"
+    assert shown(known)[0]["steps"][-1]["states"]["C"]["known"] == "1: B 1"
+
+
+def test_what_waits_for_time_alone_is_needless_though_nothing_else_happens_to_its_member() -> None:
+    scene = next(one for one in listed() if one.name == "topics-unrelated")
+    (run,) = shown(scene.text, "tv-vt")
+    # a at P2, and a at P3 after b has gone; b and c miss a as long as they are held
+    said = "4 held (2 without a causal need), 1 before a cause, 0 before a cause in its topics"
+    assert said in run["summary"]
+
+
+def test_a_super_peer_forwards_and_a_newcomer_takes_over() -> None:
+    # what is forwarded, and what a sponsor hands on, is there: nobody waits for it in vain
+    inside = (
+        "protocol hierarchical\ninternal S: A\nexternal X Y\n\nsend X x1\narrive Y x1\n"
+        "send Y y1\narrive S y1\narrive S x1\n"
+    )
+    assert "1 held (0 without a causal need), 0 before a cause" in shown(inside)[0]["summary"]
+    late = (
+        "protocol idr\nmembers A B\n\nsend A m\narrive B m\njoin C sponsor B\nsend A n\n"
+        "send A o\narrive C o\narrive C n\n"
+    )
+    assert "1 held (0 without a causal need), 0 before a cause" in shown(late)[0]["summary"]
 
 
 def test_a_protocol_that_cannot_play_it_says_so_and_the_others_are_shown() -> None:
@@ -152,6 +220,12 @@ def test_a_protocol_that_cannot_play_it_says_so_and_the_others_are_shown() -> No
     assert all(run["error"]["line"] is None for run in (wrong, unknown, odd))
     assert right["error"] is None
     assert len(right["steps"]) == 4
+
+
+def test_who_can_play_super_peers_is_said() -> None:
+    inside = "protocol hierarchical\ninternal S: A\nexternal X Y\n\nsend X x1\n"
+    (flat,) = shown(inside, "bss")
+    assert flat["error"]["message"].endswith("this scene has super peers: hierarchical can play it")
 
 
 def test_a_run_goes_as_far_as_it_can() -> None:

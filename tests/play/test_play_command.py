@@ -62,6 +62,27 @@ def test_it_prints_its_address_answers_and_ends_by_ctrl_c() -> None:
         assert running.returncode == 0
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc to read masks in")
+def test_already_the_first_process_never_sees_ctrl_c() -> None:
+    program = (
+        "from multiprocessing.connection import Connection\n"
+        "from pathlib import Path\n"
+        "from antecede.play.apart import begun, ended\n"
+        "process, line = begun(Connection.recv)  # waits for what never comes\n"
+        "print(Path(f'/proc/{process.pid}/status').read_text())\n"
+        "ended(process)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    (blocked,) = (one for one in done.stdout.splitlines() if one.startswith("SigBlk:"))
+    assert int(blocked.split()[1], 16) & 1 << (signal.SIGINT - 1)
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

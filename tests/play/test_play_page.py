@@ -518,6 +518,32 @@ def test_every_exercise_opens_and_hides_its_answers(benches: Benches) -> None:
         assert shown.evaluate("bench.bench.runs.filter((run) => run.error).length") == 0, one.name
 
 
+def test_an_exercise_begins_before_its_answers_can_be_seen(benches: Benches) -> None:
+    shown = benches()
+    shown.evaluate("bench.tasks.begin('bss-overtaking')")
+    settled(shown, "bench.tasks.open?.name === 'bss-overtaking'")
+    assert shown.inner_text("#where") == "step 0 of 6"
+    seen = ":is(.mark.hold, .mark.wrong, .mark.deliver, .bar, .why, .label.bad)"
+    told = shown.locator(f".picture {seen}")
+    assert told.count() > 0
+    assert not any(one.is_visible() for one in told.all())
+    coming = shown.locator(".run >> nth=0 >> .foretold").all()
+    assert [one.text_content() for one in coming if one.is_visible()] == ["a", "b", "b", "a"]
+    for _ in range(4):
+        shown.keyboard.press("ArrowRight")
+    assert shown.locator(".run >> nth=0 >> .mark.wrong").is_visible()
+    assert shown.locator(".run >> nth=1 >> .mark.hold").is_visible()
+    assert not shown.locator(".run >> nth=1 >> .mark.deliver >> nth=2").is_visible()
+    shown.keyboard.press("h")
+    said(shown, "shown faintly")
+    assert shown.locator(".run >> nth=1 >> .mark.deliver >> nth=2").is_visible()
+    shown.keyboard.press("End")
+    assert shown.locator(".foretold.later").count() == 0
+    shown.evaluate("bench.tasks.begin('states-consistent')")  # asks nothing of protocols
+    settled(shown, "bench.tasks.open?.name === 'states-consistent'")
+    assert shown.inner_text("#where") == "step 9 of 9"
+
+
 def test_an_answer_is_computed_when_it_is_asked_for(benches: Benches) -> None:
     if not listed():
         pytest.skip("there are no exercises in this tree")
@@ -596,6 +622,43 @@ def test_save_and_open_bring_back_the_same(benches: Benches, tmp_path: Path) -> 
     chooser.value.set_files(saved)
     settled(shown, "bench.bench.commands.length === 6")
     assert texts(shown) == OVERTAKING.splitlines()[4:]
+
+
+def test_a_file_opens_under_its_own_protocol_where_that_is_not_shown(
+    benches: Benches, tmp_path: Path
+) -> None:
+    shown = benches(judge="causal")
+    file = tmp_path / "topics.scenario"
+    topics = next(one for one in listed() if one.name == "topics-cycle")
+    for text, protocols in (
+        (topics.text, ["tv"]),
+        ("protocol fifo\nmembers A B\n\nsend A m\n", ["fifo"]),
+        ("protocol fifo\nmembers A B\n\nsend A n\n", ["fifo", "bss"]),
+    ):
+        file.write_text(text, encoding="utf-8")
+        with shown.expect_file_chooser() as chooser:
+            shown.click("#open")
+        chooser.value.set_files(file)
+        label = text.rpartition("send ")[2].split()[1] if protocols != ["tv"] else "bc"
+        settled(shown, f"bench.bench.commands.some((one) => one.label === {label!r})")
+        assert shown.evaluate("bench.bench.runs.map((run) => run.protocol)") == protocols
+        assert shown.evaluate("bench.bench.runs.some((run) => run.error)") is False
+        if protocols == ["fifo"]:
+            shown.select_option("#add-protocol", "bss")
+            settled(shown, "bench.bench.runs.length === 2")
+
+
+def test_what_did_not_play_is_not_called_in_order(benches: Benches) -> None:
+    topics = next(one for one in listed() if one.name == "topics-cycle")
+    shown = benches(topics.text, ("bss", "tv"), hash="")
+    assert shown.locator(".verdict").all_inner_texts() == ["not played", "✓ order by topic"]
+    shown = benches(
+        "protocol bss\nmembers A B\n\nsend A m\nsend A n to B\n", ("bss", "ses"), hash=""
+    )
+    first, second = shown.locator(".verdict").all_inner_texts()
+    assert (first, second) == ("nothing out of order as far as it came (step 1)", "✓ causal order")
+    shown.keyboard.press("ArrowLeft")
+    assert shown.locator(".verdict").first.inner_text() == "✓ causal order"
 
 
 def test_a_reload_keeps_what_is_on_the_bench(benches: Benches) -> None:

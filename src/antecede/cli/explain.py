@@ -216,7 +216,7 @@ def explain(done: ScriptRun) -> Iterator[str]:
     yield f"protocol {setup.protocol}{options}{source}"
     yield from _promises(setup)
     yield ""
-    words = Words()
+    words = Words(done.relation)
     for result in done.results:
         if result.number:
             yield f"{result.number:4}  {words.of(result)}"

@@ -125,7 +125,8 @@ def _interrupts_kept_away() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # beginning it, with the first process, would let it be seen
+    # Begun with the first process, it would let interrupts through again before that is there.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

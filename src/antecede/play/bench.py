@@ -15,17 +15,16 @@ from time import monotonic
 from typing import Any, Final
 
 from antecede.check.loader import is_file_target
-from antecede.check.script.actions import Action, Join, Send, Tick, line_of
-from antecede.check.script.channels import channel_line
+from antecede.check.script.actions import Action, Join, Tick, line_of
 from antecede.check.script.execution import JUDGES, CommandResult, Occurrence, ScriptRun, waits
 from antecede.check.script.parse import Script, parse_script
 from antecede.check.script.words import Words
 from antecede.check.world import ARRIVED, DELIVERED, RELEASED, SENT
-from antecede.diagram.model import HOLD, Diagram
+from antecede.diagram.model import Diagram
 from antecede.diagram.steps import stacked, widths
 from antecede.errors import InputError
-from antecede.formatting import counted
 from antecede.play.running import LIMIT_S, Noted, Played, not_played, own_name, play, prints
+from antecede.play.summing import summary
 from antecede.protocols.base import Addressing, Relation
 from antecede.protocols.options import option_text
 from antecede.protocols.registry import ENTRIES
@@ -168,8 +167,11 @@ def _taking(addressing: Addressing) -> tuple[str, ...]:
     return tuple(one.name for one in flat if one.load().addressing is addressing)
 
 
-def _others(message: str) -> str:
-    """Return who can play what a protocol refuses for its receivers or topics, to add to that."""
+def _others(message: str, script: Script) -> str:
+    """Return who can play what a protocol refuses: receivers, topics, super peers; else nothing."""
+    if script.setup.internal and "are alike" in message:
+        able = ", ".join(one.name for one in ENTRIES.values() if not one.flat)
+        return f"; this scene has super peers: {able} can play it"
     for word, addressing in (("to", Addressing.MEMBERS), ("topics", Addressing.TOPICS)):
         if message.endswith(f"cannot be given {word}"):
             return f"; {', '.join(_taking(addressing))} can"
@@ -233,7 +235,7 @@ def _error(script: Script, one: Played, index_of: Mapping[int, int]) -> dict[str
     if one.error is None:
         return None
     message, line = one.error.message, one.error.line
-    message += _others(message)
+    message += _others(message, script)
     index = index_of.get(line) if line is not None else None
     if one.run is None:
         if one.name != own_name(script.setup):
@@ -269,13 +271,18 @@ def _drawn(drawn: Diagram, columns: Sequence[Mapping[str, Any]]) -> dict[str, An
 
 def _told(one: Played, run: ScriptRun, columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the run in words, step by step."""
-    words, steps, violations = Words(), [], []
+    words, steps, violations = Words(run.relation), [], []
     delivered: dict[str, list[str]] = {name: [] for name in everybody(one.script)}
     for result, note, column in zip(run.results, one.notes[1:], columns, strict=False):
         index = column["command"]
         steps.append(_step(index, words.sentences(result), note, delivered, result))
         violations += [
-            {"command": index, "member": wrong.at, "label": wrong.label, "sentence": _wrong(wrong)}
+            {
+                "command": index,
+                "member": wrong.at,
+                "label": wrong.label,
+                "sentence": _wrong(wrong, run.relation),
+            }
             for wrong in result.occurrences
             if wrong.wrong
         ]
@@ -316,8 +323,8 @@ def _state(note: Noted) -> dict[str, Any]:
     return {"states": note.states, "held": held, "flying": [list(copy) for copy in note.flying]}
 
 
-def _wrong(one: Occurrence) -> str:
-    return f"{Words().sentence(one, 0)}."
+def _wrong(one: Occurrence, relation: Relation) -> str:
+    return f"{Words(relation).sentence(one, 0)}."
 
 
 def _events(run: ScriptRun, columns: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -328,20 +335,3 @@ def _events(run: ScriptRun, columns: Sequence[Mapping[str, Any]]) -> Iterator[di
                 kind = "send" if one.kind == SENT else "receive"
                 yield {"member": one.at, "kind": kind, "label": one.label,
                        "at": column["begin"], "command": column["command"]}  # fmt: skip
-
-
-def summary(run: ScriptRun) -> str:
-    """Say in a sentence what a run shows; each figure is counted."""
-    done = list(run.occurrences())
-    sent = sum(isinstance(result.command.action, Send) and bool(result.occurrences)
-               for result in run.results)  # fmt: skip
-    held = sum(one.kind == HOLD for one in done)
-    astray = sum(one.astray for one in done)
-    early = sum(bool(one.early_for) for one in done)
-    unlike = sum(bool(one.unlike) for one in done)
-    parts = [counted(sent, "message"), f"{held} held", f"{early} early"]
-    parts += [f"{astray} for others"] if astray else []
-    parts += [f"{unlike} in another order than elsewhere"] if unlike else []
-    parts += [f"{len(run.held)} still held at the end"] if run.held else []
-    parts += [f"{counted(len(run.flying), 'copy', 'copies')} on the way"] if run.flying else []
-    return " ".join(filter(None, (", ".join(parts) + ".", channel_line(run))))

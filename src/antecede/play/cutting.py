@@ -100,7 +100,7 @@ class _Reading:
         self.sent: dict[tuple[str, str], int] = {}
         """(member, label) -> position of the event at which it was sent there last."""
         self.own: dict[tuple[str, str, str], list[int]] = {}
-        """The same by target, of what members send of their own accord: several have one name."""
+        """The same of what members send of their own accord, by target: several have one name."""
         self.owed: dict[str, dict[tuple[str, str], tuple[str, int]]] = {}
         """Newcomer -> what had been sent before -> its sponsor, and its events before."""
         self.waiting: dict[tuple[str, str], int] = {}

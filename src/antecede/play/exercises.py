@@ -32,6 +32,8 @@ GROUPS: Final = (
     "Topics",
 )
 """Their order on the page."""
+DONE: Final = {"held", "delivered", "state", "flying", "violations", "early", "channels"}
+"""Kinds of facts of what protocols do with a scene."""
 
 
 class Question(NamedTuple):
@@ -58,6 +60,12 @@ class Exercise(NamedTuple):
     protocols: tuple[str, ...]
     questions: tuple[Question, ...]
     judge: str = ""
+
+    @property
+    def quiet(self) -> bool:
+        """Whether what is asked could be read off the picture of what the protocols do."""
+        facts = (fact for question in self.questions for fact in question.facts.values())
+        return any(fact.split()[0] in DONE for fact in facts)
 
 
 class Answer(NamedTuple):

@@ -258,7 +258,9 @@ def _snapshot(script: Script, asked: _Asked) -> str:
     (algorithm, channels), limits = _limits(asked.words[1:])
     found = explore(ALGORITHMS[algorithm], channels, **limits)
     if found.failure is not None:
-        return f"after {counted(len(found.failure.moves), 'step')}, {found.failure.why}"
+        failure = found.failure
+        what = failure.why if failure.witness is None else f"message {_witness(failure.witness)}"
+        return f"after {counted(len(failure.moves), 'step')}, {what}"
     return f"all {found.ends:,} ends of {counted(found.plans, 'plan')} are consistent"
 
 

@@ -332,6 +332,7 @@ class Bench:
             "text": one.text,
             "protocols": list(one.protocols),
             "judge": one.judge or None,
+            "quiet": one.quiet,
             "questions": asked,
         }
 

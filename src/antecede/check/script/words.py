@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from antecede.check.script.actions import Send, Tick
 from antecede.check.script.execution import CommandResult, Occurrence
+from antecede.protocols.base import Relation
+
+_ORDERS: Final[Mapping[Relation, str]] = {
+    Relation.FIFO: "FIFO order",
+    Relation.BY_REPLY: "order of answers",
+    Relation.BY_TOPIC: "order by topic",
+}
+"""What is violated, where it is not the causal order."""
 
 
 class Words:
     """Says what happened; remembers who sent a message and when it came to be held.
 
-    It is to be asked about all actions of a run, in their order.
+    It is to be asked about all actions of a run, in their order. `relation`: what the run is judged
+    by.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, relation: Relation = Relation.BY_DELIVERY) -> None:
+        self.order = _ORDERS.get(relation, "causal order")
         self.sender: dict[str, str] = {}
         self.held_since: dict[tuple[str, str], int] = {}
         self.topics: tuple[str, ...] = ()
@@ -71,7 +84,7 @@ class Words:
         if one.early_for:
             return (
                 f"{one.at} delivers {one.label}{held} BEFORE {self._causes(one.early_for)}: "
-                "the causal order is violated"
+                f"the {self.order} is violated"
             )
         if one.unlike:
             other, first = one.unlike

@@ -1,6 +1,7 @@
 // A picture as elements of SVG, and which of them are still to come at a step.
 
 import { headOf, shaftOf } from "./courses.js";
+import { LONGEST } from "./picture.js";
 import { plain, shortened } from "./words.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -29,6 +30,7 @@ export function drawInto(svg, picture, key, chosen, cut) {
     ...picture.arrows.map((arrow) => arrowShape(picture, arrow, chosen, cut, live)),
     nowLine(picture, live),
     ...picture.marks.map((mark) => markShape(picture, mark, chosen, live)),
+    ...picture.marks.filter((mark) => mark.arrival).map((mark) => foretold(picture, mark, live)),
     ...picture.arrows.filter((arrow) => !arrow.told).map((arrow) => passedOn(picture, arrow.course[0], arrow.begin, live)),
     ...picture.arrows.filter((arrow) => !arrow.marked).map((arrow) => passedOn(picture, arrow.course[3], arrow.arrives, live)),
     ...picture.labels.map((label) => labelShape(picture, label, live)),
@@ -88,7 +90,7 @@ function lanesOf(picture) {
 function barShapes(picture, bar, key, live) {
   const [left, top, right, bottom] = bar.box;
   const rect = (css) => shape("rect", { class: css, y: top, height: bottom - top, rx: 3, fill: `url(#hatch-${key})`, "stroke-width": 1.5 * picture.unit });
-  const [held, ahead] = [rect("bar"), rect("bar later")];
+  const [held, ahead] = [rect("bar"), rect("bar outcome later")];
   const set = (made, from, to) => {
     made.setAttribute("x", from);
     made.setAttribute("width", Math.max(0, to - from));
@@ -162,7 +164,19 @@ function markShape(picture, mark, chosen, live) {
     picked ? shape("circle", { class: "ring", cx: mark.x, cy: mark.y, r: 14 * picture.unit, "stroke-width": 2.5 * picture.unit }) : null,
     signOf(mark.wrong ? "wrong" : mark.kind, mark.x, mark.y, picture.unit),
     shape("circle", { class: "grip", cx: mark.x, cy: mark.y, r: 18 * picture.unit }));
-  return following(live, made, faint(`mark ${mark.wrong ? "wrong" : mark.kind}`, mark.step));
+  return following(live, made, faint(`mark ${mark.wrong ? "wrong" : mark.kind}${tells(mark) ? " outcome" : ""}`, mark.step));
+}
+
+/** Whether a mark says what a protocol does, and not only what is played. */
+const tells = (mark) => !["send", "lose", "join", "leave", "local", "record"].includes(mark.kind);
+
+/** An arrival that is still to come, where what the protocol will do with it is hidden. */
+function foretold(picture, mark, live) {
+  const { unit } = picture;
+  const made = shape("g", {},
+    shape("circle", { class: "sign", cx: mark.x, cy: mark.y, r: 4 * unit, "stroke-width": 2 * unit }),
+    shape("text", { class: "what", x: mark.x, y: mark.y - 13 * unit, "text-anchor": "middle", "font-size": 15 * unit }, shortened(mark.label, LONGEST)));
+  return following(live, made, faint("foretold", mark.step));
 }
 
 /** The sign of a kind of mark around a point. */
@@ -201,12 +215,12 @@ function passedOn(picture, [x, y], begin, live) {
 
 function labelShape(picture, label, live) {
   const made = shape("text", { x: label.x, y: label.y, "text-anchor": "middle", "font-size": 15 * picture.unit }, label.text);
-  return following(live, made, faint(label.mark.wrong ? "label bad" : "label", label.step));
+  return following(live, made, faint(`${label.mark.wrong ? "label bad" : "label"}${tells(label.mark) ? " outcome" : ""}`, label.step));
 }
 
 function whyShape(picture, bar, live) {
   const made = shape("text", { x: bar.text.x, y: bar.text.y, "font-size": 14 * picture.unit }, bar.text.text);
-  return following(live, made, faint(bar.text.inside ? "why" : "why beside", bar.begin));
+  return following(live, made, faint(`${bar.text.inside ? "why" : "why beside"} outcome`, bar.begin));
 }
 
 function stubShape(picture, stub, chosen) {

@@ -8,7 +8,7 @@ export function helpPanel() {
     ["← →", "a step back, a step on"], ["Home End", "to the beginning, to the end"], ["Alt + ← →", "move the chosen action (or that of this step) earlier, later"],
     ["Enter", "what happened at this step"], ["Delete", "take the chosen action out"], ["s", "send"], ["a", "let all arrive that is on its way"],
     ["m", "one more member"], ["u  r", "undo, redo (also Ctrl + Z, Ctrl + Y)"], ["c", "draw a cut"], ["f", "find an execution that breaks it"], ["e", "exercises"],
-    ["l  d  x", "steps, details, the scene as text"], ["b", "tables beside the pictures, or not"], ["t", "light or dark"], ["p", "large, for a projector"], ["Esc", "close what is beside"],
+    ["l  d  x", "steps, details, the scene as text"], ["h", "hide what the protocols will do, until the step shows it"], ["b", "tables beside the pictures, or not"], ["t", "light or dark"], ["p", "large, for a projector"], ["Esc", "close what is beside"],
   ];
   return [
     el("h2", {}, "Mouse and touch"),

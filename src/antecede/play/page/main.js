@@ -43,6 +43,7 @@ class App {
     this.finder = new Finder(this);
     this.tasks = new Tasks(this);
     this.large = false;
+    this.hush = false; // whether what the protocols will do is hidden until its step
     this.changing = Promise.resolve();
     this.pressing = Promise.resolve();
   }
@@ -160,12 +161,14 @@ class App {
     this.chosen = same.length ? { ...this.chosen, command: same[0].index } : null;
   }
 
-  async openText(text, what, protocols = null, judge = null) {
+  /** `quiet`: at its beginning, with what the protocols will do hidden. */
+  async openText(text, what, protocols = null, judge = null, quiet = false) {
     const refusal = await this.show({ text, protocols: protocols ?? this.protocols, judge });
     if (refusal) this.say(`${plain(what, 80)}: ${refusal}`, "refused");
     else {
-      this.goTo(Infinity);
-      this.say(`${plain(what, 120)} is on the bench; undo brings back what was there.`);
+      this.keepQuiet(quiet);
+      this.goTo(quiet ? 0 : Infinity);
+      this.say(`${plain(what, 120)} is on the bench${quiet ? "; what the protocols do with it is hidden until its step: ▶" : ""}; undo brings back what was there.`);
     }
     return refusal;
   }
@@ -385,8 +388,8 @@ class App {
   remember() {
     clearTimeout(this.remembering);
     this.remembering = setTimeout(() => {
-      const { text, protocols, judge, stepAt } = this;
-      history.replaceState(null, "", hashOfMoment({ text, protocols, judge, step: stepAt, exercise: this.tasks.open?.name }));
+      const { text, protocols, judge, stepAt, hush } = this;
+      history.replaceState(null, "", hashOfMoment({ text, protocols, judge, step: stepAt, exercise: this.tasks.open?.name, hush }));
     }, 200);
   }
 
@@ -394,6 +397,14 @@ class App {
     document.documentElement.dataset.theme = name;
     $("theme").setAttribute("aria-pressed", String(name === "dark"));
     keep("theme", name);
+  }
+
+  /** Hide what is still to come, or not: who is asked is not to read the answer off the picture. */
+  keepQuiet(hush) {
+    this.hush = hush;
+    $("hush").setAttribute("aria-pressed", String(hush));
+    this.redraw();
+    this.remember();
   }
 
   enlarge(large) {
@@ -443,6 +454,10 @@ function wire(app) {
   press("close-side", () => app.showPanel(null));
   press("find", () => app.showPanel("find"));
   press("exercises", () => app.showPanel("exercises"));
+  press("hush", () => {
+    app.keepQuiet(!app.hush);
+    app.say(app.hush ? "What the protocols will do is hidden until its step: ▶ shows it." : "What is still to come is shown faintly.");
+  });
   press("tables", () => {
     const off = document.body.classList.toggle("bare");
     $("tables").setAttribute("aria-pressed", String(!off));
@@ -483,7 +498,7 @@ const KEYS = {
   ArrowLeft: (app) => app.goTo(app.step - 1), ArrowRight: (app) => app.goTo(app.step + 1), Home: (app) => app.goTo(0), End: (app) => app.goTo(Infinity),
   s: (app) => app.sendForm({ at: app.step }), a: (app) => app.arriveAll(), c: () => $("cut").click(), f: (app) => app.showPanel("find"), e: (app) => app.showPanel("exercises"),
   x: (app) => app.showPanel("text"), l: (app) => app.showPanel("steps"), d: (app) => app.showPanel("details"), "?": (app) => app.showPanel("help"), m: (app) => newMemberDialog(app),
-  u: (app) => app.travel(1), r: (app) => app.travel(-1), t: () => $("theme").click(), p: () => $("large").click(), b: () => $("tables").click(),
+  u: (app) => app.travel(1), r: (app) => app.travel(-1), t: () => $("theme").click(), p: () => $("large").click(), h: () => $("hush").click(), b: () => $("tables").click(),
   Enter: (app) => app.step && app.chooseCommand(app.bench.columns[app.step - 1].command) === undefined && app.showPanel("details"),
   Delete: (app) => app.pressed(() => chosenCommand(app) !== null && app.remove(chosenCommand(app))), Escape: (app) => app.showPanel(null),
 };
@@ -538,6 +553,8 @@ async function begin() {
     if (kept("large") === "yes") app.enlarge(true);
     const given = momentOf(location.hash);
     app.stepAt = given.step ?? null;
+    app.hush = Boolean(given.hush);
+    $("hush").setAttribute("aria-pressed", String(app.hush));
     const moment = { text: given.text ?? app.start.text, protocols: given.protocols ?? app.start.protocols, judge: given.text === undefined ? app.start.judge ?? null : given.judge ?? null };
     let refusal = await app.show(moment);
     if (refusal && given.text !== undefined) {

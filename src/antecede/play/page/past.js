@@ -47,15 +47,17 @@ export function momentOf(hash) {
   if (given.has("protocol")) moment.protocols = given.getAll("protocol");
   const step = given.has("step") ? Number(given.get("step")) : NaN;
   if (Number.isInteger(step) && step >= 0) moment.step = step;
+  if (given.has("hush")) moment.hush = true;
   return moment;
 }
 
-export function hashOfMoment({ text, protocols, judge, step, exercise }) {
+export function hashOfMoment({ text, protocols, judge, step, exercise, hush }) {
   const made = new URLSearchParams();
   made.set("text", text);
   for (const one of protocols) made.append("protocol", one);
   if (judge) made.set("judge", judge);
   if (exercise) made.set("exercise", exercise);
   if (step !== null) made.set("step", String(step));
+  if (hush) made.set("hush", "yes");
   return `#${made}`;
 }

@@ -35,13 +35,18 @@ export class Picture {
     this.rows = rowsOf(run.holds);
     this.along(room.width);
     this.across(room.gap);
-    this.marks = run.marks.map((mark) => ({ ...mark, x: this.x(mark.at), y: this.laneY[mark.lane], step: stepAt(this.columns, mark.at) }));
+    this.marks = run.marks.map((mark) => ({ ...mark, x: this.x(mark.at), y: this.laneY[mark.lane], step: stepAt(this.columns, mark.at), arrival: this.arrivesAt(mark) }));
     this.stubs = this.stubsOf();
     this.bars = run.holds.map((held) => this.barOf(held));
     this.arrows = run.arrows.map((arrow) => this.arrowOf(arrow));
     this.tag();
     this.explain();
     this.labels = [...this.marks].sort((a, b) => b.wrong - a.wrong).map((mark) => this.labelOf(mark)).filter(Boolean);
+  }
+
+  /** Whether a mark is of an arrival, and not of what an arrival sets free. */
+  arrivesAt(mark) {
+    return this.run.arrows.some((arrow) => !arrow.flying && arrow.target === mark.lane && arrow.arrived === mark.at && arrow.label === mark.label);
   }
 
   along(width) {

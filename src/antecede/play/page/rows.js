@@ -164,6 +164,7 @@ export function drawRow(app, view) {
   if (!view.show || view.chosen !== app.chosen || view.cut !== cut) redrawPicture(app, view, cut);
   view.show(app.step);
   view.svg.classList.toggle("stepping", app.step < picture.columns.length);
+  view.svg.classList.toggle("hush", app.hush);
   view.side.replaceChildren(memberTable(app, view));
 }
 
@@ -205,7 +206,11 @@ function showVerdict(app, view) {
   const judged = ORDERS[run.judged_by];
   verdict.className = `verdict ${wrong.length ? "bad" : judged ? "good" : "soft"}`;
   const more = wrong.length > 1 ? ` (and ${wrong.length - 1} more)` : "";
+  const came = run.steps.length;
+  const stopped = run.error && app.step > came;
+  if (stopped && !wrong.length) verdict.className = "verdict soft";
   if (wrong.length) verdict.textContent = `✗ ${app.atEnd || !judged ? plain(wrong.at(-1).sentence, 200) : `${judged} violated`}${more}`;
+  else if (stopped) verdict.textContent = came ? `nothing out of order as far as it came (step ${came})` : "not played";
   else if (!judged) verdict.textContent = run.judged_by === "none" ? "promises no order" : `✓ nothing out of order`;
   else verdict.textContent = `✓ ${judged}${held ? ` so far, ${held} held` : ""}`;
   verdict.title = wrong.length ? wrong.map((one) => plain(one.sentence, 200)).join("\n") : `promised: ${run.promise}`;

@@ -17,7 +17,7 @@ export class Tasks {
       const found = await asked("exercise", { name });
       this.open = { ...found, name };
       this.answers = new Map();
-      if (onto) await this.app.openText(found.text, found.title, found.protocols, found.judge || null);
+      if (onto) await this.app.openText(found.text, found.title, found.protocols, found.judge || null, found.quiet);
       this.app.showPanel("exercises");
     } catch (error) {
       this.app.say(error.message, "refused");

@@ -46,9 +46,21 @@ export function openFile(app) {
     const [file] = input.files;
     if (!file) return;
     if (file.size > LARGEST) app.say(`${plain(file.name, 80)} is too large for a scene (${LARGEST / 1024} KiB at most).`, "refused");
-    else await app.openText(await file.text(), file.name);
+    else await opened(app, await file.text(), file.name);
   });
   input.click();
+}
+
+/** Under the protocols that are shown where the file's own is one of them; else under its own. */
+async function opened(app, text, name) {
+  let protocols = app.protocolsShown();
+  try {
+    const { protocol } = await asked("run", { text, protocols: [], judge: null });
+    if (!protocols.includes(protocol)) protocols = [protocol];
+  } catch {
+    // what is wrong with the text is said below
+  }
+  await app.openText(text, name, protocols, app.judge);
 }
 
 /** Save the scene, with what its own protocol prints, so that it can be kept as a test. */

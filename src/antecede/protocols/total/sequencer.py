@@ -288,6 +288,21 @@ class Sequencer(Protocol):
 
     # -- snapshot ---------------------------------------------------------------------------
 
+    def describe(self, names: Mapping[int, str]) -> dict[str, str]:
+        """Return the state in words.
+
+        `place`: the last place of the order that is delivered here; C: messages delivered of each
+        member; `known`: places that are known and not delivered.
+        """
+        counts = ", ".join(str(self.counts[known]) for known in sorted(self.counts))
+        fields = {"sequencer": names[self.sequencer], "place": str(self.delivered)}
+        fields["C"] = f"({counts})"
+        runs = (
+            f"{place}: {names[origin]} {first}{f'-{first + length - 1}' if length > 1 else ''}"
+            for place, (origin, first, length) in sorted(self.places.items())
+        )
+        return fields | {"known": "; ".join(runs) or "Ø"}
+
     def snapshot(self) -> Hashable:
         """Return the state, without what the constructor was given."""
         held = tuple(message for _, message in sorted(self.held.items()))

@@ -286,6 +286,19 @@ class AgreedTimestamps(Protocol):
 
     # -- snapshot ---------------------------------------------------------------------------
 
+    def describe(self, names: Mapping[int, str]) -> dict[str, str]:
+        """Return the state in words.
+
+        `heard`: LT above which all later messages of a member are; `queue`: (LT, sender) of what is
+        here and not delivered, in the order to come; `ahead`: what is after a gap, where anything
+        is.
+        """
+        heard = ", ".join(f"{names[known]}: {lt}" for known, lt in sorted(self.floors.items()))
+        queue = (f"{one.payload} ({lt}, {names[k]})" for lt, k, one in sorted(self.queue))
+        fields = {"LT": str(self.lt), "heard": heard or "nobody", "queue": ", ".join(queue) or "Ø"}
+        ahead = [f"{here[seq].payload}" for here in self.ahead.values() for seq in sorted(here)]
+        return fields | ({"ahead": ", ".join(ahead)} if ahead else {})
+
     def snapshot(self) -> Hashable:
         """Return the state as nested tuples."""
         tables = self.newest, self.floors, self.last
