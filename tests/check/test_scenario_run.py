@@ -154,9 +154,29 @@ def test_a_protocol_file_that_is_not_there(tmp_path: Path) -> None:
         run_script(load_script(path))
 
 
-def test_attributes_are_shown_by_name_where_a_protocol_does_not_describe_itself() -> None:
-    (line,) = printed("protocol fifo\nmembers A B\nstate A members\n")
-    assert line == "members = (A, B)"
+def test_attributes_are_shown_by_name_where_a_protocol_does_not_describe_itself(
+    tmp_path: Path,
+) -> None:
+    """What a class of one's own inherits to describe itself knows nothing of what it adds."""
+    (tmp_path / "own.py").write_text(
+        "from antecede.protocols.plain.fifo import Fifo\n"
+        "class Own(Fifo):\n"
+        "    def __init__(self, me, members):\n"
+        "        super().__init__(me, members)\n"
+        "        self.mood = 'calm'\n"
+        "class Telling(Own):\n"
+        "    def describe(self):\n"
+        "        return {'says': self.mood}\n",
+        encoding="utf-8",
+    )
+    said = []
+    for name in ("Own", "Telling"):
+        path = tmp_path / "own.scenario"
+        path.write_text(f"protocol own.py:{name}\nmembers A B\nstate A\n")
+        said.append([line for one in run_script(load_script(path)).results for line in one.output])
+    assert {"members = (A, B)", "mood = calm", "sent = 0"} <= set(said[0])
+    assert said[1] == ["says = calm"]
+    assert printed("protocol fifo\nmembers A B\nstate A sent\n") == ["sent = 0"]
 
 
 def test_wrong_expectations_are_reported_and_rewriting_settles_them() -> None:
