@@ -658,7 +658,9 @@ def test_what_did_not_play_is_not_called_in_order(benches: Benches) -> None:
     first, second = shown.locator(".verdict").all_inner_texts()
     assert (first, second) == ("nothing out of order as far as it came (step 1)", "✓ causal order")
     shown.keyboard.press("ArrowLeft")
-    assert shown.locator(".verdict").first.inner_text() == "✓ causal order"
+    assert shown.locator(".verdict").first.inner_text() == "✓ causal order so far"
+    shown.keyboard.press("Home")
+    assert not shown.locator(".verdict").first.is_visible(), "nothing has been delivered"
 
 
 def test_a_reload_keeps_what_is_on_the_bench(benches: Benches) -> None:

@@ -198,7 +198,7 @@ const ORDERS = { delivery: "causal order", receipt: "order by receipt", reply: "
 
 function showVerdict(app, view) {
   const { run, verdict } = view;
-  verdict.hidden = !run.lanes?.length;
+  verdict.hidden = !run.lanes?.length || app.step === 0; // of nothing nothing is said
   if (verdict.hidden) return;
   const done = new Set(app.bench.columns.slice(0, app.step).map((column) => column.command));
   const wrong = run.violations.filter((one) => done.has(one.command));
@@ -212,6 +212,6 @@ function showVerdict(app, view) {
   if (wrong.length) verdict.textContent = `✗ ${app.atEnd || !judged ? plain(wrong.at(-1).sentence, 200) : `${judged} violated`}${more}`;
   else if (stopped) verdict.textContent = came ? `nothing out of order as far as it came (step ${came})` : "not played";
   else if (!judged) verdict.textContent = run.judged_by === "none" ? "promises no order" : `✓ nothing out of order`;
-  else verdict.textContent = `✓ ${judged}${held ? ` so far, ${held} held` : ""}`;
+  else verdict.textContent = `✓ ${judged}${app.atEnd && !held ? "" : " so far"}${held ? `, ${held} held` : ""}`;
   verdict.title = wrong.length ? wrong.map((one) => plain(one.sentence, 200)).join("\n") : `promised: ${run.promise}`;
 }
