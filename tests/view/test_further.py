@@ -71,7 +71,7 @@ def test_any_type_is_a_text() -> None:
         "numbers": (pa.array([1, None]), ["1", None]),
         "flags": (pa.array([True, None]), ["true", None]),
         "bytes": (pa.array([b"\x00\xff", None]), ["00ff", None]),
-        "lists": (pa.array([["a"], None]), ["['a']", None]),
+        "lists": (pa.array([["a", None], None]), ["[a, null]", None]),
         "structs": (pa.array([{"x": 1}, None]), ["{'x': 1}", None]),
         "words": (pa.array(["x", None]).dictionary_encode(), ["x", None]),
         "long": (pa.array(["é" * 2000, "short"]), ["é" * 997 + "...", "short"]),

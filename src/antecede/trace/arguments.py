@@ -62,7 +62,7 @@ def column_words(args: argparse.Namespace) -> list[str]:
     """
     found: list[str] = []
     for option in (*_COLUMNS, "time_unit", "separator"):
-        given = getattr(args, option)
+        given = getattr(args, option, None)  # not every command has each
         several = given if isinstance(given, list) else [] if given is None else [given]
         # One word each, so that a name that begins with a dash is none of an option.
         found += [f"--{option.replace('_', '-')}={value}" for value in several]

@@ -21,8 +21,8 @@ MOST_BYTES: Final = 64 << 20
 
 
 def as_text(column: Any) -> Any:
-    """Return a column as texts: null stays null, bytes are hexadecimal, lists and structs as
-    Python writes them; a long one ends in three dots.
+    """Return a column as texts: null stays null, bytes are hexadecimal, lists are as Spark writes
+    them, structs as Python does; a long one ends in three dots.
     """
     plain: Any = column
     if pa.types.is_dictionary(column.type):

@@ -362,7 +362,7 @@ function clock(app, row) {
 
 // -- help -------------------------------------------------------------------------------------
 
-export function helpPanel() {
+export function helpPanel(app) {
   const keys = [
     ["← →", "event before, event after, of the member"], ["↑ ↓", "nearest event of the lane above, below"],
     ["Shift + arrows", "move the picture"], ["+ −", "closer, farther"], ["Shift + + −", "lanes higher, lower"],
