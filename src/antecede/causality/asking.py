@@ -135,13 +135,14 @@ class Causality:
         if not isinstance(trace, Trace):
             _check_table(trace)
             trace = Trace(conform(trace), QUARANTINE_SCHEMA.empty_table(), "table", {})
+        self._is_part = whole is not None
         table = conform(trace.events)
         if by is None and tells_of_arrivals(table):
             by = EVENTS
         self.notes: list[str] = []
         """What was set aside, and what hides answers: sentences."""
         if by == EVENTS:
-            self._by_events(table, part or whole is not None)
+            self._by_events(table, part or self._is_part)
         else:
             self._by_table(trace, by, whole)
 
@@ -255,7 +256,9 @@ class Causality:
         return here
 
     def _where(self, id: str) -> str:
-        """Say at which members, or in which runs, an id is."""
+        """Say at which members, or in which runs, an id is; a part of a trace does not know."""
+        if self._is_part:
+            return ""
         there: Any = self.events.filter(pc.equal(self.events["id"], id))
         found = []
         for word, name in (("at", "member"), ("in run", "run")):
