@@ -63,6 +63,13 @@ def check_new(sent: int, *come: object) -> None:
         raise LocalError("a frontier is adopted before anything is sent or received")
 
 
+def check_begin(newest: Mapping[int, int], highest: int) -> None:
+    """Raise LocalError for a number to begin at that is above the greatest there can be."""
+    for member, number in newest.items():
+        if number > highest:
+            raise LocalError(f"{number} is no number of member {member}: {highest} is the greatest")
+
+
 def still_here(known: Iterable[int], last: Collection[int]) -> tuple[int, ...]:
     """Return who is in the group: everybody who ever was, but those that left, sorted."""
     return tuple(sorted(set(known).difference(last)))

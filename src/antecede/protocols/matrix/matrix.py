@@ -158,6 +158,10 @@ class Matrix(MatrixBase):
         wanted = [k for k in self.buffer.of(origin) if intervals.contains(request.bounds, k)]
         return tuple(Transmit((sender,), self.buffer.get(origin, k)) for k in wanted)
 
+    def undelivered(self) -> Iterable[Any]:
+        """Return the held messages, and the heartbeats of members that have more than I."""
+        return (*super().undelivered(), *self.notes.values())
+
     def _covers(self, vector: int) -> bool:
         return (self.clock - vector) & self.guard == self.guard
 

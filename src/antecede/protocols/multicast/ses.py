@@ -47,6 +47,7 @@ from antecede.clocks.lanes import (
     unpack,
 )
 from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
+from antecede.protocols import roster
 from antecede.protocols.base import Effect, Guarantee, MessageId, Relation, Transmit
 from antecede.protocols.multicast.base import INTEGER_BYTES, AddressedProtocol
 from antecede.protocols.multicast.ses_messages import (
@@ -181,6 +182,15 @@ class Ses(AddressedProtocol):
                 del self.waiting[member]
         return found
 
+    def pass_one(self, lost: MessageId) -> list[SesMessage]:
+        """Count the sends of a member up to a lost one as known here."""
+        self.clock = merge(self.clock, unit(lost.sender, lost.seq), self.guard)
+        return self.woken(unit(lost.sender) << VALUE_BITS)
+
+    def number_named(self, message: SesMessage, member: int) -> int:
+        """Return the member's entry of the stamp."""
+        return get(message.stamp, member)
+
     # -- refusals -------------------------------------------------------------------------------
 
     def check(self, message: SesMessage, behind: int) -> None:
@@ -233,6 +243,14 @@ class Ses(AddressedProtocol):
         kept = dict(entries)
         self._check(clock, kept)
         self.clock, self.entries = clock, kept
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count the sends of other members up to these numbers as known here."""
+        roster.check_begin(newest, MAX_VALUE)
+        self.clock = merge(self.clock, pack(newest.items()), self.guard)
+
+    def check_listening(self) -> None:
+        """Return: V_m[me] covers all messages to me in the past of m."""
 
     def _check(self, clock: int, entries: Mapping[int, int]) -> None:
         """Raise LocalError for a C and a V, from outside, that no member can have."""

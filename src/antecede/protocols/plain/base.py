@@ -14,6 +14,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from antecede.clocks import intervals
 from antecede.clocks.intervals import MAX_NUMBER
 from antecede.clocks.wire import Reader, varint
 from antecede.errors import SequenceError, UnknownMemberError
@@ -98,6 +99,14 @@ class NumberedProtocol(Protocol):
         self.arrived = {member: list(bounds) for member, bounds in arrived if member != self.me}
         self.last = dict(last)
         self.members = roster.still_here((*self.arrived, self.me), self.last)
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count the messages of other members up to these numbers as arrived."""
+        for member, number in newest.items():
+            self.arrived[member] = intervals.with_all_up_to(self.arrived[member], number)
+
+    def check_listening(self) -> None:
+        """Return: a message is preceded by earlier ones of its sender, or by none."""
 
     def join(self, member: int) -> Sequence[Effect]:
         """Expect the newcomer's messages."""

@@ -210,7 +210,10 @@ class ClockOrdered(ClockDelivery):
         """
         channel = self.channel
         if not self.in_lanes:
-            raise LocalError("numbers to begin at are for groups whose host carries lanes (lanes=)")
+            raise LocalError(
+                "an order by clocks begins at a frontier only where the host carries lanes: give "
+                "lanes=True, or use an invitation (accept)"
+            )
         others = {k: number for k, number in newest.items() if k in self.floors}
         here = {k: number for k, number in others.items() if k not in channel.last}
         roster.check_new(channel.sent, *(channel.newest[k] for k in here), *channel.ahead.values())
@@ -285,6 +288,21 @@ class ClockOrdered(ClockDelivery):
         self.look_again()
         if self.delivery == "null":
             effects += self._deliver(0)  # by which nobody goes under "null"
+        return effects
+
+    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+        """Give up numbers that are known to miss, and all before them that are not here.
+
+        Numbers before may be for others. Raises LocalError for one that is not known to miss.
+        """
+        channel, effects = self.channel, list[Effect]()
+        for sender, seq in sorted(lost):
+            gaps = channel.gaps(sender) if sender in channel.newest else []
+            if not any(first <= seq <= last for first, last in gaps):
+                raise LocalError(f"message {seq} of member {sender} is not known to miss here")
+        for sender, seq in sorted(lost):
+            effects += self._pass_over(sender, seq, self.own_clock.read_ns or 0)
+            self._note_gap(sender)
         return effects
 
     def snapshot(self) -> Hashable:

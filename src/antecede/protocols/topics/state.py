@@ -302,6 +302,11 @@ class TopicState(Protocol):
         self.subscriptions = Subscriptions({**self.subscriptions.topics, **dict(subscribed)})
         self._set_up()
 
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count the events of other members up to these numbers as arrived."""
+        for member, number in newest.items():
+            self.arrived[member] = intervals.with_all_up_to(self.arrived[member], number)
+
     def join(self, member: int) -> Sequence[Effect]:
         """Expect the newcomer's events, and send it those that it subscribes to."""
         known = self.arrived.keys() | {self.me}
@@ -397,6 +402,10 @@ class TopicState(Protocol):
     def causes(self, message: TopicMessage) -> tuple[MessageId, ...]:
         """Return nothing: the times name no event that must come before."""
         return ()
+
+    def number_named(self, message: TopicMessage, member: int) -> int:
+        """Return the member's entry of the vector time, where one is carried."""
+        return 0 if self.as_published else get(message.vt, member)
 
     def mentions(self, message: TopicMessage) -> tuple[int, ...]:
         """Return the sender and the members of the vector time."""

@@ -19,10 +19,11 @@ is the entries to drop.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from antecede.clocks.lanes import LANE_BITS, VALUE_BITS, unit
+from antecede.errors import LocalError
 from antecede.protocols.base import (
     Deliver,
     Effect,
@@ -112,6 +113,21 @@ class Idr(CountingProtocol):
         counts, members = frontier
         super().adopt(counts)
         self.ci = sum(self.marks[member] for member in members)
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count messages as delivered; what is sent here next depends on the newest of them."""
+        grown = [k for k, number in newest.items() if number > self.counts[k]]
+        super().begin_at(newest)
+        for member in grown:
+            self.ci |= self.marks[member]
+
+    def check_listening(self) -> None:
+        """Raise LocalError: only immediate causes are named."""
+        raise LocalError(
+            "messages of idr (order 'causal') name only their immediate causes. A member that "
+            "begins at the first message that it hears could not recognize what precedes these: "
+            "give begin_at a frontier, or use order 'bss' in the whole group"
+        )
 
     def extra(self) -> Hashable:
         """Return CI."""
