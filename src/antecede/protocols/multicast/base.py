@@ -303,6 +303,18 @@ class AddressedProtocol(Protocol):
         for message in self.held.values():
             self.file(message)
 
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless members and held messages fit together."""
+        known = self.known - {self.me}
+        roster.check_whole(self.me, self.members, known, self.last, {}, {})
+        if self.me not in self.known:
+            raise ValueError(f"member {self.me} is not in its own group")
+        for message in self.held.values():
+            behind = self.behind(message)
+            self.check(message, behind)
+            if message.sender == self.me or self.me not in message.to or not behind:
+                raise ValueError(f"held: message {message.seq} of member {message.sender}")
+
     # -- snapshot and wire --------------------------------------------------------------------
 
     def common_state(self) -> Hashable:

@@ -331,6 +331,17 @@ class Rst(AddressedProtocol):
         self.set_common_state(common)
         self.index()
 
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless the matrix is one of this group."""
+        barred, side = self.guard | self.strange, len(self.matrix)
+        if side != max(self.known) + 1:
+            raise ValueError(f"a matrix of {side} rows")
+        for member, row in enumerate(self.matrix):
+            wrong = row >> self.width or row & barred or (row and member not in self.known)
+            if wrong or get(row, member) or (member == self.me and self.newest(member) > self.sent):
+                raise ValueError(f"a matrix whose row of member {member} cannot be")
+        super().check_whole()
+
     # -- what a message says ------------------------------------------------------------------
 
     def causes(self, message: RstMessage) -> tuple[MessageId, ...]:

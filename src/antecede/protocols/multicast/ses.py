@@ -286,6 +286,12 @@ class Ses(AddressedProtocol):
             raise ValueError(f"{self.sent} messages sent, of which C knows nothing")
         self.index()
 
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless V has entries of others that are here alone."""
+        super().check_whole()
+        if not self.entries.keys() <= {*self.others()} or not all(self.entries.values()):
+            raise ValueError(f"V: entries of members {sorted(self.entries)}")
+
     # -- what a message says ------------------------------------------------------------------
 
     def causes(self, message: SesMessage) -> tuple[MessageId, ...]:

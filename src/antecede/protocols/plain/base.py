@@ -133,6 +133,10 @@ class NumberedProtocol(Protocol):
         self.last[member] = last
         return NOTHING
 
+    def check_whole(self) -> None:
+        """Raise ValueError unless the tables have the same members."""
+        roster.check_whole(self.me, self.members, self.arrived, self.last, {}, {})
+
     # -- size and wire ----------------------------------------------------------------------
 
     def mentions(self, message: NumberedMessage) -> tuple[int, ...]:

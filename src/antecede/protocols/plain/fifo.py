@@ -144,6 +144,17 @@ class Fifo(NumberedProtocol):
         following = self.held.pop(MessageId(lost.sender, lost.seq + 1), None)
         return () if following is None else self._deliver_run(following)
 
+    def check_whole(self) -> None:
+        """Raise ValueError unless what is held has arrived, and is not delivered."""
+        super().check_whole()
+        for key, message in self.held.items():
+            number = key.seq
+            here = key.sender in self.arrived and number > self.newest(key.sender)
+            if key != self.identity(message) or not here:
+                raise ValueError(f"held: message {number} of member {key.sender}")
+            if not intervals.contains(self.arrived[key.sender], number):
+                raise ValueError(f"held: message {number} of member {key.sender} has not arrived")
+
     # -- what a message says ------------------------------------------------------------------
 
     def causes(self, message: NumberedMessage) -> tuple[MessageId, ...]:

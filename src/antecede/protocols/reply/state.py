@@ -13,7 +13,14 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from antecede.clocks.intervals import MAX_NUMBER, NODE_BYTES, nodes, with_all_up_to
+from antecede.clocks.intervals import (
+    MAX_NUMBER,
+    NODE_BYTES,
+    Intervals,
+    contains,
+    nodes,
+    with_all_up_to,
+)
 from antecede.clocks.own_clock import OwnClock
 from antecede.errors import LocalError, RemoteError
 from antecede.protocols import roster
@@ -196,6 +203,21 @@ class SbState(Protocol):
             self.printed = {member: self._printed_list(kept) for member, kept in printed}
             if self.printed.keys() != self.delivered.keys():
                 raise ValueError(f"lists as printed of members {sorted(self.printed)}")
+
+    def check_whole(self) -> None:
+        """Raise ValueError unless lists and held messages fit together."""
+        known = self.delivered.keys() - {self.me}
+        some = {"set aside": self.gone.keys() - {self.me}}
+        roster.check_whole(self.me, self.members, known, self.last, {}, some)
+        own = self.delivered.get(self.me, [])
+        if own != list(Intervals.up_to(self.sent).bounds):
+            raise ValueError(f"{self.sent} messages sent, and another list of these")
+        for (sender, seq), row in self.store.rows.items():
+            parents = row.message.parents
+            if any(parent.sender not in self.delivered for parent in parents):
+                raise ValueError(f"held: message {seq} of member {sender} answers a stranger")
+            if contains(self.delivered[sender], seq):
+                raise ValueError(f"held: message {seq} of member {sender} is delivered")
 
     # -- size, wire, view -------------------------------------------------------------------
 

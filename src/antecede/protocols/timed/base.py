@@ -328,6 +328,41 @@ class ClockOrdered(ClockDelivery):
             self._relate(everybody)
         self.look_again()
 
+    def check_whole(self) -> None:
+        """Raise ValueError unless all tables have their members, and what is held can be."""
+        channel, present = self.channel, set(self.others())
+        whole: dict[str, Collection[int]] = {
+            "ahead": channel.ahead,
+            "high": channel.high,
+            "floors": self.floors,
+            "delivered": self.delivered,
+        }
+        some: dict[str, Collection[int]] = {
+            "given up": channel.given_up,
+            "asked": channel.asked_ns,
+            "heard": self.heard,
+        }
+        known = channel.newest
+        roster.check_whole(self.me, self.members, known, channel.last, whole, some)
+        if set(channel.before) != present or not present.issuperset(channel.spoke_ns):
+            raise ValueError(f"before: members {sorted(channel.before)} in place of {present}")
+        if not channel.last.keys() >= self.left_ns.keys():
+            raise ValueError(f"left: members {sorted(self.left_ns)}")
+        ahead = [(k, at, one) for k in known for at, one in channel.ahead[k].items()]
+        if any(one.sender != k or not at == one.before < one.seq for k, at, one in ahead):
+            raise ValueError("a message ahead of a gap that is of another member or number")
+        held = [(key, taken.message) for key, taken in self.held.items()]
+        if any(key != self.identity(one) or key.sender not in known for key, one in held):
+            raise ValueError("a held message under another number, or of a stranger")
+        if any(one.seq > known[one.sender] for _, one in held):
+            raise ValueError("a held message that was not taken in")
+        if any(sender != note.sender for sender, note in self.heard.items()):
+            raise ValueError("a null message of another member")
+        if self.delivery == "bound" and not self.carries_pt:
+            waiting = {key for key, _ in held} | {self.identity(one) for _, _, one in ahead}
+            if not waiting <= self.arrived_ns.keys():
+                raise ValueError("a held message that never arrived")
+
     # -- what a message says ------------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:

@@ -364,6 +364,18 @@ class TopicState(Protocol):
         }
         self._set_up()
 
+    def check_whole(self) -> None:
+        """Raise ValueError unless tables, times and held events are of members of the group."""
+        some = {"closed": self.closed}
+        roster.check_whole(self.me, self.members, self.arrived, self.last, {}, some)
+        known = {*self.arrived, self.me}
+        for vector in (self.vt, *(waiting.message.vt for waiting in self.held.values())):
+            if strangers := {member for member, _ in items(vector)} - known:
+                raise ValueError(f"a vector time with member {min(strangers)}")
+        for sender, seq in self.held:
+            if sender not in self.arrived or not intervals.contains(self.arrived[sender], seq):
+                raise ValueError(f"held: event {seq} of member {sender} has not arrived")
+
     def _subscribed(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
         known = self.subscriptions.topics
         return tuple((member, tuple(sorted(known[member]))) for member in sorted(known))

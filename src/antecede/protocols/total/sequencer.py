@@ -365,6 +365,21 @@ class Sequencer(Protocol):
             for message in held:
                 intervals.insert(self.arrived[message.sender], message.seq)
 
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless counts, places and held messages are theirs."""
+        if set(self.counts) != set(self.members):
+            raise ValueError(f"counts: members {sorted(self.counts)}")
+        if self.counts[self.me] > self.sent:
+            raise ValueError(f"{self.sent} messages sent, and more of them delivered")
+        for (sender, seq), message in self.held.items():
+            if sender != self.me:
+                self._check(message)
+            if seq <= self.counts[sender] or (sender == self.me and seq > self.sent):
+                raise ValueError(f"held: message {seq} of member {sender}")
+        for place, (origin, first, length) in self.places.items():
+            if place <= self.delivered or origin not in self.counts or not (first and length):
+                raise ValueError(f"places: {place} of member {origin}")
+
     # -- what a message says ----------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:

@@ -343,6 +343,25 @@ class AgreedTimestamps(Protocol):
         self.promised = {member: dict(here) for member, here in promised.items()}
         self.queue = [(message.lt, message.sender, message) for message in queue]
 
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless all tables have their members."""
+        whole = {"ahead": self.ahead, "promised": self.promised}
+        some = {"floors": self.floors}
+        roster.check_whole(self.me, self.members, self.newest, self.last, whole, some)
+        for member, newest in self.newest.items():
+            if (member not in self.floors) is not (newest == self.last.get(member)):
+                raise ValueError(f"floors: member {member} is there wrongly, or lacks")
+            for seq, message in self.ahead[member].items():
+                if self.identity(message) != (member, seq) or seq <= newest + 1:
+                    raise ValueError(f"ahead: message {seq} of member {member}")
+                self._check(message)
+            if any(last <= newest for last in self.promised[member]):
+                raise ValueError(f"promised: what is taken in of member {member}")
+        counts = {**self.newest, self.me: self.sent}
+        for lt, sender, message in self.queue:
+            if not 0 < message.seq <= counts.get(sender, 0) or not 0 < lt <= self.lt:
+                raise ValueError(f"queue: message {message.seq} of member {sender}")
+
     # -- what a message says ----------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:

@@ -415,6 +415,16 @@ class CountingProtocol(Protocol):
         self.set_extra(extra)
         self._index()
 
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless counts and held messages fit together."""
+        roster.check_whole(self.me, self.members, self.counts, self.last, {}, {})
+        if late := [k for k, last in self.last.items() if self.counts[k] > last]:
+            raise ValueError(f"counts: more of member {late[0]} than it sent")
+        for sender, seq in self.held:
+            self.check(self.held[sender, seq])
+            if seq <= self.counts[sender]:
+                raise ValueError(f"held: message {seq} of member {sender} is delivered")
+
     def _index(self) -> None:
         self.waiting = {}
         for message in self.held.values():

@@ -137,6 +137,13 @@ class Idr(CountingProtocol):
         """Take over what `extra` returned."""
         self.ci = extra
 
+    def check_whole(self) -> None:
+        """Raise ValueError unless CI names members, and each of them with a message."""
+        super().check_whole()
+        named = [k for k, mark in self.marks.items() if self.ci & mark]
+        if self.ci != sum(self.marks[k] for k in named) or not all(map(self.counts.get, named)):
+            raise ValueError("CI names who has sent nothing, or is not in the group")
+
     # -- size and wire ----------------------------------------------------------------------
 
     def control_bytes(self, message: IdrMessage) -> int:
