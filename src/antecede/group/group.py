@@ -526,6 +526,7 @@ class Group(metaclass=_Documented):
         incarnation: int | None = None,
         keep_log: bool = False,
         lanes: bool = False,
+        by_channel: bool = False,
         **options: Any,
     ) -> Group:
         """As newcomer: begin from a sponsor's invitation, with the options of the group.
@@ -534,10 +535,17 @@ class Group(metaclass=_Documented):
         or to a group with other options, and LocalError for options that cannot be. `bounds` are
         those that the group began with, beside the newcomer's own; `subscriptions` too, or the
         newcomer's own alone where no first member's were changed since.
+
+        In orders that go by times of the network (physical time, delivery "bound", topics) `send`
+        raises EarlyError until the least delay has passed since the first reading: call `tick`
+        after `accept`. `by_channel`: the invitation came over the channels that the bounds are of,
+        so it has taken that long. With `lanes` the host sees to that.
         """
-        check_flags(keep_log=keep_log, lanes=lanes)
+        check_flags(keep_log=keep_log, lanes=lanes, by_channel=by_channel)
         group = cls.__new__(cls)
         state = accepted(name, invitation, room, keep_log, options, lanes=lanes)
+        if lanes or by_channel:
+            state.protocol.trust_invitation()
         group._set_up(state, incarnation)
         return group
 

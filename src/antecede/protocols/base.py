@@ -328,6 +328,13 @@ class Protocol:
         """As newcomer, before anything else: begin from the sponsor's frontier."""
         raise LocalError(f"{type(self).__name__} does not let members join")
 
+    def trust_invitation(self) -> None:
+        """As newcomer, after `adopt`: the invitation came over the channels of the messages.
+
+        So it took their least delay. Orders that go by times of the network wait for that before
+        the first message otherwise (`EarlyError`).
+        """
+
     def join(self, member: int) -> Sequence[Effect]:
         """A new member with this new number is in the group from now on."""
         raise LocalError(f"{type(self).__name__} does not let members join")

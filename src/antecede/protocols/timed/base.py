@@ -258,6 +258,15 @@ class ClockOrdered(ClockDelivery):
         self.delivered = dict(channel.newest)
         self.floors = dict.fromkeys(others, Floor())
         self.look_again()
+        self.enter()
+
+    def entry_wait_ns(self) -> int:
+        """Return the wait where times of the network keep the order: PT, or delivery "bound"."""
+        if self.bounds is None or not (self.carries_pt or self.delivery == "bound"):
+            return 0
+        members = self.separation.members
+        least_ns = max(self.separation.path_ns(member, self.me) for member in members)
+        return least_ns + 2 * self.bounds.error_ns(self.me) if least_ns else 0
 
     def join(self, member: int) -> Sequence[Effect]:
         """Send to the newcomer too, and wait for it as for everybody."""
@@ -308,7 +317,8 @@ class ClockOrdered(ClockDelivery):
     def snapshot(self) -> Hashable:
         """Return the state, without what the constructor was given."""
         parts = ((self, ("members",)), (self.channel, Channel.state), (self, self.own_state))
-        return (self.me, *(freeze(getattr(part, k)) for part, names in parts for k in names))
+        values = (freeze(getattr(part, k)) for part, names in parts for k in names)
+        return self.me, *values, *self.entry
 
     def restore(self, state: Any) -> None:
         """Become what `snapshot` returned, in an object made with the same options.
@@ -318,7 +328,8 @@ class ClockOrdered(ClockDelivery):
         self.me, self.members, *values = state
         parts = ((self.channel, Channel.state), (self, self.own_state))
         names = [(part, name) for part, own in parts for name in own]
-        for (part, name), value in zip(names, values, strict=True):
+        self.take_entry(tuple(values[len(names) :]))
+        for (part, name), value in zip(names, values[: len(names)], strict=True):
             setattr(part, name, thaw(value))
         sent = self.channel.sent
         if max(self.channel.before.values(), default=0) > sent:

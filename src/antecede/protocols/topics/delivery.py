@@ -86,6 +86,8 @@ class TopicProtocol(TopicState):
         publication = checked_topics(topics)
         if not publication:
             raise LocalError("name the topics that the event is about: send(..., topics=[...])")
+        if self.entry:
+            self.check_entry(now)
         self.own_clock = clock
         self.sent += 1
         self.lt += self.parts.linear
@@ -116,6 +118,8 @@ class TopicProtocol(TopicState):
         self._check(message)
         self._check_jumps(message)
         self.own_clock = clock
+        if self.entry:
+            self.note_entry(now)
         if not self.note_arrival(*key):
             if message.seq > self.closed.get(message.sender, 0):
                 return (Discard(message, DUPLICATE),)
@@ -190,6 +194,8 @@ class TopicProtocol(TopicState):
     def tick(self, now: int) -> Sequence[Effect]:
         """Deliver what may go now that the own clock shows `now`."""
         reading, self.own_clock = self.read_clock(now)
+        if self.entry:
+            self.note_entry(reading)
         return self._deliver(reading)
 
     def _deliver(self, now: int) -> tuple[Effect, ...]:
