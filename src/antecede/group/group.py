@@ -595,6 +595,19 @@ class Group(metaclass=_Documented):
         """
         return self._membership.leave(member, last, force)
 
+    def forget(self, member: str) -> None:
+        """Drop the name, numbers and digests of a member that left, and its entry in messages.
+
+        For hosts that know that every present member was told of the departure and has delivered
+        what the departed sent: messages sent from here on do not name it. Members that have not
+        forgotten it yet may still name it, which is passed over here; late copies of its messages
+        are duplicates. The names of the newest 4,096 forgotten members are kept for that. Its name
+        and number are never given out again. In orders "fifo", "causal" (idr), "bss", "ds" and
+        "none". Raises LocalError in others, for a member that has not left, while a message of it
+        is missing here, and while something waits that names it.
+        """
+        self._membership.forget(member)
+
     def release(self, lost: Iterable[Id]) -> list[Message]:
         """These messages never come: return what waits for nothing else, marked, and what follows.
 
@@ -650,6 +663,7 @@ class Group(metaclass=_Documented):
                 payload, to=to, topics=topics, reply_to=parents, now_ns=now
             ),
             "tick": lambda now: self.tick(now_ns=now),
+            "forget": self.forget,
             "begin_at": self._membership.begin_at_pairs,
             "join": self.join,
             "leave": lambda member, last, force=False: self.leave(member, last, force=force),

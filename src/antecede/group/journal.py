@@ -34,6 +34,7 @@ KINDS: dict[str, Shape] = {
     "tick": (SIGNED,),
     "join": (TEXT,),
     "leave": OneOf((TEXT, NUMBER), (TEXT, NUMBER, BOOL)),
+    "forget": (TEXT,),
     "begin_at": (OneOf(None, IDS),),
     "subscribe": (TEXT, NAMES),
     "release": (IDS,),

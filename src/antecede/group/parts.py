@@ -175,7 +175,9 @@ def options_code(order: str, common: Mapping[str, Any]) -> int:
 
 
 GROUP: Shape = TEXT, BOOL, NUMBER, NUMBER
-TABLE: Shape = Many((NUMBER, TEXT)), NUMBER, Many(NUMBER)
+_NAMES_TABLE: tuple[Shape, ...] = Many((NUMBER, TEXT)), NUMBER, Many(NUMBER)
+_FORGOTTEN: tuple[Shape, ...] = (Many(NUMBER), NUMBER), Many((TEXT, NUMBER))
+TABLE: Shape = OneOf(_NAMES_TABLE, (*_NAMES_TABLE, *_FORGOTTEN))
 _IDS: Shape = Many((TEXT, NUMBER))
 SNAPSHOT: tuple[Shape, ...] = (
     GROUP,
@@ -195,17 +197,40 @@ def roster_of(table: Any) -> Roster:
     """Return a table of names, as it is stored; raises DecodeError."""
     if where := misfit(table, TABLE):
         raise DecodeError(f"stored bytes without a table of names: {where}")
-    rows, first, joined = table
+    rows, first, joined, *rest = table
     names: dict[int, str] = dict(rows)
     sound = all(map(can_be_name, names.values()))
     if not sound or max(names, default=MAX_NUMBER + 1) > MAX_NUMBER or first >= 1 << 32:
         raise DecodeError("stored bytes without a table of names, or with one that cannot be")
+    if rest:
+        return _with_forgotten(names, first, joined, *rest)
     begun = len(rows) - len(joined)
     if len(set(names.values())) < len(rows) or [*names][begun:] != [*joined]:
         raise DecodeError("a table of names with one that stands twice, or with other joins")
     roster = Roster(dict(rows[:begun]), first)
     for number in joined:
         roster.add(number, names[number])
+    return roster
+
+
+def _with_forgotten(
+    names: dict[int, str], first: int, joined: tuple[int, ...], given: Any, forgotten: Any
+) -> Roster:
+    """Return a table of names from which members that left were dropped; raises DecodeError."""
+    digests, highest = given
+    gone = dict(forgotten)
+    once = len({*names.values(), *gone}) == len(names) + len(gone)
+    known = {*names, *gone.values()}
+    whole = (
+        len(digests) == len(joined) + 1 and digests[0] == first and len(set(joined)) == len(joined)
+    )
+    if not (once and whole and known) or not max((*known, *joined)) <= highest <= MAX_NUMBER:
+        raise DecodeError("a table of names with forgotten members that cannot be")
+    if any(one >= 1 << 32 for one in digests) or not all(map(can_be_name, gone)):
+        raise DecodeError("a table of names with forgotten members that cannot be")
+    roster = Roster(names, first)
+    roster.digests, roster.joined = list(digests), list(joined)
+    roster.forgotten, roster.given = gone, highest
     return roster
 
 

@@ -44,7 +44,7 @@ to discard. Who loses messages needs a protocol whose guarantee says that it sur
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from antecede.errors import LocalError
@@ -378,6 +378,17 @@ class Protocol:
         raise LocalError(
             f"nothing that {type(self).__name__} holds waits for a message, so none is passed over"
         )
+
+    def forget(self, member: int) -> None:
+        """Drop everything of a member that left, all of whose messages are delivered.
+
+        Raises LocalError in orders that need it later, and where that is not so.
+        """
+        raise LocalError(f"{type(self).__name__} needs what it knows of members that left")
+
+    def without(self, message: Any, is_forgotten: Callable[[int], bool]) -> Any:
+        """Return a message without what its control information says of forgotten members."""
+        return message
 
     # -- snapshot ---------------------------------------------------------------------------
 

@@ -57,6 +57,15 @@ def check_last(member: int, last: int, newest: int) -> None:
         raise LocalError(f"member {member} left after message {last}, but {newest} is known here")
 
 
+def check_delivered(member: int, last: Mapping[int, int], delivered: int) -> None:
+    """Raise LocalError unless a member left and all its messages are delivered."""
+    if last.get(member) != delivered:
+        raise LocalError(
+            f"member {member} is forgotten only when all its messages are here: {delivered} of "
+            f"{last.get(member)} are"
+        )
+
+
 def check_new(sent: int, *come: object) -> None:
     """Raise LocalError when a frontier comes too late: after a message was sent, or one came."""
     if sent or any(come):
