@@ -52,6 +52,8 @@ class OwnClock(NamedTuple):
             raise LocalError(
                 f"the clock shows {seconds_text(shown)} s, {seconds_text(fall)} s less than "
                 f"before: with an accuracy of {seconds_text(error_ns or 0)} s it can fall by twice "
-                "that at most. Set it right, or give the bounds that it keeps"
+                "that at most. If it is wrong now, set it right. If it was ahead before, messages "
+                f"may carry that time: go on when it shows {seconds_text(last - self.shift_ns)} s, "
+                "or, where that is too long, leave and join under another name"
             )
         return last, OwnClock(last, self.shift_ns + fall)

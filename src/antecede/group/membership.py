@@ -83,7 +83,8 @@ class Membership:
         if type(last) is not int or not 0 <= last <= MAX_NUMBER:
             raise LocalError(
                 f"{shown(member)} left after message {shown(last)}: the number of its last message "
-                "is a whole number (0: it sent none), as last() in its own group tells"
+                f"is a whole number from 0 (it sent none) to {MAX_NUMBER}, as last() in its own "
+                "group tells"
             )
         state, protocol, carry_out = self._state, self._state.protocol, self._effects.carry_out
         if member == state.name:
@@ -178,7 +179,8 @@ class Membership:
         for name, seq in frontier.items():
             if type(seq) is not int or not 0 <= seq <= MAX_NUMBER:
                 raise LocalError(
-                    f"{shown(seq)} is no number up to which messages of {shown(name)} are here"
+                    f"{shown(seq)} is no number up to which messages of {shown(name)} are here: it "
+                    f"is a whole number from 0 to {MAX_NUMBER}"
                 )
             if name == state.name and seq:
                 raise LocalError(

@@ -152,6 +152,10 @@ def made(order: str, me: int, numbers: Mapping[str, int], options: Mapping[str, 
     given = build.numbered(options, numbers)
     try:
         return build.member(protocol_class, me, numbers.values(), given)
+    except LocalError as error:
+        table = {number: name for name, number in numbers.items()}
+        error.args = (with_names(str(error), table), *error.args[1:])
+        raise
     except TypeError as error:  # Python's own words name the option
         raise LocalError(f"order {order!r}: {error}".replace(".__init__()", "")) from error
 
@@ -234,12 +238,26 @@ def _with_forgotten(
     return roster
 
 
-_NUMBERED = re.compile(r"\bmembers? (\d+)\b(?! of)")
+_NUMBERED = re.compile(r"\bmembers? (\d+)\b(?! of)(?: and (\d+)\b)?")
+_LISTED = re.compile(r"(?<=others )(are )?\((\d+(?:, \d+)*),?\)")
 
 
 def with_names(text: str, names: Mapping[int, str]) -> str:
-    """Return an error's text with names in place of members' numbers."""
-    return _NUMBERED.sub(lambda m: repr(names[int(m[1])]) if int(m[1]) in names else m[0], text)
+    """Return an error's text, or a reason, with names in place of members' numbers."""
+
+    def named(found: re.Match[str]) -> str:
+        numbers = [int(number) for number in found.groups() if number is not None]
+        if not all(number in names for number in numbers):
+            return found[0]
+        return " and ".join(repr(names[number]) for number in numbers)
+
+    def listed(found: re.Match[str]) -> str:
+        numbers = [int(number) for number in found[2].split(",")]
+        if not all(number in names for number in numbers):
+            return found[0]
+        return (found[1] or "") + ", ".join(repr(names[number]) for number in numbers)
+
+    return _LISTED.sub(listed, _NUMBERED.sub(named, text))
 
 
 def is_id(value: Any) -> bool:

@@ -11,7 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from antecede.errors import LocalError
+from antecede.errors import LocalError, SequenceError
+
+STALE = (
+    "was it restored from a snapshot that is too old, or begun again without one? Restore it from "
+    "a newer snapshot, or let it join under another name"
+)
+
+
+def beyond(what: str, number: int, member: int, last: int, me: int) -> SequenceError:
+    """Return the error for a message that speaks of a number above a member's last one.
+
+    `what`: the message, and how it speaks. Where it is this member's own number, its state is
+    older than what others know of it.
+    """
+    which = f"{what} message {number} of member {member}"
+    if member == me:
+        return SequenceError(f"{which}, which is this member and has sent {last}: {STALE}")
+    return SequenceError(f"{which}, whose last can only be {last}")
 
 
 def with_newcomers(

@@ -38,6 +38,7 @@ from typing import Any
 
 from antecede.clocks.lanes import MAX_VALUE, get, items, merge, put
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
+from antecede.protocols import roster
 from antecede.protocols.base import (
     DUPLICATE,
     FORGOTTEN,
@@ -173,10 +174,8 @@ class TopicProtocol(TopicState):
                 continue  # such entries are no numbers of events
             most = self.sent if member == self.me else self.last.get(member, number)
             if number > most:
-                raise SequenceError(
-                    f"message {seq} from member {sender} follows message {number} of member "
-                    f"{member}, whose last is {most}"
-                )
+                what = f"message {seq} from member {sender} follows"
+                raise roster.beyond(what, number, member, most, self.me)
 
     def _check_jumps(self, message: TopicMessage) -> None:
         """Raise LimitError for what is taken over; a PT is not, and delays nobody for ever."""

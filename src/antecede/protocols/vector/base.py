@@ -193,10 +193,8 @@ class CountingProtocol(Protocol):
         for member, last in ((self.me, self.sent), (sender, seq - 1), *self.last.items()):
             cause = (causes >> (member * LANE_BITS)) & MAX_VALUE
             if cause > last:
-                raise SequenceError(
-                    f"message {seq} from member {sender} depends on message {cause} of member"
-                    f" {member}, whose last can only be {last}"
-                )
+                what = f"message {seq} from member {sender} depends on"
+                raise roster.beyond(what, cause, member, last, self.me)
         if seq > self.last.get(sender, seq):
             raise SequenceError(
                 f"message {seq} from member {sender}, who left after message {self.last[sender]}"
