@@ -372,6 +372,19 @@ class Group(metaclass=_Documented):
         """
         return self._time.pass_time(readings, notes)
 
+    def correct_clock(self, now: Seconds | None = None, *, now_ns: int | None = None) -> None:
+        """The own clock was ahead and is set right; everything goes on from this reading.
+
+        In orders whose messages carry physical time, which raise LocalError at a reading that is
+        less than before. The state is kept. `receive` and `tick` go on at once. `send` raises
+        EarlyError until the clock is past all that others may have believed: their `max_ahead_s`
+        (60 s), or the last reading before. Messages that were refused as too far ahead are sent
+        again where recovery is on (`retry_s`). Otherwise their receivers are to `release` them.
+        What was delivered here while the clock was ahead may have come too early. Raises LocalError
+        in other orders, where the clock was not ahead, and with `max_ahead_s=None`.
+        """
+        self._time.correct_clock(now, now_ns)
+
     def effects(self) -> list[GroupEffect]:
         """Return what the last call brought about, message by message, in order.
 
@@ -663,6 +676,7 @@ class Group(metaclass=_Documented):
                 payload, to=to, topics=topics, reply_to=parents, now_ns=now
             ),
             "tick": lambda now: self.tick(now_ns=now),
+            "correct_clock": lambda now: self.correct_clock(now_ns=now),
             "forget": self.forget,
             "begin_at": self._membership.begin_at_pairs,
             "join": self.join,

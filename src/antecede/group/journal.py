@@ -32,6 +32,7 @@ KINDS: dict[str, Shape] = {
     "receive": (BYTES, READING),
     "post": (BYTES, OneOf(None, NAMES), NAMES, IDS, READING),
     "tick": (SIGNED,),
+    "correct_clock": (SIGNED,),
     "join": (TEXT,),
     "leave": OneOf((TEXT, NUMBER), (TEXT, NUMBER, BOOL)),
     "forget": (TEXT,),

@@ -335,6 +335,12 @@ class Protocol:
         the first message otherwise (`EarlyError`).
         """
 
+    def correct_clock(self, now: int) -> None:
+        """The own clock was ahead, and shows `now` rightly. Raises LocalError where it did not
+        count, or was not ahead.
+        """
+        raise LocalError(f"{type(self).__name__} goes by no clock that could have been ahead")
+
     def join(self, member: int) -> Sequence[Effect]:
         """A new member with this new number is in the group from now on."""
         raise LocalError(f"{type(self).__name__} does not let members join")

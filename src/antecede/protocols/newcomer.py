@@ -59,13 +59,17 @@ class NewcomerWait:
             )
         if reading - first < wait_ns:
             raise EarlyError(
-                f"a newcomer sends nothing before its clock shows {seconds_text(first + wait_ns)} "
-                f"s: the least delay has not passed since its invitation, and the clock shows "
-                f"{seconds_text(reading)} s. Where the invitation came over the same channels as "
-                "messages, give accept by_channel=True",
+                f"nothing is sent before the own clock shows {seconds_text(first + wait_ns)} s; it "
+                f"shows {seconds_text(reading)} s. A newcomer waits for the least delay since its "
+                "invitation (unless accept is given by_channel=True), and a member whose clock was "
+                "corrected until it is past all that it may have said",
                 from_ns=first + wait_ns,
             )
         self.entry = ()
+
+    def bar_until(self, reading: int) -> None:
+        """Send nothing before the own clock shows this."""
+        self.entry = (reading - self.entry_wait_ns(),)
 
     def take_entry(self, rest: tuple[Any, ...]) -> None:
         """Take over what stood at the end of a snapshot."""

@@ -18,6 +18,7 @@ others: there the bounds are needed.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -298,6 +299,38 @@ class ClockOrdered(ClockDelivery):
         if self.delivery == "null":
             effects += self._deliver(0)  # by which nobody goes under "null"
         return effects
+
+    def correct_clock(self, now: int) -> None:
+        """Go on from `now`; what is held waits by it. Raises LocalError where messages carry no PT.
+
+        Others refuse a PT further ahead than `max_ahead_s`, so nothing above that is taken in
+        anywhere. Up to that it may be. So nothing is sent before the clock is past it, or past
+        the last reading. What is kept to be sent again is stamped anew.
+        """
+        if not self.carries_pt:
+            super().correct_clock(now)
+        assert self.bounds is not None
+        if self.limits.ahead_ns is None:
+            raise LocalError(
+                "with max_ahead_s=None any physical time is believed, and a clock that was ahead "
+                "cannot be corrected: leave, and join under another name"
+            )
+        clock, before = self.own_clock.corrected(now), self.own_clock.read_ns
+        assert clock.read_ns is not None
+        assert before is not None
+        error_ns = self.bounds.error_ns(self.me) + max(
+            map(self.bounds.error_ns, self.floors), default=0
+        )
+        self.own_clock, reading = clock, clock.read_ns
+        channel = self.channel
+        channel.kept = deque(
+            (group, message._replace(pt_ns=min(message.pt_ns, reading)))
+            for group, message in channel.kept
+        )
+        for times in (channel.spoke_ns, channel.asked_ns, self.left_ns):
+            times.update((k, min(at, reading)) for k, at in times.items() if at is not None)
+        self.bar_until(min(before, reading + self.limits.ahead_ns + error_ns) + 1)
+        self.look_again()
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
         """Give up numbers that are known to miss, and all before them that are not here.

@@ -245,6 +245,16 @@ class TopicState(NewcomerWait, Protocol):
             )
         return Held(waiting.message, (), until_ns=until_ns - clock.shift_ns)
 
+    def correct_clock(self, now: int) -> None:
+        """Go on from `now`; what is held waits by it."""
+        if not self.parts.physical:
+            super().correct_clock(now)
+        self.own_clock = clock = self.own_clock.corrected(now)
+        assert clock.read_ns is not None
+        for key, waiting in self.held.items():
+            self.held[key] = waiting._replace(arrived_ns=min(waiting.arrived_ns, clock.read_ns))
+        self.note_next()
+
     def held_count(self) -> int:
         """Return how many messages are held back."""
         return len(self.held)
