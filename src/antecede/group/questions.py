@@ -166,7 +166,7 @@ class Questions:
 
         def was_here(message: Id) -> bool:
             number = state.roster.numbers.get(message[0])
-            return number is not None and contains(runs.get(number, ()), message[1])
+            return number is not None and contains(tuple(runs.get(number, ())), message[1])
 
         return state.threads.tree(state.threads.root(one), was_here)
 
