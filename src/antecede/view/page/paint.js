@@ -1,6 +1,6 @@
 // Painting a scene into a 2D context: a canvas, or what writes SVG. Nothing here knows of a page.
 
-import { AGAIN, NOWHERE, OWN, REPEATED, UNDELIVERED } from "./scene.js";
+import { AGAIN, NOWHERE, REPEATED, UNDELIVERED } from "./scene.js";
 import { plain, shortened } from "./words.js";
 
 export const THEMES = {
@@ -20,6 +20,7 @@ export const THEMES = {
 export const TOP = 30;
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 const SINGLY = 2500; // events in view up to which each has its own mark
+const MARGIN = 60; // pixels beside the picture up to which lines are drawn
 const BIN = 5; // pixels that share a bar where there are more
 
 /** Draw it all; says how much was drawn: { events, lines, drawn, singly }. */
@@ -302,12 +303,29 @@ class Painter {
     const z = this.x(b);
     const y = this.rowY(a);
     const w = this.rowY(b);
-    ctx.moveTo(x, y);
-    if (scene.lane[a] !== scene.lane[b]) ctx.lineTo(z, w);
-    else if (scene.sort[k] === OWN || scene.lane[a] === scene.lane[b]) {
-      const bow = Math.min(this.view.laneH * 0.42, Math.abs(z - x) * 0.25 + 3);
-      ctx.quadraticCurveTo((x + z) / 2, y + bow * 1.6, z, w);
+    const bow = scene.lane[a] === scene.lane[b] ? Math.min(this.view.laneH * 0.42, Math.abs(z - x) * 0.25 + 3) * 1.6 : 0;
+    const [from, to] = this.partInSight(x, z);
+    if (from >= to) return;
+    if (!bow) {
+      ctx.moveTo(x + (z - x) * from, y + (w - y) * from);
+      ctx.lineTo(x + (z - x) * to, y + (w - y) * to);
+      return;
     }
+    // Part of the curve through (x, y), ((x + z) / 2, y + bow), (z, w): its polar form.
+    const blossom = (s, t) => y * (1 - s) * (1 - t) + (y + bow) * (s + t - 2 * s * t) + w * s * t;
+    ctx.moveTo(x + (z - x) * from, blossom(from, from));
+    ctx.quadraticCurveTo(x + (z - x) * (from + to) / 2, blossom(from, to), x + (z - x) * to, blossom(to, to));
+  }
+
+  /** Return the part of a line from x to z that is near the picture, 0 to 1.
+   *
+   * A browser spends its time on all dashes of a line, also on those out of sight.
+   */
+  partInSight(x, z) {
+    const [low, high] = [this.view.left - MARGIN, this.view.width + MARGIN];
+    if (x === z) return x >= low && x <= high ? [0, 1] : [0, 0];
+    const ends = [(low - x) / (z - x), (high - x) / (z - x)];
+    return [Math.max(0, Math.min(...ends)), Math.min(1, Math.max(...ends))];
   }
 
   head(k) {
