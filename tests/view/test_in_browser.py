@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from antecede.causality import Causality
+from antecede.protocols.base import Relation
 from antecede.trace.arrow import Trace
 from tests.view.conftest import Opened
 from tests.view.made import MS, T0, clocked, declared, drawn, held, moved, trace_of
@@ -164,7 +165,7 @@ def test_a_change_beside_the_picture_keeps_the_focus(opened: Opened) -> None:
 def test_lost_and_repeated_copies_are_said(opened: Opened) -> None:
     shown = opened(held())
     said = shown.inner_text("#panel")
-    assert "1 message was lost" in said
+    assert "1 message without an arrival" in said
     assert "1 arrival was repeated" in said
     assert "longest wait" in said
     shown.keyboard.press("w")
@@ -571,3 +572,24 @@ def test_lines_end_near_the_picture_and_stay_where_they_are(opened: Opened) -> N
         want = arc[0][1] * (1 - t) ** 2 + 2 * arc[1][1] * t * (1 - t) + arc[2][1] * t**2
         assert abs(want - y) < 0.5
     assert part[1][1] > part[0][1] - 1  # the control point lies on the side of the bow
+
+
+def test_a_broken_promise_is_crossed_out_and_named_in_red(opened: Opened, tmp_path: Path) -> None:
+    from antecede.check.script.parse import parse_script
+    from antecede.check.script.run import run_script
+    from antecede.cli.files.pages import write_page_of
+    from antecede.diagram.steps import from_run
+
+    text = "protocol unordered\nmembers A B\nsend A a1\nsend A a2\narrive B a2\n"
+    file = tmp_path / "check.html"
+    run = run_script(parse_script(text), relation=Relation.BY_DELIVERY)
+    write_page_of(from_run(run), "a2 before a1", file)
+    shown = opened(file.as_uri())
+    assert shown.evaluate("antecede.scene.meta.broken") == [2]
+    svg = shown.evaluate("antecede.svg()")
+    named = re.findall(r'<text[^>]*font-weight="bold"[^>]*fill="#c8102e"[^>]*>([^<]*)</text>', svg)
+    assert named == ["a2 a broken promise: before a1"]
+    shown.click("details.legend summary")
+    assert "it breaks a promise of the protocol" in shown.inner_text("details.legend")
+    shown.keyboard.press("t")
+    assert "it breaks" not in opened(held()).inner_text("#panel")

@@ -156,6 +156,7 @@ function legend(app) {
     ["●", told ? "another event" : "event"],
     ...(told ? [["▨", "bar: held from receipt to delivery"], ["┄✕", "sent, and never arrived"], ["┄○", "a copy that came again (dotted line)"]] : []),
     ["—·—", "an effect before its cause, by the axis"],
+    ...(scene.meta.broken?.length ? [["✗", "red: it breaks a promise of the protocol"]] : []),
     ["×", "set aside: it has no place in the order"],
     ["▁●", "causal past of the chosen event: blue, underlined, solid lines"],
     ["▔●", "its future: orange, overlined, broken lines"],
