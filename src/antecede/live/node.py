@@ -58,7 +58,7 @@ class Saved(NamedTuple):
     """The inputs since then, in order."""
     batch_of: Callable[[str, int], Sealed]
     done: int
-    """The place up to which the application is done."""
+    """How many of the delivered messages the application is done with."""
     owners: Mapping[str, bytes] = MappingProxyType({})
     """Lane -> what shows whose it is, of the lanes of others."""
 
@@ -112,10 +112,12 @@ class Node:
         """Whether something has come that was not acknowledged to all."""
         self._told: dict[str, int] = {}
         """Lane -> what was last acknowledged to all."""
-        self.done = 0
-        """The place up to which the application is done."""
+        self.done = self.taken = 0
+        """How many of the delivered messages the application is done with, and was handed."""
         self._open: deque[Said] = deque()
         """What was handed to the application, and is not acknowledged; with a store only."""
+        self._before_open = 0
+        """How many messages were delivered before the first of these."""
         self.charges = Charges(name)
         self.proofs: dict[str, Proof] = {}
         """Lane -> that its owner said otherwise to others, where both have come here."""
@@ -222,8 +224,10 @@ class Node:
         if self.ordering is None or self.stopped or not self.ordering.delivered:
             return []
         events, self.ordering.delivered = self.ordering.delivered, []
+        fresh = [one for one in events if isinstance(one, Said) and not one.is_history]
+        self.taken += sum(one.count for one in fresh)
         if self.durable:
-            self._open.extend(one for one in events if isinstance(one, Said) and one.place)
+            self._open.extend(fresh)
         return events
 
     # -- links -------------------------------------------------------------------------------------
@@ -581,17 +585,18 @@ class Node:
             link.asked.discard(lane)
             link.staged.setdefault(lane, deque()).extend(batches)
 
-    def acknowledged(self, place: int) -> None:
-        """The application is done with all messages up to this place."""
-        self.done = max(self.done, place)
-        while self._open and self._open[0].last <= self.done:
-            self._open.popleft()
+    def acknowledged(self, count: int) -> None:
+        """The application is done with the first so many messages."""
+        self.done = max(self.done, count)
+        while self._open and self._before_open + self._open[0].count <= self.done:
+            self._before_open += self._open.popleft().count
 
     def snapshot(self) -> bytes:
         """Return all that `restore` needs beside the batches; the log of rows begins anew."""
         ordering = self.active
-        waiting = (one for one in ordering.delivered if isinstance(one, Said) and one.place)
-        runs = (one.after(self.done) for one in (*self._open, *waiting))
+        waiting = (one for one in ordering.delivered if isinstance(one, Said))
+        runs = deque(one for one in (*self._open, *waiting) if not one.is_history)
+        _drop_first(runs, self.done - self._before_open)
         state = ordering.state(message for run in runs for message in run.messages())
         return pack_state((self.group_tag, self.done, state))
 
@@ -613,8 +618,10 @@ class Node:
             self.time.resume(ordering.clock.reading, now)
         ordering.begin_again()
         self.done = max(done, saved.done)
-        fresh = [*waiting, *(one for one in ordering.delivered if isinstance(one, Said))]
-        ordering.delivered = [one.after(self.done) for one in fresh if one.last > self.done]
+        fresh = deque([*waiting, *(one for one in ordering.delivered if isinstance(one, Said))])
+        _drop_first(fresh, self.done - done)
+        ordering.delivered = list(fresh)
+        self.taken = self._before_open = self.done
         self._stored = ordering.lanes.frontier()
         self.greeting.begin(ordering)
         if self.lane in ordering.lanes.left:
@@ -677,3 +684,11 @@ class Node:
         if link.member and not link.closing and not self.out and self.ordering is not None:
             batches = self.outflow.batches(link, budget)
         return self.outflow.written(link, batches, now)
+
+
+def _drop_first(runs: deque[Said], count: int) -> None:
+    """Remove the first `count` messages of runs."""
+    while runs and count >= runs[0].count:
+        count -= runs.popleft().count
+    if runs and count > 0:
+        runs[0] = runs[0].tail(runs[0].count - count)

@@ -1,6 +1,6 @@
 """The part of a peer that its inputs alone decide: lanes through the ordering group to deliveries.
 
-Given the same batches in the same order it delivers the same messages in the same places, so a
+Given the same batches in the same order it delivers the same messages in the same order, so a
 store that keeps the batches keeps everything (`antecede.live.store`).
 """
 
@@ -258,7 +258,7 @@ class Ordering:
         if self.settings.history:
             answers = tuple(Id(*one) for one in reply_to)
             for number, payload in enumerate(batch.said, batch.first):
-                self.history.append(Message(self.me, number, payload, 0, answers, (), topics))
+                self.history.append(Message(self.me, number, payload, answers, (), topics))
         for change in batch.changes:
             self._changed(self.me, change)
 
@@ -433,11 +433,10 @@ class Ordering:
                 self.delivered.append(given_up)
                 return
         if said:
-            place = self.place
             self.place += len(said)
             answers = tuple([Id(*one) for one in message.reply_to])
             missing = tuple([Id(*one) for one in message.missing])
-            run = Said(message.sender, first, said, place + 1, answers, missing, topics)
+            run = Said(message.sender, first, said, answers, missing, topics)
             self.delivered.append(run)
             if self.history.maxlen:
                 self.history.extend(run.messages())

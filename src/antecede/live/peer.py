@@ -213,7 +213,8 @@ class Peer:
         self._node: Node | None = None
         self._driver: TcpDriver | None = None
         begun = self._note_delivered if trace is not None else None
-        self._inbox = Inbox(begun, by_hand=acknowledge == "explicit")
+        by_hand = acknowledge == "explicit"
+        self._inbox = Inbox(begun, by_hand=by_hand, durable=store is not None)
         self._waking = Waking()
         self._ended = False
 
@@ -256,6 +257,7 @@ class Peer:
             self._restored = saved is not None
             if saved is not None:
                 node.restore(saved, time.monotonic_ns())
+                self._inbox.begin(node.done)
             await self._begin_to_listen(node)
             await self._showing.begin(self.status)
             self._driver.start()
@@ -686,8 +688,9 @@ class Peer:
             said, left = self._inbox.rest()
             if said is not None:
                 self._inbox.hand_over(said, len(said.payloads), self.node.ordering)
+                taken = self._inbox.taken
                 yield said.tail(left)
-                self._finished(said)
+                self._inbox.finished(said, self.node.ordering, taken)
         self._end_taking(too_late)
 
     async def _more(self, others: deque[View | GivenUp] | None = None) -> bool:
@@ -742,9 +745,8 @@ class Peer:
         """
         if not isinstance(message, Message):
             raise LocalError(f"a message is acknowledged, not {shown(message)}")
-        inbox = self._inbox
-        inbox.done = max(inbox.done, message.place)
-        self._running.done(inbox.done)
+        self._inbox.acknowledge(message)
+        self._running.done(self._inbox.done)
 
     def _check(self) -> Ordering:
         """Return the ordering of the group one is in. Raises where nothing goes on.

@@ -158,7 +158,7 @@ def status_of(
 ) -> Status:
     """Return how a peer is doing at a moment (ns).
 
-    `trouble`, `done` (the place up to which the application is done), `untraced`,
+    `trouble`, `done` (how many messages the application is done with), `untraced`,
     `certificate_left_s`: what the driver knows better than the node.
     """
     done = node.done if done is None else done

@@ -325,8 +325,7 @@ class MemoryNetwork:
             else:
                 host.events.append(event)
         if host.acknowledges:
-            places = [event.last for event in events if isinstance(event, Said)]
-            node.acknowledged(max(places, default=0))
+            node.acknowledged(node.taken)
 
     def _write(self, host: Host, node: Node) -> None:
         """Give the store what is new; it is written a little later, one turn after the other."""

@@ -96,8 +96,8 @@ class Connection(asyncio.Protocol):
 
 class TcpDriver:
     """Runs one node in the running loop. `ready` is called when there is something for the
-    application, `changed` when something else happened; `done` tells up to which place the
-    application is done.
+    application, `changed` when something else happened; `done` tells with how
+    many messages the application is done.
     """
 
     def __init__(
@@ -423,10 +423,10 @@ class TcpDriver:
     def _note(self, entry: Entry) -> None:
         write_entry(LOG, self.node.name, self.node.settings.room, entry)
 
-    def done(self, place: int) -> None:
-        """The application is done with all up to this place: noted with the next that is stored."""
+    def done(self, count: int) -> None:
+        """The application is done with the first so many: noted with the next that is stored."""
         if self._store is not None:
-            self.node.acknowledged(place)
+            self.node.acknowledged(count)
 
     def _call_due(self, now: int) -> None:
         for _, address in self.node.upkeep.dials(now):

@@ -113,7 +113,7 @@ class InsideOrdering(Ordering):
             self.came_back(who.first)
             return
         said = batches.unpack(data).said
-        self.delivered.append(Said(who.lane, who.first, said, self.place + 1))
+        self.delivered.append(Said(who.lane, who.first, said))
         self.place += len(said)
 
 
