@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from antecede.live.drivers.memory import MS, MemoryNetwork
-from antecede.live.events import Id, Message, Said
+from antecede.live.events import Id, Message, Said, View
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from tests.live.loops import run, take, until
@@ -157,5 +157,40 @@ def test_without_a_store_nothing_of_what_is_not_acknowledged_is_kept() -> None:
             assert b.status().waiting_for_application == 20
             b.acknowledge(got[29])
             assert b.status().waiting_for_application == 0
+
+    run(work)
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_members_at_the_start_have_what_views_do_not_say_again(tmp_path: Path, taken: bool) -> None:
+    async def work() -> None:
+        store = tmp_path / "b.db"
+        async with peer("a") as a:
+            await a.found()
+            async with peer("b", store=store) as b:
+                await b.join(a.address)
+                async with peer("c") as c, peer("d") as d:
+                    await c.join(a.address)
+                    await d.join(a.address)
+                    await c.send(b"from c")
+                    await until(lambda: b.members == ("a", "b", "c", "d"))
+                    await until(lambda: b.status().delivered == 1)
+                    if taken:
+                        await take(b, 1)
+                    await d.leave()
+                    await until(lambda: b.members == ("a", "b", "c"))
+                    await asyncio.sleep(0.1)
+                    await b.close()
+                await until(lambda: a.members == ("a", "b"))
+            async with peer("b", store=store) as b:
+                assert b.members == ("a", "b", "c"), "before anything is taken or connected"
+                known = set(b.members)
+                async for event in b.events():
+                    if isinstance(event, View):
+                        assert set(event.members) == known - {"c"}
+                        assert event.change.member == "c"
+                        break
+                    assert event.payload == b"from c"  # type: ignore[union-attr]
+                assert b.members == ("a", "b")
 
     run(work)

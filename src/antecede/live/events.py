@@ -149,8 +149,8 @@ class Said(NamedTuple):
         return member_of(self.lane)
 
     @property
-    def count(self) -> int:
-        """How many messages of it the application acknowledges: all, or none of the history."""
+    def live_count(self) -> int:
+        """How many messages of it this member delivered itself: all, or none of the history."""
         return 0 if self.is_history else len(self.payloads)
 
     def messages(self, payloads: Iterable[bytes] | None = None) -> Iterator[Message]:
@@ -208,7 +208,10 @@ class Change(NamedTuple):
 
 
 class View(NamedTuple):
-    """Who is in the group from here on, and the change that made it so."""
+    """Who is in the group from here on, and the change that made it so.
+
+    Views do not come again after a restart: read `Peer.members` at the start.
+    """
 
     lanes: tuple[str, ...]
     change: Change
@@ -221,7 +224,8 @@ class View(NamedTuple):
 
 class GivenUp(NamedTuple):
     """What had come of a member that is gone, and is delivered by nobody: it depends on what
-    nobody in the group has, since that died with its sender.
+    nobody in the group has, since that died with its sender. It does not come again after a
+    restart; `Status.given_up` counts since the start.
     """
 
     lane: str

@@ -21,7 +21,7 @@ class _Open(NamedTuple):
 
     lane: str
     first: int
-    count: int
+    size: int
     taken: int
     """How many messages were taken with the last of them."""
 
@@ -68,9 +68,9 @@ class Inbox:
             if isinstance(event, Said):
                 self.current, self._payloads = event, iter(event.payloads)
                 self.run = event.messages(self._payloads)
-                self.taken += event.count
-                if self._by_hand and event.count:
-                    self._open.append(_Open(event.lane, event.first, event.count, self.taken))
+                self.taken += event.live_count
+                if self._by_hand and event.live_count:
+                    self._open.append(_Open(event.lane, event.first, event.live_count, self.taken))
                 if self._begun is not None:
                     self._begun(event)
                 return True
@@ -123,8 +123,8 @@ class Inbox:
         A message that is not among those handed over and not done has no effect.
         """
         for one in self._open:
-            left = one.first + one.count - 1 - message.number
-            if one.lane == message.lane and 0 <= left < one.count:
+            left = one.first + one.size - 1 - message.number
+            if one.lane == message.lane and 0 <= left < one.size:
                 self.done = max(self.done, one.taken - left)
                 break
         while self._open and self._open[0].taken <= self.done:

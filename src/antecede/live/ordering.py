@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from antecede.errors import (
+    BufferFullError,
     DecodeError,
     LimitError,
     LocalError,
@@ -33,6 +34,7 @@ from antecede.live.events import (
     member_of,
     new_id,
 )
+from antecede.live.flow import Backlog
 from antecede.live.heads import GROUP_TOPIC
 from antecede.live.lanes import Lane, Lanes, Sealed
 from antecede.live.ordering_state import State
@@ -112,6 +114,7 @@ class Ordering:
         self.guests: dict[str, Guest] = {}
         """Lanes of newcomers that were let in here and have not said so to all yet."""
         self.delivered: list[Delivery] = []
+        self.backlog = Backlog()
         self.place = 0
         """How many messages were delivered."""
         self.said = 0
@@ -204,8 +207,26 @@ class Ordering:
         return bool(self._pending or self._changes)
 
     @property
+    def pending_bytes(self) -> int:
+        """Bytes of messages that are in no batch yet."""
+        return self._bytes
+
+    @property
+    def memory_in_use(self) -> int:
+        """Bytes of this member's messages in memory: in no batch yet, or kept for others."""
+        return self._bytes + self.lanes.by_name[self.me].bytes
+
+    def buffer_full(self) -> BufferFullError:
+        """Return the error for a message that `memory` has no room for."""
+        return BufferFullError(
+            f"{member_of(self.me)}: {self.memory_in_use:,} bytes of its messages wait for the "
+            f"others or the store; memory={self.settings.memory:,} is the limit: `await "
+            "peer.send(...)`, or `await peer.room()` first"
+        )
+
+    @property
     def waiting_bytes(self) -> int:
-        """How many bytes of messages are in no batch yet."""
+        """Bytes of messages that wait to be sent."""
         return self._bytes
 
     @property
@@ -438,6 +459,8 @@ class Ordering:
             missing = tuple([Id(*one) for one in message.missing])
             run = Said(message.sender, first, said, answers, missing, topics)
             self.delivered.append(run)
+            size = len(message.payload)
+            self.backlog.add(message.sender, message.seq, self.place, size, len(said))
             if self.history.maxlen:
                 self.history.extend(run.messages())
         for change in batch.changes:

@@ -127,9 +127,9 @@ class Trace:
 
     def delivered(self, said: Said) -> None:
         """Note that something is handed to the application; not what was said before it joined."""
-        if said.is_history or not said.count:
+        if said.is_history or not said.live_count:
             return
-        noted, last = self._noted[said.lane], said.first + said.count - 1
+        noted, last = self._noted[said.lane], said.first + said.live_count - 1
         if noted and noted[-1] == said.first:  # the usual case: the next numbers of the lane
             noted[-1] = last + 1
             fresh: Sequence[int] = range(said.first, last + 1)
