@@ -12,6 +12,9 @@ from antecede.formatting import counted
 
 REPEATED, BLANK = "repeated_causes", "blank_causes"
 """Names of details: what readers leave out already, counted by the same rule."""
+UNREAD = "unread_reply_headers"
+"""Name of a detail: headers of mail that should name an answered mail and from which none is
+read."""
 ROUNDED, ROUNDED_IN = "rounded_causes", "rounded_causes_in"
 """Names of details: causes that are floating-point numbers from 2**53 on, and in which columns."""
 
@@ -30,6 +33,8 @@ class Causes(NamedTuple):
     """Causes of which nobody can tell which id they were."""
     rounded_in: str = ""
     """The columns that hold them."""
+    unread: int = 0
+    """Headers of replies that name no mail."""
 
     def plus(self, other: Causes) -> Causes:
         """Return the counts of two disjoint parts of a trace."""
@@ -39,14 +44,15 @@ class Causes(NamedTuple):
             self.blank + other.blank,
             self.rounded + other.rounded,
             self.rounded_in or other.rounded_in,
+            self.unread + other.unread,
         )
 
     def with_read(self, details: Mapping[str, Any]) -> Causes:
         """Return these counts with what a reader left out before."""
-        repeated, blank, rounded = (
-            int(details.get(name, 0)) for name in (REPEATED, BLANK, ROUNDED)
+        repeated, blank, rounded, unread = (
+            int(details.get(name, 0)) for name in (REPEATED, BLANK, ROUNDED, UNREAD)
         )
-        more = Causes(0, repeated, blank, rounded, str(details.get(ROUNDED_IN, "")))
+        more = Causes(0, repeated, blank, rounded, str(details.get(ROUNDED_IN, "")), unread)
         return self.plus(more)
 
     def notes(self) -> Iterator[tuple[str, str]]:
@@ -68,4 +74,9 @@ class Causes(NamedTuple):
                 f"{self.rounded_in} floating-point numbers from 2**53 on, which several whole "
                 "numbers become",
                 "matched with no event: save ids as text or int64",
+            )
+        if self.unread:
+            yield (
+                f"{counted(self.unread, 'reply header')} (In-Reply-To, References) without an id",
+                "left out: such a mail may answer another; no cause of it is known",
             )
