@@ -29,6 +29,10 @@ _WORDS = {  # what an event, and what an edge is called
     "spans": ("spans", "processes", "parent links"),
     "irc": ("lines", "nicks", "replies"),
     "editing": ("changes", "editors", "parent links"),
+    "matrix": ("events", "users", "links"),
+    "automerge": ("changes", "actors", "dependencies"),
+    "nostr": ("events", "authors", "references"),
+    "cloudevents": ("events", "sources", "links"),
     "lora": ("uplinks", "devices", "links to the uplink before"),
 }
 _ORDER_MEANING = {

@@ -173,7 +173,7 @@ class Plan:
         found = []
         together: dict[str, Reader] = {}
         for number, path in enumerate(inputs, first):
-            name = self.format or reader.choose(path).name
+            name = self.format or reader.choose(path, self.options).name
             table = name == TableReader.name
             among = getattr(reader.by_name(name), "among", None)
             if among is not None and len(inputs) > 1 and name not in together:

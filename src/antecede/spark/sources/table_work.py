@@ -54,7 +54,7 @@ def tables_of(paths: Sequence[str | Path], format: str | None, options: ReadOpti
     name = format or implied_format(options)
     found = all_inputs(paths, name)
     for path in found:
-        chosen = reader.by_name(name) if name is not None else reader.choose(path)
+        chosen = reader.by_name(name) if name is not None else reader.choose(path, options)
         if chosen.name != TableReader.name:
             message = (
                 f"is {chosen.name}, which one process reads: say --engine local, or make a table "
