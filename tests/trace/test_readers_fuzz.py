@@ -14,7 +14,18 @@ from antecede.audit import audit_events
 from antecede.errors import InputError
 from antecede.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, read
 
-FORMATS = (None, "shiviz", "mail", "table", "git", "editing", "lora", "irc", "matrix", "cloudevents")
+FORMATS = (
+    None,
+    "shiviz",
+    "mail",
+    "table",
+    "git",
+    "editing",
+    "lora",
+    "irc",
+    "matrix",
+    "cloudevents",
+)
 
 PIECES = r"""
 a {"a":1}~b {"a":1,"b":2}~(?<host>\w) (?<clock>.*) (?<event>.*)~hello~=== run ===~
