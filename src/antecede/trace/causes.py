@@ -12,6 +12,11 @@ from antecede.formatting import counted
 
 REPEATED, BLANK = "repeated_causes", "blank_causes"
 """Names of details: what readers leave out already, counted by the same rule."""
+UNREAD = "unread_reply_headers"
+"""Name of a detail: headers of mail that should name an answered mail and from which none is
+read."""
+AMBIGUOUS = "ambiguous_causes"
+"""Name of a detail: causes whose id several events have, as ids are unique within a source."""
 ROUNDED, ROUNDED_IN = "rounded_causes", "rounded_causes_in"
 """Names of details: causes that are floating-point numbers from 2**53 on, and in which columns."""
 
@@ -30,6 +35,10 @@ class Causes(NamedTuple):
     """Causes of which nobody can tell which id they were."""
     rounded_in: str = ""
     """The columns that hold them."""
+    unread: int = 0
+    """Headers of replies that name no mail."""
+    ambiguous: int = 0
+    """Causes whose id events of several sources have."""
 
     def plus(self, other: Causes) -> Causes:
         """Return the counts of two disjoint parts of a trace."""
@@ -39,14 +48,15 @@ class Causes(NamedTuple):
             self.blank + other.blank,
             self.rounded + other.rounded,
             self.rounded_in or other.rounded_in,
+            self.unread + other.unread,
+            self.ambiguous + other.ambiguous,
         )
 
     def with_read(self, details: Mapping[str, Any]) -> Causes:
         """Return these counts with what a reader left out before."""
-        repeated, blank, rounded = (
-            int(details.get(name, 0)) for name in (REPEATED, BLANK, ROUNDED)
-        )
-        more = Causes(0, repeated, blank, rounded, str(details.get(ROUNDED_IN, "")))
+        names = (REPEATED, BLANK, ROUNDED, UNREAD, AMBIGUOUS)
+        repeated, blank, rounded, *others = (int(details.get(name, 0)) for name in names)
+        more = Causes(0, repeated, blank, rounded, str(details.get(ROUNDED_IN, "")), *others)
         return self.plus(more)
 
     def notes(self) -> Iterator[tuple[str, str]]:
@@ -68,4 +78,14 @@ class Causes(NamedTuple):
                 f"{self.rounded_in} floating-point numbers from 2**53 on, which several whole "
                 "numbers become",
                 "matched with no event: save ids as text or int64",
+            )
+        if self.unread:
+            yield (
+                f"{counted(self.unread, 'reply header')} (In-Reply-To, References) without an id",
+                "left out: such a mail may answer another; no cause of it is known",
+            )
+        if self.ambiguous:
+            yield (
+                f"{counted(self.ambiguous, 'cause')} whose id several sources have",
+                "matched with no event: ids are unique within a source, and a cause names none",
             )
