@@ -9,11 +9,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from antecede.formatting import counted
+from antecede.trace.identities import IDS_ARE
 
 REPEATED, BLANK = "repeated_causes", "blank_causes"
 """Names of details: what readers leave out already, counted by the same rule."""
 ROUNDED, ROUNDED_IN = "rounded_causes", "rounded_causes_in"
 """Names of details: causes that are floating-point numbers from 2**53 on, and in which columns."""
+UNREADABLE, UNREADABLE_IN = "unreadable_causes", "unreadable_causes_in"
+"""Names of details: causes that are numbers but no ids, and in which columns."""
 
 
 class Causes(NamedTuple):
@@ -30,6 +33,10 @@ class Causes(NamedTuple):
     """Causes of which nobody can tell which id they were."""
     rounded_in: str = ""
     """The columns that hold them."""
+    unreadable: int = 0
+    """Causes that are numbers with a fraction, or infinite."""
+    unreadable_in: str = ""
+    """The columns that hold them."""
 
     def plus(self, other: Causes) -> Causes:
         """Return the counts of two disjoint parts of a trace."""
@@ -39,14 +46,19 @@ class Causes(NamedTuple):
             self.blank + other.blank,
             self.rounded + other.rounded,
             self.rounded_in or other.rounded_in,
+            self.unreadable + other.unreadable,
+            self.unreadable_in or other.unreadable_in,
         )
 
     def with_read(self, details: Mapping[str, Any]) -> Causes:
         """Return these counts with what a reader left out before."""
-        repeated, blank, rounded = (
-            int(details.get(name, 0)) for name in (REPEATED, BLANK, ROUNDED)
+        repeated, blank, rounded, unreadable = (
+            int(details.get(name, 0)) for name in (REPEATED, BLANK, ROUNDED, UNREADABLE)
         )
-        more = Causes(0, repeated, blank, rounded, str(details.get(ROUNDED_IN, "")))
+        rounded_in, unreadable_in = (
+            str(details.get(name, "")) for name in (ROUNDED_IN, UNREADABLE_IN)
+        )
+        more = Causes(0, repeated, blank, rounded, rounded_in, unreadable, unreadable_in)
         return self.plus(more)
 
     def notes(self) -> Iterator[tuple[str, str]]:
@@ -68,4 +80,10 @@ class Causes(NamedTuple):
                 f"{self.rounded_in} floating-point numbers from 2**53 on, which several whole "
                 "numbers become",
                 "matched with no event: save ids as text or int64",
+            )
+        if self.unreadable:
+            yield (
+                f"{counted(self.unreadable, 'cause')} not readable as an id, in column "
+                f"{self.unreadable_in}: {IDS_ARE}",
+                "matched with no event",
             )

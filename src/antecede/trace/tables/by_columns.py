@@ -20,12 +20,13 @@ import numpy.typing as npt
 import pyarrow
 import pyarrow.compute
 
+from antecede.trace.identities import name_of
 from antecede.trace.schema import COLUMNS, EVENT, KINDS, Event, Quarantined
 from antecede.trace.tables import cells, list_cells
 from antecede.trace.tables import rows as table_rows
 from antecede.trace.tables.blocks import Block
 from antecede.trace.tables.cells import Bools, Found, Times
-from antecede.trace.tables.columns import TIMES, Columns, name_of
+from antecede.trace.tables.columns import TIMES, Columns
 from antecede.trace.tables.list_cells import NO_ARRAY, TEXTS
 from antecede.trace.tables.own_columns import marked
 
@@ -200,12 +201,12 @@ class _Made:
             return found.values
         made: list[Any] = []
         for row, record in zip(at.tolist(), self._records(columns, at), strict=True):
-            before = dict(self.columns.causes), self.columns.rounded_causes
+            before = dict(self.columns.causes)
             try:
                 value = each(record)
                 made.append(None if value is None else pa.scalar(value, kind).as_py())
             except NO_ARRAY:
-                self.columns.causes, self.columns.rounded_causes = before
+                self.columns.causes = before
                 self.odd[row] = True
                 made.append([] if pa.types.is_list(kind) else None)
         if len(at) == self.n:

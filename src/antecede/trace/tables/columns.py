@@ -17,8 +17,9 @@ from typing import Any
 from antecede.errors import FormatError, InputError
 from antecede.formatting import shown
 from antecede.trace import text
-from antecede.trace.causes import BLANK, REPEATED
+from antecede.trace.causes import BLANK, REPEATED, ROUNDED, UNREADABLE
 from antecede.trace.formats.shiviz_dialects import parse_clock
+from antecede.trace.identities import IDS_ARE, is_blank, is_rounded, name_of, unreadable_name
 from antecede.trace.reader import NO_ID, ReadOptions
 from antecede.trace.schema import EVENT, KINDS, NAMES, Event, Quarantined
 
@@ -61,12 +62,10 @@ class Columns:
         self.source = source
         self.unreadable_times = 0
         """Times so far that are no number and not ISO 8601, or out of range: null, but counted."""
-        self.rounded_causes = 0
-        """Causes so far that are floating-point numbers from 2**53 on: several ids, or one."""
         self.guessed_unit = ""
         """The unit of times so far that are numbers, where their size told it."""
-        self.causes = {REPEATED: 0, BLANK: 0}
-        """Causes so far that an event names again, and blanks in lists of causes: left out."""
+        self.causes = {REPEATED: 0, BLANK: 0, ROUNDED: 0, UNREADABLE: 0}
+        """Causes so far, by what is wrong with them (`trace.causes`)."""
         self.separator = options.separator
         if options.separator == "":
             raise InputError("--separator is empty; name the text between two causes")
@@ -207,8 +206,8 @@ class Columns:
             identity = self._name(record, "id")
             held = self._first(record, "id")
             # What is not a number is null in a column of numbers.
-            if identity is None and not _is_blank(held) and _finite(held) is not None:
-                raise ValueError(f"id holds what is no name: it is {shown(held)}, {_NAMES_ARE}")
+            if identity is None and not is_blank(held):
+                raise ValueError(f"id holds what is no name: it is {shown(held)}, and {IDS_ARE}")
         else:
             identity = None if member is None or seq is None else f"{member}:{seq}"
         if identity is None:
@@ -228,7 +227,7 @@ class Columns:
 
     def _number(self, record: Mapping[str, object], name: str) -> int | None:
         value = self._first(record, name)
-        if value is None or value == "":
+        if is_blank(value):
             return None
         if is_rounded(value):
             raise ValueError(f"{name} is rounded: {_rounded(value, self.of[name])}")
@@ -246,7 +245,7 @@ class Columns:
             self.guessed_unit = self.unit
         if number is None and isinstance(value, str):
             number = text.iso_time(value)
-        if number is None and value is not None and value != "":
+        if number is None and not is_blank(value):
             self.unreadable_times += 1
         return number
 
@@ -256,35 +255,37 @@ class Columns:
         for column in self.of[name]:
             cell = record.get(column)
             for value in map(_plain, _cells(cell, self.separator)):
+                if is_blank(value):
+                    blank += not is_blank(cell)
+                    continue
                 single = name_of(value)
-                if is_rounded(value):
-                    single = self._doubtful(value, name)
-                if single is not None:
-                    repeated += single in found
-                    found[single] = None
-                elif _is_blank(value):
-                    blank += not _is_blank(cell)
-                elif _finite(value) is not None:
-                    raise ValueError(
-                        f"{name} holds what is no name: it is {shown(value)}, {_NAMES_ARE}"
-                    )
+                if single is None:
+                    single = self._unreadable(value, name)
+                repeated += single in found
+                found[single] = None
         if name == "parents":
             self.causes[REPEATED] += repeated
             self.causes[BLANK] += blank
         return tuple(found)
 
-    def _doubtful(self, value: object, name: str) -> str:
-        """Return a name that no event has, for a cause that may be one of several, and count it."""
-        if name != "parents":
+    def _unreadable(self, value: object, name: str) -> str:
+        """Return a name that no event has, for a cause that is a number but no id, and count it.
+
+        Raise ValueError for all else that is no name.
+        """
+        rounded = is_rounded(value)
+        if name != "parents" and rounded:
             raise ValueError(f"{name} is rounded: {_rounded(value, self.of[name])}")
-        self.rounded_causes += 1
-        return f"{value!r} (rounded)"
+        if name != "parents" or not isinstance(value, float):
+            raise ValueError(f"{name} holds what is no name: it is {shown(value)}, and {IDS_ARE}")
+        self.causes[ROUNDED if rounded else UNREADABLE] += 1
+        return unreadable_name(value)
 
     def _clock(self, record: Mapping[str, object]) -> dict[str, int] | None:
         if self.of["clock_members"] and self.of["clock_counts"]:
             members = self._first(record, "clock_members")
             counts = self._first(record, "clock_counts")
-            if members in (None, "") or counts in (None, ""):  # an empty cell of a text file
+            if is_blank(members) or is_blank(counts):  # an empty cell of a text file
                 return None
             members, counts = _as_list(members), _as_list(counts)
             if not (isinstance(members, list) and isinstance(counts, list)):
@@ -293,7 +294,7 @@ class Columns:
                 raise ValueError("clock_members and clock_counts differ in length")
             return _checked(dict(zip(map(str, members), counts, strict=True)))
         value = self._first(record, "clock")
-        if value is None or value == "":
+        if is_blank(value):
             return None
         if isinstance(value, str):
             clock = parse_clock(value)
@@ -316,16 +317,6 @@ def _as_list(value: object) -> object:
         return value
 
 
-MAX_EXACT = 2**53
-"""Floating-point numbers from here on stand for several whole numbers each."""
-_NAMES_ARE = "and ids are text, bytes or whole numbers"
-
-
-def is_rounded(value: object) -> bool:
-    """Tell whether a value is a number that may stand for other whole numbers than its own."""
-    return isinstance(value, float) and math.isfinite(value) and abs(value) >= MAX_EXACT
-
-
 def _rounded(value: object, columns: Sequence[str]) -> str:
     where = f" of column {columns[0]}" if columns else ""
     return (
@@ -339,17 +330,6 @@ def _plain(value: object) -> object:
     if not isinstance(value, Decimal) or not value.is_finite():
         return value
     return int(value) if value == value.to_integral_value() else float(value)
-
-
-def name_of(value: object) -> str | None:
-    """Return an identity as text: text, bytes or a whole number; None for null and blank."""
-    if isinstance(value, bytes):
-        value = text.decode(value)
-    if isinstance(value, float) and value.is_integer():  # a column of numbers with nulls
-        value = int(value)
-    if isinstance(value, str):
-        return value if value.strip() else None
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _found(
@@ -392,11 +372,6 @@ def _cells(value: object, separator: str | None) -> Sequence[object]:
     return (value,)
 
 
-def _is_blank(value: object) -> bool:
-    """Tell whether a value names nothing: null, or text of blanks alone."""
-    return value is None or (isinstance(value, str | bytes) and not value.strip())
-
-
 def _checked(clock: Mapping[object, object]) -> dict[str, int]:
     """Return a clock's entries above zero; ValueError if a counter cannot be one."""
     checked: dict[str, int] = {}
@@ -408,6 +383,8 @@ def _checked(clock: Mapping[object, object]) -> dict[str, int]:
             raise ValueError(f"the counter of {member!r} is rounded: {_rounded(written, ())}")
         if count is None or count < 0:
             raise ValueError(f"the counter of {member!r} is no whole number from 0: {written!r}")
+        if is_blank(member):
+            raise ValueError(f"the clock has a counter of a member without a name: {member!r}")
         checked[str(member)] = count
     return checked
 

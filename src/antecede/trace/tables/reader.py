@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 from antecede.errors import FormatError, InputError
 from antecede.formatting import counted
 from antecede.trace import text
-from antecede.trace.causes import ROUNDED, ROUNDED_IN
+from antecede.trace.causes import ROUNDED, ROUNDED_IN, UNREADABLE_IN
+from antecede.trace.causes import UNREADABLE as UNREADABLE_CAUSES
 from antecede.trace.reader import Detail, Item, ReadOptions
 from antecede.trace.schema import Quarantined
 from antecede.trace.tables import blocks
@@ -204,9 +205,9 @@ def details_of(columns: Columns, absent_keys: int) -> Iterator[Detail]:
         yield Detail(UNREADABLE, columns.unreadable_times)
     if absent_keys:
         yield Detail(ABSENT_KEYS, absent_keys)
-    if columns.rounded_causes:
-        yield Detail(ROUNDED, columns.rounded_causes)
-        yield Detail(ROUNDED_IN, " and ".join(columns.of["parents"]))
+    for name, where in ((ROUNDED, ROUNDED_IN), (UNREADABLE_CAUSES, UNREADABLE_IN)):
+        if columns.causes[name]:
+            yield Detail(where, " and ".join(columns.of["parents"]))
     if columns.guessed_unit:
         yield Detail(GUESSED, columns.guessed_unit)
 
