@@ -15,6 +15,8 @@ REPEATED, BLANK = "repeated_causes", "blank_causes"
 """Names of details: what readers leave out already, counted by the same rule."""
 ROUNDED, ROUNDED_IN = "rounded_causes", "rounded_causes_in"
 """Names of details: causes that are floating-point numbers from 2**53 on, and in which columns."""
+PARTIAL = "partial_causes"
+"""Name of a detail: causes that lack parts of which the ids are made."""
 UNREADABLE, UNREADABLE_IN = "unreadable_causes", "unreadable_causes_in"
 """Names of details: causes that are numbers but no ids, and in which columns."""
 
@@ -37,6 +39,8 @@ class Causes(NamedTuple):
     """Causes that are numbers with a fraction, or infinite."""
     unreadable_in: str = ""
     """The columns that hold them."""
+    partial: int = 0
+    """Causes that lack parts of which the ids are made."""
 
     def plus(self, other: Causes) -> Causes:
         """Return the counts of two disjoint parts of a trace."""
@@ -48,17 +52,19 @@ class Causes(NamedTuple):
             self.rounded_in or other.rounded_in,
             self.unreadable + other.unreadable,
             self.unreadable_in or other.unreadable_in,
+            self.partial + other.partial,
         )
 
     def with_read(self, details: Mapping[str, Any]) -> Causes:
         """Return these counts with what a reader left out before."""
-        repeated, blank, rounded, unreadable = (
-            int(details.get(name, 0)) for name in (REPEATED, BLANK, ROUNDED, UNREADABLE)
+        names = (REPEATED, BLANK, ROUNDED, UNREADABLE, PARTIAL)
+        repeated, blank, rounded, unreadable, partial = (
+            int(details.get(name, 0)) for name in names
         )
         rounded_in, unreadable_in = (
             str(details.get(name, "")) for name in (ROUNDED_IN, UNREADABLE_IN)
         )
-        more = Causes(0, repeated, blank, rounded, rounded_in, unreadable, unreadable_in)
+        more = Causes(0, repeated, blank, rounded, rounded_in, unreadable, unreadable_in, partial)
         return self.plus(more)
 
     def notes(self) -> Iterator[tuple[str, str]]:
@@ -86,4 +92,9 @@ class Causes(NamedTuple):
                 f"{counted(self.unreadable, 'cause')} not readable as an id, in column "
                 f"{self.unreadable_in}: {IDS_ARE}",
                 "matched with no event",
+            )
+        if self.partial:
+            yield (
+                f"{counted(self.partial, 'cause')} without all parts of which the ids are made",
+                "matched with no event: say --after once for each part, in the order of --id",
             )
