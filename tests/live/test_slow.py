@@ -20,7 +20,11 @@ from antecede.live.settings import NS, Settings
 def test_who_only_sends_is_not_taken_for_who_lacks_most(talker: str) -> None:
     network = MemoryNetwork(1)
     for name in "abc":
-        more: dict[str, Any] = {"memory": 100_000, "silence_ns": 60 * NS, "evict_slow_after_ns": 2 * NS}
+        more: dict[str, Any] = {
+            "memory": 100_000,
+            "silence_ns": 60 * NS,
+            "evict_slow_after_ns": 2 * NS,
+        }
         network.add(name, Settings(**more))
     network.start("a")
     network.start("b", join="a")
