@@ -655,7 +655,7 @@ class Ordering:
             self._deliver(())
             self._deliver(orphans.released(self.group, self.cuts))
             return
-        self._deliver(self.group.leave(lane, last))
+        self._deliver(self.group.leave(lane, last, force=True))
         lost = self.lanes.newest(lane) - last
         self.given_up += lost
         self.delivered.append(GivenUp(lane, lost, lacking))
