@@ -708,10 +708,11 @@ class Node:
 
         Departed members send nothing more, so theirs are acknowledged.
         """
-        ordering = self.active
-        found = ordering.backlog.withheld(self.inbox_limit)
+        ordering = self.ordering
+        found = {} if ordering is None else ordering.backlog.withheld(self.inbox_limit)
         self._withholds = bool(found)
-        return {lane: number for lane, number in found.items() if lane not in ordering.gone}
+        gone = () if ordering is None else ordering.gone
+        return {lane: number for lane, number in found.items() if lane not in gone}
 
     def consume(self, count: int) -> bool:
         """Note that the application needs no more room for the first `count` messages.
