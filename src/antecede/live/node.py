@@ -263,9 +263,8 @@ class Node:
                 raise DecodeError(
                     "it begins with TLS, and this room goes without certificates (insecure)"
                 )
-            whole, found = link.read(data)
-            for kind, start, end in found:
-                self._frame(link, kind, whole[start:end], now)
+            for kind, body in link.read(data):
+                self._frame(link, kind, body, now)
                 if link.closing:
                     return
             if len(link.control) > UNREAD:

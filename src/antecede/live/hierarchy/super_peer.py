@@ -93,9 +93,8 @@ class SuperNode(MeshNode):
         link.heard_ns = now
         self.bytes_in += len(data)
         try:
-            whole, found = link.read(data)
-            for kind, start, end in found:
-                self._star_frame(link, kind, whole[start:end], now)
+            for kind, body in link.read(data):
+                self._star_frame(link, kind, body, now)
                 if link.closing:
                     return
         except RemoteError as error:
