@@ -69,6 +69,8 @@ class Link:
         self.round_trip_ns: int | None = None
         self.closing = ""
         """Why it ends; empty: it does not."""
+        self.is_rejected = False
+        """Whether one end ended it for a fault of the other."""
         self.said_bye = False
         """Whether it was the other end that ended it."""
         self.bytes_in = self.bytes_out = 0

@@ -192,6 +192,21 @@ class Ordering:
             self.flush()
             self.clock.about = about
 
+    def ids_in(self, number: int, wire: bytes) -> list[Id]:
+        """Return the ids of the messages in an own batch."""
+        said = self.group.said(wire[heads.read_head(wire).start :] if self._timed else wire)
+        batch = batches.unpack(said.payload) if said is not None else Batch(1, [])
+        first = number if self._one_a_batch else batch.first
+        return [Id(self.me, first + k) for k in range(len(batch.said))]
+
+    def newest_with_messages(self) -> int:
+        """Return the newest own batch in memory with messages, or the one before those."""
+        lane = self.lanes.by_name[self.me]
+        number = lane.newest
+        while number >= lane.first and not self.ids_in(number, lane.get(number).wire):
+            number -= 1
+        return number
+
     def change(self, change: Change) -> None:
         """Say that somebody came or went."""
         self._changes.append(change)
@@ -509,8 +524,9 @@ class Ordering:
             self._subscribed(by, change)
         elif change.kind is ChangeKind.JOINED:
             if change.lane not in self.gone:
+                if change.lane not in self.members:  # else it was restarted, and says so again
+                    self._forget_guests(change.member, change.lane)
                 self.members[change.lane] = change.detail
-                self._forget_guests(change.member, change.lane)
         elif self._may_be_gone(by, change.lane):
             if by == change.lane:
                 self.lanes.left.add(by)

@@ -37,7 +37,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from antecede.errors import LocalError, PeerError
-from antecede.formatting import shown
+from antecede.formatting import counted, shown
 from antecede.live.begun import Begun
 from antecede.live.drivers.addresses import (
     addresses_of,
@@ -86,6 +86,8 @@ PENDING: Final = 4 << 20
 CALL_WAIT_S: Final = 3.0
 """How long one who wants to join waits for an answer before it calls again."""
 CALL_AGAIN_S: Final = 0.1
+NAMED: Final = 10
+"""Messages at most that an error names."""
 LINKS_S: Final = 2.0
 """How long a newcomer waits, in orders by clocks, until it is connected with all."""
 
@@ -322,15 +324,27 @@ class Peer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End: with a store to go on later, without one by leaving the group."""
+        """End: with a store to go on later, without one by leaving the group.
+
+        Without a store it raises PeerError where no other member has taken all messages of this
+        one within the time of `leave`: then they are lost.
+        """
         stays = self._ended or self._store_path is not None or error is not None
+        lost: tuple[Id, ...] = ()
         if not (stays or self.node.out or self.node.left) and self._in_group:
-            await self.leave()
+            lost = await self.leave()
         await self.close()
+        if lost:
+            raise PeerError(self._words(lost))
 
     async def close(self) -> None:
-        """End without leaving: the others keep what comes meanwhile, as `put_out_s` says."""
+        """End without leaving: the others keep what comes meanwhile, as `put_out_s` says.
+
+        Without a store the log names the messages that no other member has, at level ERROR.
+        """
         if not self._ended:
+            if self._store_path is None and not self.node.left and (lost := await self._lost()):
+                self._tell_lost(lost)
             self._ended = True
             self._waking.wake()
             self._showing.close()
@@ -490,12 +504,15 @@ class Peer:
             raise PeerError(f"{self.name} is out of the group: {node.out}")
         return not node.durable or node.safe().get(node.lane, 0) > 0
 
-    async def leave(self, *, timeout_s: float = 5.0) -> None:
-        """Leave for good: say so, and wait until all who are connected know.
+    async def leave(self, *, timeout_s: float = 5.0) -> tuple[Id, ...]:
+        """Leave for good: say so, and wait until all who are connected know, and some other member
+        has all messages of this one.
 
-        Nothing is sent or taken from then on, and nobody is called: an iteration that goes on ends
-        behind what had come by then. With a store a later start on it finds that it has left.
-        Raises PeerError when the peer has ended.
+        Returns the messages that no other member has after `timeout_s`, and logs them at level
+        ERROR; empty: there are none. Until the peer ends, it goes on offering these: call `leave`
+        again to wait longer. With a store a later start on it finds that it has left, and offers
+        them too. Nothing is sent or taken from then on: an iteration that goes on ends behind what
+        had come by then. Raises PeerError when the peer has ended.
         """
         check_timeout(timeout_s)
         self._check_open()
@@ -503,9 +520,42 @@ class Peer:
         self._running.show()
         node.leave()
         self._running.soon()
-        connected = set(node.greeted)
-        await self._until(lambda: not connected & node.greeted.keys() & set(node.owed()), timeout_s)
-        node.parted = True
+        connected, last = set(node.greeted), node.active.newest_with_messages()
+
+        def is_known() -> bool:
+            owed = connected & node.greeted.keys() & set(node.owed())
+            return bool(node.out) or (not owed and node.heard_upto() >= last)
+
+        await self._until(is_known, timeout_s)
+        if lost := await self._lost():
+            self._tell_lost(lost)
+        else:
+            node.parted = True
+        return lost
+
+    async def _lost(self) -> tuple[Id, ...]:
+        """Return the messages of this member that no other member has."""
+        ordering, had = self.node.ordering, self.node.heard_upto()
+        if ordering is None or self.node.out or self._running.broken is not None:
+            return ()
+        if ordering.unsent and not self.node.stopped:
+            ordering.flush()
+        found: list[Id] = []
+        async for number, batch in self._running.own_behind(had):
+            found += ordering.ids_in(number, batch.wire)
+        return tuple(found)
+
+    def _tell_lost(self, lost: tuple[Id, ...]) -> None:
+        some = [str(one) for one in lost[:NAMED]]
+        self._running.note("lost", self._words(lost), count=len(lost), ids=some)
+
+    def _words(self, lost: tuple[Id, ...]) -> str:
+        some = ", ".join(map(str, lost[:NAMED])) + (", ..." if len(lost) > NAMED else "")
+        count = counted(len(lost), "message")
+        return (
+            f"no other member has acknowledged {count} of {self.name}: {some}; stay until a member is "
+            "connected, or give store= to send them after a restart"
+        )
 
     def put_out(self, member: str, why: str = "") -> None:
         """Put a member out of the group: nothing more is taken from it.

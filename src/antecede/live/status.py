@@ -95,7 +95,8 @@ class Status:
     order: str
     address: str
     healthy: bool
-    """In a group, not out of it, and its store works."""
+    """In a group, not out of it, not rejected by more members than are connected, and its store
+    works."""
     trouble: str
     """Why not; else empty."""
     stopped: bool
@@ -138,6 +139,8 @@ class Status:
     """Batches that others got by their numbers alone, since they are about nothing of theirs."""
     clock: ClockStatus | None = None
     """None: the order goes by no clock."""
+    rejected_by: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Name of a member that rejects this one -> its reason."""
 
     @property
     def others(self) -> str:
@@ -164,6 +167,7 @@ def status_of(
     done = node.done if done is None else done
     ordering, settings = node.ordering, node.settings
     trouble = trouble or node.out or ("" if ordering is not None else "in no group yet")
+    trouble = trouble or _rejection(node)
     lanes = ordering.lanes if ordering is not None else None
     safe = node.safe()
     newest = lanes.frontier() if lanes is not None else {}
@@ -194,7 +198,13 @@ def status_of(
         topics=node.audience.mine if node.audience is not None else None,
         in_runs=node.audience.runs_sent if node.audience is not None else 0,
         clock=clock_status(node.time),
+        rejected_by=dict(node.rejections.by),
     )
+
+
+def _rejection(node: Node) -> str:
+    others = map(member_of, node.ordering.others()) if node.ordering is not None else ()
+    return node.rejections.reason({*others}, map(member_of, node.greeted))
 
 
 def _star(node: SuperNode) -> StarStatus:
@@ -308,6 +318,7 @@ def as_text(status: Status) -> str:
     if status.refused:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(status.refused.items()))
         lines.append(f"  refused: {kinds}; last: {status.last_refusal or 'not said'}")
+    lines += [f"  rejected by {name}: {why}" for name, why in sorted(status.rejected_by.items())]
     lines += _topic_lines(status) + clock_lines(status.clock)
     lines += _member_table(status.members)
     lines += _held_lines(status)

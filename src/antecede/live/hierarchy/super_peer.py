@@ -105,7 +105,8 @@ class SuperNode(MeshNode):
             self._enter()
             self.hub.hello(link, star.unpack_hello(body), now)
         elif kind == wire.BYE:
-            link.said_bye, link.closing = True, body.decode(errors="replace") or "it ends"
+            words = self.rejections.read_bye(link, body.decode(errors="replace"))
+            link.said_bye, link.closing = True, words or "it ends"
         elif not link.lane:
             raise MismatchError("kind", f"a frame of kind {kind} before a greeting")
         elif kind == wire.PING:
