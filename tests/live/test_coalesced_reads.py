@@ -142,7 +142,10 @@ def test_a_gathering_tunnel_separates_no_members(tmp_path: Path, secure: bool) -
             tls = Tls(tmp_path / f"{name}.pem", tmp_path / "ca.pem") if secure else None
             return Peer(
                 name,
-                **{"listen": listen, "address": address, "tls": tls, "insecure": not secure},
+                listen=listen,
+                address=address,
+                tls=tls,
+                insecure=not secure,
                 store=tmp_path / f"{name}.db",
             )
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from antecede.errors import PeerError
-from antecede.live import Id, Peer, View
+from antecede.live import Id, Message, Peer, View
 from antecede.live.drivers.memory import MS, MemoryNetwork
 from antecede.live.settings import NS, Settings
 from tests.live.loops import run, take, until
@@ -157,6 +157,7 @@ def test_a_leave_that_nobody_heard_goes_on_after_a_restart(pair: Callable[..., P
                 assert await bob.leave(timeout_s=30) == ()
             seen = []
             async for event in alice.events():
+                assert isinstance(event, View | Message)
                 seen.append(str(event.change) if isinstance(event, View) else event.payload)
                 if seen[-1] == "bob left":
                     break

@@ -79,7 +79,8 @@ class Greeting:
         # Before a link is compared with others of the same member: one of these may be the call by
         # which that member, or this one, is to be let in.
         if node.ordering is None and not (link.dialed and hello.group):
-            node.end(link, f"{NOT_YET}: found one there first")
+            unasked = f"{hello.lane} was not asked to let {node.name} in"
+            node.end(link, f"{NOT_YET}: {unasked if hello.group else 'found one there first'}")
             return
         if link.dialed and node.ordering is not None and not hello.group:
             node.end(link, f"{NOT_YET}: {hello.lane} has not asked to be let in")
@@ -222,8 +223,6 @@ class Greeting:
         if node.ordering is not None:  # called twice, let in twice: the first counts
             node.end(link, "in the group by now")
             return
-        if not link.dialed:
-            raise DecodeError("a welcome from somebody who was not asked")
         known = link.lane in welcome.members and welcome.invitation
         if len(welcome.group) != wire.TAG or not known:
             raise DecodeError("a welcome to no group")

@@ -175,6 +175,8 @@ class TcpDriver:
         if self.clock is not None:
             self.clock.end()
         await self._written()
+        self.node.acknowledge()  # else others keep for this member, and report, what it has
+        self._turn()
         for entry in self._diary.look(self.node, time.monotonic_ns()):
             self._note(entry)
         self._closed = True
