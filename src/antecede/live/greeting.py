@@ -80,7 +80,10 @@ class Greeting:
         # which that member, or this one, is to be let in.
         if node.ordering is None and not (link.dialed and hello.group):
             unasked = f"{hello.lane} was not asked to let {node.name} in"
-            node.end(link, f"{NOT_YET}: {unasked if hello.group else 'found one there first'}")
+            words = f"{NOT_YET}: {unasked if hello.group else 'found one there first'}"
+            node.end(link, words)
+            if link.dialed:
+                node.refusal = words
             return
         if link.dialed and node.ordering is not None and not hello.group:
             node.end(link, f"{NOT_YET}: {hello.lane} has not asked to be let in")

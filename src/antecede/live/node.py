@@ -313,7 +313,12 @@ class Node:
         known = self.ordering.members if self.ordering is not None else ()
         if any(member_of(one) == member for one in known):
             return f"{PUT_OUT}: {another_life(member)}"
-        return f"{PUT_OUT}: {lane} is out; join anew"
+        return f"{self._put_out(lane)}; join anew"
+
+    def _put_out(self, lane: str) -> str:
+        """Return by whom a member was put out, and why, as far as that is known."""
+        why = self.ordering.put_out_by.get(lane) if self.ordering is not None else None
+        return f"{PUT_OUT} {why}" if why else f"{PUT_OUT}: {lane} is out"
 
     def _another_life(self) -> str:
         """Return in words that another life of this member is in the group; empty: none is."""
@@ -582,7 +587,7 @@ class Node:
         if ordering.unsent and not self.stopped:
             ordering.flush()
         if self.lane in ordering.gone and not self.left:
-            self.go_out(self._another_life() or f"{PUT_OUT}, as another member says")
+            self.go_out(self._another_life() or self._put_out(self.lane))
 
     def shows(self, wall_ns: int, now: int) -> None:
         """The system's clock shows this (orders by clocks); told before all that goes by it."""

@@ -47,6 +47,8 @@ STRANGERS = 1000
 """Lanes that are not here, at most, that one lane may say are gone."""
 
 
+MOST_REASONS = 4096
+"""Members that were put out, at most, of which the reason is remembered."""
 INVITED, CUT = 0, -1
 """In place of a batch's number: the lane is a newcomer's that was let in; or it ends here, behind
 the batch whose number stands in place of the bytes."""
@@ -109,6 +111,8 @@ class Ordering:
         """Lane -> address ("": unknown), of everybody who is in."""
         self.gone: set[str] = set()
         """Lanes of those who left or were put out: they never come back."""
+        self.put_out_by: dict[str, str] = {}
+        """Lane of a member that was put out -> by whom and why, as far as it was seen in this run."""
         self.guests: dict[str, Guest] = {}
         """Lanes of newcomers that were let in here and have not said so to all yet."""
         self.delivered: list[Delivery] = []
@@ -530,6 +534,9 @@ class Ordering:
         elif self._may_be_gone(by, change.lane):
             if by == change.lane:
                 self.lanes.left.add(by)
+            if change.kind is ChangeKind.PUT_OUT and len(self.put_out_by) < MOST_REASONS:
+                why = f"by {member_of(by)}" + (f": {change.detail}" if change.detail else "")
+                self.put_out_by.setdefault(change.lane, why)
             self._remove(change.lane)
         if set(self.members) != before:
             self.delivered.append(View(tuple(sorted(self.members)), change))

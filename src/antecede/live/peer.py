@@ -86,6 +86,9 @@ PENDING: Final = 4 << 20
 CALL_WAIT_S: Final = 3.0
 """How long one who wants to join waits for an answer before it calls again."""
 CALL_AGAIN_S: Final = 0.1
+NOBODY: Final = "nobody listens there"
+FOUND_S: Final = 2.0
+"""Time at least until the first member of a list begins a group: another may be about to."""
 NAMED: Final = 10
 """Messages at most that an error names."""
 LINKS_S: Final = 2.0
@@ -433,7 +436,9 @@ class Peer:
             self._running.soon()
             await self._until(self._settled)
 
-    async def join(self, address: str | Sequence[str], *, timeout_s: float = 10.0) -> None:
+    async def join(
+        self, address: str | Sequence[str], *, timeout_s: float = 10.0, or_found: bool = False
+    ) -> None:
         """Join the group of the member at "HOST:PORT", unless the peer goes on in the group that
         its store knows.
 
@@ -441,30 +446,63 @@ class Peer:
         group. Raises PeerError when nobody lets one in within `timeout_s`, or at once when somebody
         refuses; it says why. Raises LocalError when the peer is in a group otherwise, PeerError
         when it has left, is out of the group, or has ended.
+
+        `or_found`: begin a group where none of the addresses is in one. All members give the same
+        list, with their own addresses in it, and may start at once: the first one that is up
+        begins the group. A later one waits `timeout_s` for those before it. Members that cannot
+        reach each other at their start begin groups apart.
         """
         addresses = addresses_of(address)
         check_timeout(timeout_s)
         if not self._is_new():
             return
+        earlier = self._before(addresses) if or_found else []
+        if or_found:
+            addresses = [one for one in addresses if one != self.address]
         failures: list[str] = []
 
         def called(error: Exception | None) -> None:
             if error is not None:
                 failures.append(_why_not(error))
+                self._waking.wake()
             if is_for_good(error):
                 self.node.refusal = failures[-1]
 
-        end = time.monotonic() + timeout_s
-        for one in cycle(addresses):
+        begun = time.monotonic()
+        end = begun + timeout_s
+        absent, waiting = set[str](), set[str]()
+        """Addresses where nobody listens, and where a member is in no group, by the last call."""
+        for one in cycle(addresses or [""]):
+            over = time.monotonic() > (end if earlier else min(end, begun + FOUND_S))
+            sure = time.monotonic() > end or absent | waiting >= set(addresses)
+            if or_found and over and sure and not waiting.intersection(earlier):
+                await self.found()
+                return
+            if not addresses:
+                await asyncio.sleep(CALL_AGAIN_S)
+                continue
             if time.monotonic() > end:
                 why = self.node.refusal or (failures[-1] if failures else "no answer")
                 raise PeerError(f"nobody at {', '.join(addresses)} lets {self.name} in: {why}")
-            await self._try_to_join(one, called, end)
+            known = len(failures)
+            await self._try_to_join(one, called, end, lambda: len(failures) > known)  # noqa: B023
             if self._in_group:
                 break
+            (waiting.add if self.node.refusal else waiting.discard)(one)
+            is_absent = NOBODY in failures[known:]
+            (absent.add if is_absent else absent.discard)(one)
         await self._until(self._settled)
         if self._timed:  # what goes out before all are connected comes too late for its bounds
             await self._until(lambda: not self.node.upkeep.unheard(), LINKS_S)
+
+    def _before(self, addresses: Sequence[str]) -> Sequence[str]:
+        """Return the addresses before this member's own. Raises LocalError where it is not there."""
+        if self.address not in addresses:
+            raise LocalError(
+                f"or_found=True: the own address of {self.name}, {self.address or 'none'}, is not "
+                f"among {', '.join(addresses)}; give all members one list of all their addresses"
+            )
+        return addresses[: addresses.index(self.address)]
 
     def _is_new(self) -> bool:
         """Whether there is a group to begin or to join; False: the store knew one."""
@@ -479,14 +517,23 @@ class Peer:
         return False
 
     async def _try_to_join(
-        self, address: str, called: Callable[[Exception | None], None], end: float
+        self,
+        address: str,
+        called: Callable[[Exception | None], None],
+        end: float,
+        failed: Callable[[], bool],
     ) -> None:
         """Call once, and wait for what comes of it."""
         node = self.node
         node.refusal, refused = "", node.refused.total()
         self._running.call(address, called)
         await self._until(
-            lambda: self._in_group or bool(node.refusal) or node.refused.total() > refused,
+            lambda: (
+                self._in_group
+                or bool(node.refusal)
+                or node.refused.total() > refused
+                or failed()
+            ),
             min(end - time.monotonic(), CALL_WAIT_S),
         )
         if self._in_group:
@@ -863,7 +910,7 @@ def _why_not(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return why_no_handshake(error)
     if isinstance(error, ConnectionRefusedError):
-        return "nobody listens there"
+        return NOBODY
     if isinstance(error, TimeoutError):
         return "no answer"
     return str(error) or type(error).__name__

@@ -19,7 +19,7 @@ from antecede.live.drivers.calling import reach
 from antecede.live.drivers.calls import Calls, Secure, shown_name
 from antecede.live.drivers.clock_watch import ClockWatch
 from antecede.live.drivers.door import Door
-from antecede.live.drivers.handshakes import NO_GREETING, is_for_good, why_no_handshake
+from antecede.live.drivers.handshakes import NO_GREETING, is_alert, is_for_good, why_no_handshake
 from antecede.live.drivers.writer import Writer
 from antecede.live.events import member_of
 from antecede.live.lanes import Sealed
@@ -263,8 +263,8 @@ class TcpDriver:
         """A connection is over."""
         if self.connections.pop(connection.number, None) is not None:
             link = self.node.links.get(connection.number)
-            if link is not None and isinstance(error, ssl.SSLError):  # of our certificate
-                self.node.rejections.note(link, why_no_handshake(error))
+            if link is not None and not link.lane and is_alert(error):  # about our certificate
+                self.node.rejections.note(link, why_no_handshake(cast(Exception, error)))
             if self._secure is None:
                 self._cut_short(connection.number)
             self.node.link_down(connection.number, time.monotonic_ns())
