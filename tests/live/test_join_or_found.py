@@ -19,7 +19,9 @@ NAMES = ("alice", "bob", "carol")
 
 def free_addresses(count: int) -> list[str]:
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        sockets = [
+            stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
+        ]
         return [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
 
 

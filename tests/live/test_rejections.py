@@ -264,3 +264,28 @@ def test_a_rejection_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFix
     run(work)
     said = [one.getMessage() for one in caplog.records if "founded apart" in one.getMessage()]
     assert len([one for one in said if one.startswith("alice")]) == 1, said
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_an_evicted_member_learns_by_whom_and_why(tmp_path: Path, away: bool) -> None:
+    async def work() -> None:
+        def peer(name: str, **more: Any) -> Peer:
+            return Peer(name, insecure=True, listen="127.0.0.1:0", **more)
+
+        async with peer("alice") as alice:
+            await alice.found()
+            async with peer("bob", store=tmp_path / "bob.db") as bob:
+                await bob.join(alice.address)
+                await until(lambda: alice.members == ("alice", "bob"))
+                if not away:
+                    alice.put_out("bob", "sold the laptop")
+                    with pytest.raises(PeerError, match="by alice: sold the laptop"):
+                        await take(bob, 1)
+                    return
+            await until(lambda: alice.status().others == "1 away")
+            alice.put_out("bob", "sold the laptop")
+            async with peer("bob", store=tmp_path / "bob.db") as bob:
+                with pytest.raises(PeerError, match="by alice: sold the laptop"):
+                    await take(bob, 1)
+
+    run(work)

@@ -138,7 +138,6 @@ class HttpServer:
             with contextlib.suppress(OSError):
                 writer.transport.abort() if writer.is_closing() else writer.close()
 
-
     def _end_idle(self) -> bool:
         """End the oldest connection without a whole request, for a new one; False: there is none.
 

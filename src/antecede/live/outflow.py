@@ -115,7 +115,10 @@ class Outflow:
         else:
             found = lane.after(cursor)
         if self._node.audience is not None:
-            return self._node.audience.pull(link, name, found, upto, budget, parts)
+            size = self._node.audience.pull(link, name, found, upto, budget, parts)
+            if name == self._node.lane:
+                self.told(link.cursors.get(name, 0))
+            return size
         for number, batch in found:
             if number > upto or size >= budget:
                 break

@@ -529,10 +529,7 @@ class Peer:
         self._running.call(address, called)
         await self._until(
             lambda: (
-                self._in_group
-                or bool(node.refusal)
-                or node.refused.total() > refused
-                or failed()
+                self._in_group or bool(node.refusal) or node.refused.total() > refused or failed()
             ),
             min(end - time.monotonic(), CALL_WAIT_S),
         )

@@ -99,9 +99,7 @@ class Chaos:
         paths = [str(Path(antecede.__file__).parents[1]), str(Path(__file__).parents[3])]
         with open(self.folder / f"{name}.err", "ab") as errors:
             self.processes[place] = subprocess.Popen(
-                self.namespaces.command(
-                    place, *words, addresses[place], json.dumps(config), *join
-                ),
+                self.namespaces.command(place, *words, addresses[place], json.dumps(config), *join),
                 stderr=errors,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             )

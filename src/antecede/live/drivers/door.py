@@ -84,13 +84,15 @@ class Door:
     async def _first_bytes(self, caller: socket.socket) -> None:
         """Wait until a client speaks: before that it costs a socket, and no buffers of TLS.
 
-        Raises TimeoutError after HANDSHAKE_S.
+        Raises TimeoutError after HANDSHAKE_S, and OSError where the client is gone.
         """
         readable = self._loop.create_future()
         self._loop.add_reader(caller, lambda: readable.done() or readable.set_result(None))
         try:
             async with asyncio.timeout(HANDSHAKE_S):
                 await readable
+            if not caller.recv(1, socket.MSG_PEEK):
+                raise ConnectionResetError
         finally:
             self._loop.remove_reader(caller)
 
