@@ -44,7 +44,7 @@ def test_a_group_survives_some_chaos(tmp_path: Path, variant: str) -> None:
 def test_a_group_survives_chaos(tmp_path: Path, variant: str) -> None:
     order, partition = VARIANTS[variant]
     verdict = asyncio.run(run_chaos(Plan(150, 25, order=order, partition=partition), tmp_path))
-    print(f"{variant}: {verdict}")  # noqa: T201
+    print(f"{variant}: {verdict}")
     assert verdict.acknowledged > 1000, verdict
     assert not verdict.faults, f"{verdict}: {verdict.faults[:5]}"
 

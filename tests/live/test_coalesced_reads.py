@@ -114,7 +114,7 @@ async def gathering_relay(port: int, every_s: float) -> AsyncIterator[str]:
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=BIG << 1)
     try:
-        yield "127.0.0.1:{}".format(server.sockets[0].getsockname()[1])
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
         for one in ends:

@@ -96,10 +96,14 @@ def test_the_end_without_a_store_raises_where_nobody_has_the_messages(
 ) -> None:
     async def work() -> None:
         two = pair()
-        with pytest.raises(PeerError, match=r"no other member has acknowledged 1 message of bob"):
+
+        async def live() -> None:
             async with two.bob() as bob:
                 await two.meet(bob)
                 await bob.send(b"one")
+
+        with pytest.raises(PeerError, match=r"no other member has acknowledged 1 message of bob"):
+            await live()
 
     run(work)
 

@@ -112,7 +112,7 @@ class Ordering:
         self.gone: set[str] = set()
         """Lanes of those who left or were put out: they never come back."""
         self.put_out_by: dict[str, str] = {}
-        """Lane of a member that was put out -> by whom and why, as far as it was seen in this run."""
+        """Lane of a member that was put out in this run -> by whom and why."""
         self.guests: dict[str, Guest] = {}
         """Lanes of newcomers that were let in here and have not said so to all yet."""
         self.delivered: list[Delivery] = []

@@ -496,7 +496,7 @@ class Peer:
             await self._until(lambda: not self.node.upkeep.unheard(), LINKS_S)
 
     def _before(self, addresses: Sequence[str]) -> Sequence[str]:
-        """Return the addresses before this member's own. Raises LocalError where it is not there."""
+        """Return the addresses before this member's own. Raises LocalError if it is not there."""
         if self.address not in addresses:
             raise LocalError(
                 f"or_found=True: the own address of {self.name}, {self.address or 'none'}, is not "
@@ -597,8 +597,8 @@ class Peer:
         some = ", ".join(map(str, lost[:NAMED])) + (", ..." if len(lost) > NAMED else "")
         count = counted(len(lost), "message")
         return (
-            f"no other member has acknowledged {count} of {self.name}: {some}; stay until a member is "
-            "connected, or give store= to send them after a restart"
+            f"no other member has acknowledged {count} of {self.name}: {some}; stay "
+            "until a member is connected, or give store= to send them after a restart"
         )
 
     def put_out(self, member: str, why: str = "") -> None:
