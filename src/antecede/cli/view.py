@@ -206,7 +206,7 @@ def _cut_on_spark(args: argparse.Namespace) -> int:
     from antecede.spark.viewing import write_tiles as write_on_spark
 
     with (
-        session(args.master, needed_bytes(args.paths) or 0) as spark,
+        session(args.master, needed_bytes(args.paths, args.format) or 0) as spark,
         Progress("cutting into pieces"),
     ):
         rows = write_on_spark(

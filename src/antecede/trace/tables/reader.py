@@ -73,7 +73,7 @@ class TableReader:
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize Parquet for certain; JSON lines and CSV less surely than other formats."""
         if path.is_dir():
-            return 0.8 if any(part.suffix == ".parquet" for part in _files(path)) else 0.0
+            return 0.8 if any(part.suffix == ".parquet" for part in files_of(path)) else 0.0
         if head.startswith(b"PAR1"):
             return 1.0
         first = _first_line(head)
@@ -253,7 +253,7 @@ def _until(
             return
 
 
-def _files(folder: Path) -> list[Path]:
+def files_of(folder: Path) -> list[Path]:
     """Return the files below a folder as Spark writes it.
 
     What begins with "_" or "." is no data there (`_temporary`, `_SUCCESS`).
@@ -272,7 +272,7 @@ def _parts(folder: Path) -> list[Path]:
     Raises FormatError for a folder that holds other files, too, or rows that were set aside:
     nothing is left out, or read as data, without a word.
     """
-    files = _files(folder)
+    files = files_of(folder)
     odd = [
         str(part.relative_to(folder))
         for part in files
