@@ -18,13 +18,14 @@ from typing import Any
 from antecede.errors import FormatError, InputError
 from antecede.formatting import shown
 from antecede.trace import text
-from antecede.trace.causes import BLANK, PARTIAL, REPEATED, ROUNDED, UNREADABLE
+from antecede.trace.causes import BLANK, NOTES, PARTIAL, REPEATED, ROUNDED, UNREADABLE
 from antecede.trace.formats.shiviz_dialects import parse_clock
 from antecede.trace.identities import IDS_ARE, is_blank, is_rounded, name_of, unreadable_name
 from antecede.trace.reader import NO_ID, ReadOptions
 from antecede.trace.schema import EVENT, KINDS, NAMES, Event, Quarantined
 from antecede.trace.tables import composites, expressions, usual_names
 from antecede.trace.tables.expressions import Failed
+from antecede.trace.tables.text_causes import TextCauses
 
 TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "end_time")
 CHOICES = (*(name for name in NAMES if name not in ("file_order", "source", "line")), "clock")
@@ -45,17 +46,19 @@ class Columns:
         source: str,
         *,
         growing: bool = False,
+        untyped: bool = False,
     ) -> None:
         """Look at the first records; FormatError if a named or needed column is not there.
 
         `growing`: later records may have further columns (JSON), so named ones may still come.
+        `untyped`: all cells are text (CSV), also where they stand for null or for lists.
         """
         self.source = source
         self.unreadable_times = 0
         """Times so far that are no number and not ISO 8601, or out of range: null, but counted."""
         self.guessed_unit = ""
         """The unit of times so far that are numbers, where their size told it."""
-        self.causes = {REPEATED: 0, BLANK: 0, ROUNDED: 0, UNREADABLE: 0, PARTIAL: 0}
+        self.causes = {REPEATED: 0, BLANK: 0, ROUNDED: 0, UNREADABLE: 0, **dict.fromkeys(NOTES, 0)}
         """Causes so far, by what is wrong with them (`trace.causes`)."""
         self.separator = options.separator
         if options.separator == "":
@@ -84,6 +87,7 @@ class Columns:
         """Columns that may hold causes and are not read."""
         if "parents" not in options.columns:
             self._take_likely(sample)
+        self.text_causes = self._text_causes(sample) if untyped else None
         if not growing:
             self._refuse_idle(sample)
         own_schema = set(NAMES) <= set(known)
@@ -132,9 +136,8 @@ class Columns:
     def _take_likely(self, sample: Sequence[Mapping[str, object]]) -> None:
         """Take a column whose name and values look like causes, where no usual name does."""
         likely = usual_names.likely_causes(self.known)
-        if likely and self.of["id"] and self.id_parts == 1:
-            cells = (self._sampled(record, self.of["id"][0]) for record in sample)
-            ids = frozenset(name for cell in cells if (name := name_of(_plain(cell))) is not None)
+        ids = self._sampled_ids(sample)
+        if likely and ids:
             meant = usual_names.names_ids(likely, sample, ids, self._names_in)
             if not self.of["parents"] and meant:
                 self.of["parents"] = (meant[0],)
@@ -144,6 +147,34 @@ class Columns:
         elif self.of["parents"]:
             likely = []
         self.likely = likely
+
+    def _sampled_ids(self, sample: Sequence[Mapping[str, object]]) -> frozenset[str]:
+        """Return the ids in the first rows; none where an id has several parts."""
+        if not self.of["id"] or self.id_parts > 1:
+            return frozenset()
+        cells = (self._sampled(record, self.of["id"][0]) for record in sample)
+        return frozenset(name for cell in cells if (name := name_of(_plain(cell))) is not None)
+
+    def _text_causes(self, sample: Sequence[Mapping[str, object]]) -> TextCauses:
+        cells = [
+            part
+            for record in sample
+            for column in self.of["parents"]
+            for part in _cells(self._sampled(record, column), self.separator)
+        ]
+        texts = [part for part in cells if isinstance(part, str)]
+        return TextCauses(self._sampled_ids(sample), texts, self.causes)
+
+    def _causes_in(self, cell: object) -> Sequence[object]:
+        """Return the values in a cell of causes."""
+        parts = _cells(cell, self.separator)
+        if self.text_causes is None:
+            return parts
+        found: list[object] = []
+        for part in parts:
+            values = self.text_causes.values(part) if isinstance(part, str) else None
+            found += [part] if values is None else values
+        return found
 
     def _names_in(self, cell: object) -> list[str]:
         values = map(_plain, _cells(cell, self.separator))
@@ -375,7 +406,8 @@ class Columns:
             return self._composite_causes(record)
         for column in self.of[name]:
             cell = self.cell(record, column)
-            for value in map(_plain, _cells(cell, self.separator)):
+            values = self._causes_in(cell) if name == "parents" else _cells(cell, self.separator)
+            for value in map(_plain, values):
                 if is_blank(value):
                     blank += not is_blank(cell)
                     continue

@@ -99,7 +99,7 @@ class TableReader:
             yield from ((row, None) for row in sample if isinstance(row, Quarantined))
             return
         in_json = _in_json(path)
-        columns = Columns(found, options, str(path), growing=in_json)
+        columns = Columns(found, options, str(path), growing=in_json, untyped=_is_untyped(path))
         records = keys = 0
         for row in itertools.chain(sample, rows):
             if isinstance(row, Quarantined):
@@ -120,7 +120,7 @@ class TableReader:
             yield from ((row, None) for block in ahead for _, row in block.bad)
             return
         in_json = _in_json(path)
-        columns = Columns(sample, options, str(path), growing=in_json)
+        columns = Columns(sample, options, str(path), growing=in_json, untyped=_is_untyped(path))
         records = keys = 0
         for block in itertools.chain(_emptied(ahead), coming):
             if in_json:
@@ -170,6 +170,11 @@ def kind_of(path: Path) -> tuple[list[Path] | None, str | None]:
     if head.startswith(b"PAR1"):
         return [path], None
     return None, None if _in_json(path) else _delimiter(_first_line(head))
+
+
+def _is_untyped(path: Path) -> bool:
+    """Return whether a table is CSV, all cells of which are text."""
+    return kind_of(path)[1] is not None
 
 
 def _to_the_break(
