@@ -18,7 +18,7 @@ from antecede.formatting import counted
 from antecede.progress import Progress
 from antecede.trace.arguments import add_read_arguments, one_way, read_options
 from antecede.trace.arrow import Trace, read
-from antecede.trace.tables.columns import further_columns
+from antecede.trace.tables.chosen_columns import further_columns
 from antecede.trace.tables.reader import TableReader
 from antecede.trace.tables.with_own import beside_schema
 from antecede.view.naming import event_named

@@ -26,7 +26,8 @@ from antecede.trace.tables import cells, expressions, list_cells
 from antecede.trace.tables import rows as table_rows
 from antecede.trace.tables.blocks import Block
 from antecede.trace.tables.cells import Bools, Found, Times
-from antecede.trace.tables.columns import TIMES, Columns
+from antecede.trace.tables.chosen_columns import TIMES
+from antecede.trace.tables.columns import Columns
 from antecede.trace.tables.list_cells import NO_ARRAY, TEXTS
 from antecede.trace.tables.own_columns import marked
 from antecede.trace.tables.text_causes import doubtful
