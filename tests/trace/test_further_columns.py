@@ -23,7 +23,7 @@ def attribute(key: str, **value: Any) -> dict[str, Any]:
 
 
 def otlp_file(tmp_path: Path) -> Path:
-    failed = {
+    failed: dict[str, Any] = {
         "status": {"code": 2, "message": "out of stock"},
         "kind": 1,
         "attributes": [
@@ -34,7 +34,7 @@ def otlp_file(tmp_path: Path) -> Path:
             attribute("position", intValue=7),
         ],
     }
-    good = {"status": {"code": "STATUS_CODE_OK"}, "kind": "SPAN_KIND_SERVER"}
+    good: dict[str, Any] = {"status": {"code": "STATUS_CODE_OK"}, "kind": "SPAN_KIND_SERVER"}
     spans_ = [span(ROOT, **good), span(CHILD, ROOT, **failed)]
     return written(tmp_path, otlp(*spans_))
 
