@@ -18,6 +18,7 @@ from antecede.errors import FormatError, InputError
 from antecede.formatting import shown
 from antecede.trace import text
 from antecede.trace.causes import BLANK, REPEATED
+from antecede.trace.formats.nested import describe_records
 from antecede.trace.formats.shiviz_dialects import parse_clock
 from antecede.trace.reader import NO_ID, ReadOptions
 from antecede.trace.schema import EVENT, KINDS, NAMES, Event, Quarantined
@@ -82,6 +83,8 @@ class Columns:
                 f"no column is known to identify an event; columns are {', '.join(known)[:300]}; "
                 "say --id COLUMN (or --member and --seq)"
             )
+            if growing and (nested := describe_records(sample, source, USUAL["id"])):
+                message = f"no column is known to identify an event; {nested}"
             raise FormatError(message, path=source)
         if not growing:
             self._refuse_idle(sample)
