@@ -246,6 +246,7 @@ def test_commit_table(tmp_path: Path) -> None:
     assert column(trace, "id") == ["a", "b", "m"]
     assert column(trace, "parents") == [[], ["a"], ["a", "b"]]
     assert column(trace, "commit_time") == [2 * S, None, 6 * S]
+    assert trace.details == {"unreadable_times": 1}
     assert [line for line, _ in bad(trace)] == [4, 5]
 
 
