@@ -250,11 +250,22 @@ def test_files_given_together_are_one_trace(tmp_path: Path) -> None:
     assert causes(read([pay])) == {"/pay:2": ["1"]}
 
 
+@pytest.mark.parametrize("name", ["causationId", "parentid", "caused_by", "parents"])
+def test_usual_names_of_causes_are_read_and_said(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell: Any = ["1"] if name == "parents" else "1"
+    path = lines(tmp_path, cloud("/shop", "1"), cloud("/pay", "2", **{name: cell}))
+    assert causes(read([path]))["/pay:2"] == ["/shop:1"]
+    assert main(["audit", str(path)]) == 0
+    assert f"parents is {name}" in capsys.readouterr().out
+
+
 def test_a_trace_without_causes_is_said_to_have_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = lines(tmp_path, cloud("/shop", "1", parentid="0"), cloud("/pay", "2", parentid="1"))
-    assert "parentid" in str(read([path]).details["without_causes"])
+    path = lines(tmp_path, cloud("/shop", "1", why="0"), cloud("/pay", "2", why="1"))
+    assert "why" in str(read([path]).details["without_causes"])
     assert main(["audit", str(path)]) == 0
     assert "say --after COLUMN" in capsys.readouterr().out
 

@@ -31,6 +31,8 @@ class DocumentFormat(NamedTuple):
     """Text that orders the events of a scope."""
     has_counted_ids: bool = False
     """An event MEMBER:NUMBER follows the one with the number before."""
+    usual_causes: tuple[str, ...] = ()
+    """Keys outside the specification that usually hold causes; reading reports those it used."""
     no_id: str = ""
     """Remedy for events without an id."""
 
@@ -100,5 +102,9 @@ CLOUDEVENTS = DocumentFormat(
     },
     scope="source",
     sequence="sequence",
+    usual_causes=(
+        *("causationId", "causation_id", "causedby", "caused_by", "causedBy", "cause", "causes"),
+        *("parentid", "parent_id", "parentId", "parent", "parents", "inreplyto", "in_reply_to"),
+    ),
 )
 FORMATS = (MATRIX, AUTOMERGE, NOSTR, CLOUDEVENTS)

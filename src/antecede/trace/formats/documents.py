@@ -30,6 +30,7 @@ from antecede.trace.formats.json_stream import Broken, items
 from antecede.trace.reader import NO_ID, Detail, Item, ReadOptions
 from antecede.trace.schema import Event, Quarantined
 from antecede.trace.tables.columns import name_of
+from antecede.trace.tables.reader import GUESSED_COLUMNS
 from antecede.trace.time_words import UNREADABLE
 
 SAMPLE = 20
@@ -87,6 +88,8 @@ class DocumentReader:
             yield event, None if isinstance(event, Quarantined) else found.record
         if keys and not known.has_causes:
             yield Detail("without_causes", ", ".join(keys)[:300]), None
+        if used := [name for name in self.format.usual_causes if name in keys]:
+            yield Detail(GUESSED_COLUMNS, f"parents is {', '.join(used)}"), None
         yield from ((Detail(name, count), None) for name, count in counts.items() if count)
 
     def _place(self, head: bytes) -> tuple[str, ...] | None:
@@ -202,7 +205,11 @@ class DocumentReader:
     def _causes(self, record: Mapping[str, Any], counts: Counter[str]) -> list[str]:
         """Return the ids that an object declares; ValueError for what can be no id."""
         names: list[str] = []
-        for value in self._values(record, "parents"):
+        declared = list(self._values(record, "parents"))
+        for key in self.format.usual_causes:
+            cell = record.get(key)
+            declared += cell if isinstance(cell, list) else [] if cell is None else [cell]
+        for value in declared:
             if self.format.has_counted_ids and isinstance(value, Mapping):
                 for member, number in value.items():
                     if text.int64(number) is None:
