@@ -209,6 +209,21 @@ def test_cloudevents_are_named_by_source_and_id(tmp_path: Path) -> None:
     assert audit([path]).duplicates == 0
 
 
+def test_ids_are_those_of_a_table_by_source_and_id(tmp_path: Path) -> None:
+    source = "https://a.example/x"
+    path = lines(
+        tmp_path,
+        cloud(source, "1"),
+        cloud(source, "2", causationid="1"),
+        cloud("b", "3", causationid=f"{source}:2"),
+    )
+    trace = read([path])
+    by_columns = ReadOptions(columns={"id": ("source", "id")})
+    assert column(trace, "id") == column(read([path], options=by_columns), "id")
+    first, second, third = column(trace, "id")
+    assert causes(trace) == {first: [], second: [first], third: [second]}
+
+
 def test_an_id_of_several_sources_names_no_cause(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -287,7 +302,7 @@ def test_order_keeps_what_the_format_does_not_use(tmp_path: Path) -> None:
     out = tmp_path / "o.jsonl"
     assert main(["order", str(path), "-o", str(out)]) == 0
     rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [row["id"] for row in rows] == ["1", "2"]
+    assert [(row["id"], row["own_id"]) for row in rows] == [("/a:1", "1"), ("/a:2", "2")]
     assert rows[1]["data"] == {"x": 1}
 
 

@@ -59,7 +59,6 @@ DOCUMENTS = {
         "Elasticsearch",
         ["a", "b"],
     ),
-    "dump": (lines(*HITS), "Elasticsearch", ["a", "b"]),
     "trail": (json.dumps({"Records": [TRAIL]}), "CloudTrail", ["e1"]),
     "kubernetes": (
         json.dumps({"kind": "List", "apiVersion": "v1", "items": [POD]}, indent=2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -85,8 +86,8 @@ def summary(report: AuditReport) -> str:
         lines += ["", f"Columns: {columns}"]
     if guessed := time_words.guessed(report.details):
         lines += ["", f"Times {guessed}"]
-    if unread := report.details.get("groups_not_read"):
-        lines += ["", f"Groups of the expression that nothing is read from: {unread}"]
+    if groups := report.details.get("further_groups"):
+        lines += ["", f"Groups of the expression kept as further columns: {groups}"]
     if models := report.details.get("channels"):
         lines += [
             "",
@@ -286,6 +287,7 @@ def _lost_rows(report: AuditReport) -> Iterator[Finding]:
         )
     if zones := time_words.unknown_zones(report.details):
         yield Finding(zones, f"left out of the clocks' inversions; {time_words.KNOWN_ZONES}")
+    yield from itertools.starmap(Finding, time_words.suspicions(report.details))
 
 
 def _reading(report: AuditReport) -> Iterator[Finding]:

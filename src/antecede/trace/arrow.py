@@ -74,7 +74,9 @@ class Trace:
     format: str
     details: dict[str, int | str] = field(default_factory=dict)
     own: pa.Table | None = None
-    """The rows of `events` with the columns of the user's table; None for other formats."""
+    """The rows of `events` with the columns of the user's table, or with further columns of formats
+    that have some: status, kind and attributes of spans, groups of a log's expression. None: no
+    such column."""
 
 
 def read(
@@ -86,8 +88,8 @@ def read(
 ) -> Trace:
     """Read one trace from files given in order; see `read_batches` for the errors.
 
-    `own`: keep the columns of the user's table, too. Raise FormatError if not one event could
-    be read.
+    `own`: keep the columns of the user's table, or further ones, too. Raise FormatError if not one
+    event could be read.
     """
     chosen = choose_readers(paths, format or implied_format(options), options)
     batches = list(_batches(chosen, _checked(chosen, options), BATCH_ROWS, own))

@@ -160,9 +160,7 @@ def _unknown(path: Path, head: bytes) -> str:
     """Say what to do about a path that no reader recognizes."""
     if path.is_dir():
         return "the folder is no git repository and holds no Parquet"
-    from antecede.trace.tables.columns import USUAL  # it reads by what is here
-
-    if nested := describe_document(text.decode(head), path, USUAL["id"]):
+    if nested := describe_document(text.decode(head), path):
         return nested
     if head.lstrip().startswith(b"["):
         return "looks like one JSON array; put one object on each line (jq -c '.[]' does it)"

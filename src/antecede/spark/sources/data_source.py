@@ -41,6 +41,7 @@ from antecede.trace.batches import QUARANTINE_SCHEMA, SCHEMA, Batch
 from antecede.trace.paths import inputs
 from antecede.trace.reader import Reader, ReadOptions
 from antecede.trace.schema import COLUMNS
+from antecede.trace.tables.expressions import is_expression
 from antecede.trace.tables.reader import TableReader
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
@@ -143,7 +144,7 @@ class Plan:
             **{field: given[name] for name, field in _TEXTS.items() if name in given},
             time_unit=_unit(given.get("timeunit")),
             columns={
-                field: tuple(part.strip() for part in given[name].split(","))
+                field: _columns_in(given[name])
                 for name, field in COLUMN_OPTIONS.items()
                 if name in given
             },
@@ -241,6 +242,13 @@ def _as_rows(bad: Any, schema: Any) -> Any:
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _columns_in(text: str) -> tuple[str, ...]:
+    """Return names of columns between commas, or one expression, which may have commas."""
+    if is_expression(text):
+        return (text,)
+    return tuple(part.strip() for part in text.split(","))
 
 
 def _bare(batch: Any, schema: Any) -> Any:

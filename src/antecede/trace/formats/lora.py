@@ -31,9 +31,9 @@ from typing import Any, NamedTuple
 from antecede.errors import InputError
 from antecede.trace import text
 from antecede.trace.formats.lora_spellings import FIELDS, Fields, is_other, unwrap
+from antecede.trace.identities import name_of
 from antecede.trace.reader import NO_ID, Detail, Item, ReadOptions
 from antecede.trace.schema import RECEIVE, SEND, Event, Quarantined
-from antecede.trace.tables.columns import name_of
 
 LOOK_AHEAD = 64
 """Records read on before a row is given out, so that an uplink that comes late is a parent."""

@@ -10,13 +10,15 @@ import itertools
 import json
 import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from antecede.errors import InputError
 from antecede.trace.expressions import compile_expression, select_values
+from antecede.trace.tables.usual_names import USUAL
 
+IDS = frozenset(USUAL["id"])
 FLAT = "flat.jsonl"
 SAMPLE = 20
 MAX_DEPTH = 4
@@ -72,10 +74,10 @@ FORMATS = (
 )
 
 
-def describe_document(head: str, path: Path, ids: Collection[str]) -> str:
+def describe_document(head: str, path: Path) -> str:
     """Return the format of a file that no reader takes, and the command that flattens it.
 
-    `head`: its first text. `ids`: usual names of ids. "" if it is no nested document.
+    `head`: its first text. "" if it is no nested document.
     """
     head = head.lstrip("\ufeff \t\r\n")
     if head.startswith("#separator") and (fields := _ZEEK_FIELDS.search(head)):
@@ -86,38 +88,38 @@ def describe_document(head: str, path: Path, ids: Collection[str]) -> str:
         return f"is a Zeek log with tabs: {to}, then read flat.tsv{id_option} --time ts"
     if head[:1] not in ("{", "["):
         return ""
-    if found := _describe_lists(head, path, ids, False):
+    if found := _describe_lists(head, path, needs_id=False):
         return found
     if "\n" in head.strip() and head.startswith("{"):
         return f"holds JSON objects of several lines each: {_command('.', path)}"
     return ""
 
 
-def describe_records(records: Iterable[Mapping[str, Any]], source: str, ids: Sequence[str]) -> str:
+def describe_records(records: Iterable[Mapping[str, Any]], source: str) -> str:
     """Return the format of records without an id at the top, and the command that flattens them.
 
-    `ids`: usual names of ids. "" if nothing below the top looks like an id.
+    "" if nothing below the top looks like an id.
     """
     for record in itertools.islice(records, SAMPLE):
         if known := _known(record):
             return f"these are {known.name}: {_command(known.filter, Path(source))}"
-        if keys := _keys_to_id(record, ids):
+        if keys := _keys_to_id(record):
             where = ".".join(keys)
             command = _command(f". + {_jq_path(keys[:-1])}", Path(source))
             return f"ids seem to be nested at {where}: {command}"
-        if found := _describe_lists(json.dumps(record, default=str), Path(source), ids, True):
+        if found := _describe_lists(json.dumps(record, default=str), Path(source), needs_id=True):
             return f"the file {found}"
     return ""
 
 
-def _describe_lists(head: str, path: Path, ids: Collection[str], needs_id: bool) -> str:
+def _describe_lists(head: str, path: Path, *, needs_id: bool) -> str:
     """Return what the lists in a document hold; "" without one, or without ids that it needs."""
     lists = list(_lists(head))
     for keys, first in lists:
         if known := _known(first):
             filter = f"{_jq_path(keys)}[] | {known.filter}"
             return f"holds a list of {known.name}: {_command(filter, path)}"
-    with_id = [keys for keys, first in lists if {*first} & {*ids}]
+    with_id = [keys for keys, first in lists if {*first} & IDS]
     if not with_id and (needs_id or not lists):
         return ""
     keys = with_id[0] if with_id else lists[0][0]
@@ -171,7 +173,7 @@ def _lists(head: str) -> Iterable[tuple[tuple[str, ...], dict[str, Any]]]:
                 return
 
 
-def _keys_to_id(record: Mapping[str, Any], ids: Sequence[str]) -> tuple[str, ...]:
+def _keys_to_id(record: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the keys to the uppermost id in a nested object; () if there is none."""
     level: list[tuple[tuple[str, ...], Any]] = [((), record)]
     for _ in range(MAX_DEPTH):
@@ -182,7 +184,7 @@ def _keys_to_id(record: Mapping[str, Any], ids: Sequence[str]) -> tuple[str, ...
             for name, value in parent.items()
         ]
         for keys, value in below:
-            if len(keys) > 1 and keys[-1].lower() in ids and isinstance(value, str | int):
+            if len(keys) > 1 and keys[-1].lower() in IDS and isinstance(value, str | int):
                 return keys
         level = below
     return ()
