@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from antecede.errors import FormatError, InputError, SetupError
 from antecede.trace import text
 from antecede.trace.reader import NO_ID, Detail, Item, ReadOptions
 from antecede.trace.schema import Event, Quarantined
+from antecede.trace.time_words import UNREADABLE
 
 MAX_COLUMNS = 4096
 """Columns of a table of commits."""
@@ -50,7 +52,10 @@ class GitReader:
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield every commit."""
-        yield from _repository(path) if path.is_dir() else _table(path)
+        counts: Counter[str] = Counter()
+        yield from _repository(path, counts) if path.is_dir() else _table(path, counts)
+        if counts[UNREADABLE]:
+            yield Detail(UNREADABLE, counts[UNREADABLE])
 
 
 def is_repository(path: Path) -> bool:
@@ -75,7 +80,7 @@ def count_commits(path: Path) -> int | None:
         return None
 
 
-def _table(path: Path) -> Iterator[Item]:
+def _table(path: Path, counts: Counter[str]) -> Iterator[Item]:
     names: list[str] | None = None
     try:
         for number, line in text.lines(path):
@@ -90,7 +95,7 @@ def _table(path: Path) -> Iterator[Item]:
                     raise FormatError(message, path=str(path), line=number)
                 names = cells
             elif line.strip():
-                yield _commit(names, cells, str(path), number)
+                yield _commit(names, cells, str(path), number, counts)
     except FormatError:
         raise
     except InputError as error:
@@ -106,7 +111,7 @@ def _environment() -> dict[str, str]:
     return environment
 
 
-def _repository(path: Path) -> Iterator[Item]:
+def _repository(path: Path, counts: Counter[str]) -> Iterator[Item]:
     command = ["git", "-C", str(path), *_CONFIGURE, *_LOG, "--encoding=UTF-8", _FORMAT, "--"]
     with tempfile.TemporaryFile() as complaints:  # a pipe nobody empties would stop git
         try:
@@ -126,7 +131,7 @@ def _repository(path: Path) -> Iterator[Item]:
                 lines = iter(partial(text.bounded_line, git.stdout), b"")
                 for number, raw in enumerate(lines, 1):
                     cells = text.decode(raw).rstrip("\n").split("\t", len(_FIELDS) - 1)
-                    yield _commit(list(_FIELDS), cells, str(path), number)
+                    yield _commit(list(_FIELDS), cells, str(path), number, counts)
                 git.wait()
             finally:
                 git.kill()  # when the caller stops early; nothing to a process that has ended
@@ -138,7 +143,9 @@ def _repository(path: Path) -> Iterator[Item]:
         yield Detail("shallow", 1)
 
 
-def _commit(names: list[str], cells: list[str], source: str, line: int) -> Event | Quarantined:
+def _commit(
+    names: list[str], cells: list[str], source: str, line: int, counts: Counter[str]
+) -> Event | Quarantined:
     record = dict(zip(names, cells, strict=False))
     identity = record.get("commit", "").strip()
     raw = text.shorten("\t".join(cell[: text.MAX_RAW + 1] for cell in cells[: text.MAX_RAW]))
@@ -151,12 +158,15 @@ def _commit(names: list[str], cells: list[str], source: str, line: int) -> Event
     if len(parents) > MAX_PARENTS:
         reason = f"more than {MAX_PARENTS:,} parents"
         return Quarantined(source, line, text.shorten(identity), reason, raw)
+    times = {name: record.get(name, "").strip() for name in ("author_time", "commit_time")}
+    found = {name: text.nanoseconds(written, "s") for name, written in times.items()}
+    counts[UNREADABLE] += sum(bool(times[name]) and found[name] is None for name in times)
     return Event(
         id=identity,
         member=record.get("author_id") or None,
         parents=tuple(parents),
-        author_time=text.nanoseconds(record.get("author_time"), "s"),
-        commit_time=text.nanoseconds(record.get("commit_time"), "s"),
+        author_time=found["author_time"],
+        commit_time=found["commit_time"],
         text=record.get("subject") or None,
         source=source,
         line=line,

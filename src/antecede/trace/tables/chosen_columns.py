@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from antecede.errors import FormatError, InputError
 from antecede.trace import text
 from antecede.trace.causes import BLANK, NOTES, REPEATED, ROUNDED, UNREADABLE
+from antecede.trace.formats.nested import describe_records
 from antecede.trace.identities import name_of
 from antecede.trace.reader import ReadOptions
 from antecede.trace.schema import NAMES
@@ -78,6 +79,8 @@ class ChosenColumns:
                 f"no column is known to identify an event; columns are {', '.join(known)[:300]}; "
                 "say --id COLUMN (or --member and --seq)"
             )
+            if growing and (nested := describe_records(sample, source)):
+                message = f"no column is known to identify an event; {nested}"
             raise FormatError(message, path=source)
         self.id_parts = self._parts_of_id()
         """Parts of which an id is made (`composites`)."""
