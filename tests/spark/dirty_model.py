@@ -172,9 +172,10 @@ def named_causes(row: Row) -> list[str]:
 
 
 def content_agrees(first: Row, other: Row) -> bool:
-    """Compare the columns that both rows have."""
-    names = (*CONTENT, *({"carrier"} & first.keys() & other.keys()))
-    return all(first[name] == other[name] for name in names)
+    """Compare the columns, and the fields of `details`, that both rows have."""
+    one, two = first["details"], other["details"]
+    same = all(one[name] == two[name] for name in one.keys() & two.keys())
+    return same and all(first[name] == other[name] for name in CONTENT if name != "details")
 
 
 def _by_time(row: Row) -> tuple[Any, ...]:

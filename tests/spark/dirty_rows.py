@@ -27,6 +27,11 @@ LONGEST_US = 2 * 86_400 * 10**6
 CONTENT = ("causes", "step", "details")
 Row = dict[str, Any]
 
+_DETAILS: list[Any] = [
+    ("grams", pa.float64()),
+    ("depot", pa.string()),
+    ("labels", pa.list_(pa.struct([("code", pa.string()), ("n", pa.int32())]))),
+]
 OLD = pa.schema(
     [
         ("row", pa.int64()),
@@ -35,20 +40,18 @@ OLD = pa.schema(
         ("parcel", pa.string()),
         ("step", pa.string()),
         ("seen", pa.timestamp("us", tz="UTC")),
-        (
-            "details",
-            pa.struct(
-                [
-                    ("grams", pa.float64()),
-                    ("depot", pa.string()),
-                    ("labels", pa.list_(pa.struct([("code", pa.string()), ("n", pa.int32())]))),
-                ]
-            ),
-        ),
+        ("details", pa.struct(_DETAILS)),
     ]
 )
-NEW = pa.schema([*list(OLD)[:4], ("carrier", pa.string()), *list(OLD)[4:]])
-"""The columns after the change: `carrier` is added in the middle."""
+NEW = pa.schema(
+    [
+        *list(OLD)[:4],
+        ("carrier", pa.string()),
+        *list(OLD)[4:-1],
+        ("details", pa.struct([_DETAILS[0], ("sealed", pa.bool_()), *_DETAILS[1:]])),
+    ]
+)
+"""The columns after the change: `carrier` and `details.sealed` are added in the middle."""
 
 
 def dirty_rows(parcels: int, seed: int = 11) -> list[Row]:
@@ -63,13 +66,14 @@ def dirty_rows(parcels: int, seed: int = 11) -> list[Row]:
 
 
 def in_files(rows: list[Row], files: int, changed_at: int) -> list[Row]:
-    """Number the `file` of each row; rows from file `changed_at` on have a `carrier`."""
+    """Number the `file` of each row; rows from file `changed_at` on have the added columns."""
     rng = random.Random(5)
     size = -(-len(rows) // files)
     numbered = [row | {"file": place // size} for place, row in enumerate(rows)]
     for row in numbered:
         if row["file"] >= changed_at:
             row["carrier"] = rng.choice(["north", "south", None])
+            row["details"] = row["details"] | {"sealed": rng.random() < 0.9}
     return numbered
 
 
@@ -115,7 +119,10 @@ def _arrival(made: int, rng: random.Random) -> int:
 
 
 def _details(rng: random.Random) -> Row:
-    labels = [{"code": f"c{rng.randrange(50)}", "n": rng.randrange(4)} for _ in range(rng.choice([0, 1, 2]))]
+    labels = [
+        {"code": f"c{rng.randrange(50)}", "n": rng.randrange(4)}
+        for _ in range(rng.choice([0, 1, 2]))
+    ]
     return {
         "grams": round(rng.random() * 5000, 1),
         "depot": rng.choice(["A", "b", None]),

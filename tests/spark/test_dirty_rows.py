@@ -22,7 +22,7 @@ from tests.spark.dirty_model import (
     told,
     twins_of,
 )
-from tests.spark.dirty_rows import CONTENT, Row, dirty_rows, in_files, table_of
+from tests.spark.dirty_rows import CONTENT, Row, dirty_rows, table_of
 
 PARCELS = 20
 FULL = int(os.environ.get("ANTECEDE_SOAK_PARCELS", "2000"))
