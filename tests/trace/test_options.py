@@ -99,11 +99,11 @@ def test_a_table_without_causes_is_said_to_have_none(
 ) -> None:
     """'By declared parents', of a table whose causes stand under another name says what is not."""
     path = tmp_path / "t.csv"
-    path.write_text("id,sender,deps\na,x,\nb,y,a\n", encoding="utf-8")
-    assert arrow.read([path]).details["without_causes"] == "id, sender, deps"
+    path.write_text("id,sender,needs\na,x,\nb,y,a\n", encoding="utf-8")
+    assert arrow.read([path]).details["without_causes"] == "id, sender, needs"
     for words in (["audit"], ["meter"], ["order", "-o", str(tmp_path / "o.csv")]):
         assert main([*words, str(path)]) == 0
         shown = " ".join(capsys.readouterr().out.split())
         assert "no column is known to hold causes or vector clocks" in shown
-        assert "id, sender, deps" in shown
+        assert "id, sender, needs" in shown
         assert "say --after COLUMN" in shown

@@ -18,7 +18,7 @@ from antecede.meter.measure import Observed, observed, rows_of, table_of
 from antecede.meter.rules import RULES, rule_named
 from antecede.meter.trace import ABSENT, NEVER_SENT, Run, by_run, runs_of
 from antecede.protocols.topics.subscriptions import Subscriptions
-from antecede.trace.causes import BLANK, REPEATED, ROUNDED, Causes
+from antecede.trace.causes import BLANK, REPEATED, ROUNDED, UNREADABLE, Causes
 
 SHOWN = 5
 """Absent causes, and messages that were never sent, that the terminal names."""
@@ -74,6 +74,7 @@ class Summary:
             REPEATED: self.causes.repeated,
             BLANK: self.causes.blank,
             ROUNDED: self.causes.rounded,
+            UNREADABLE: self.causes.unreadable,
             "absent_causes": self.absent.to_pylist(),
             "listed_back": self.listed_back,
             "contradictions": self.contradictions,
