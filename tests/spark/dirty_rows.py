@@ -17,8 +17,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-BLANKS = False
-"""Blank ids and causes are generated. Set this once all engines treat them as nulls."""
 STEPS = ("accepted", "weighed", "paid", "sorted", "loaded", "handed over")
 A_PARCEL = 150
 BEGIN_US = 1_780_000_000_000_000
@@ -156,11 +154,10 @@ def _soil(rows: list[Row], rng: random.Random) -> None:
     for field, count in (("id", 100), ("parcel", 33), ("causes", 100), ("seen", 66)):
         for row in some(count):
             row[field] = None
-    if BLANKS:
-        for row in some(20):
-            row["id"] = rng.choice(["", "  "])
-        for row in some(40):
-            row["causes"] = [*row["causes"], rng.choice(["", " \t"])]
+    for row in some(20):
+        row["id"] = rng.choice(["", "  "])
+    for row in some(40):
+        row["causes"] = [*(row["causes"] or []), rng.choice(["", " \t"])]
     for row in some(20):  # an indirect effect, most often
         parcel, _, count = (row["id"] or "").partition(".")
         if count.isdigit() and row["causes"] is not None:

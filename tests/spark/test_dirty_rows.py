@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from antecede.order.spec import OrderSpec
 from antecede.order.table import order_table
-from antecede.spark import order
+from antecede.spark import held, order
 from tests.spark.dirty_model import (
     Outcome,
     outcome_of,
@@ -22,11 +23,22 @@ from tests.spark.dirty_model import (
     told,
     twins_of,
 )
-from tests.spark.dirty_rows import CONTENT, Row, dirty_rows, table_of
+from tests.spark.dirty_rows import (
+    CONTENT,
+    NEW,
+    OLD,
+    Row,
+    dirty_rows,
+    in_files,
+    table_of,
+    write_files,
+)
+from tests.spark.killing import DEADLINE_S, batches, kill_within_a_batch, start
 
 PARCELS = 20
 FULL = int(os.environ.get("ANTECEDE_SOAK_PARCELS", "2000"))
 """2,000 parcels are 318,500 rows."""
+FILES = 24
 WAYS: dict[str, Any] = {"id": "id", "after": "causes", "time": "seen", "content": CONTENT}
 
 
@@ -72,6 +84,26 @@ def check_batch(
     assert told(got, outcomes_of(rows, grouped=group is not None), twins_of(rows)) == ""
     details = {row["row"]: row["details"] for row in rows}
     assert all(row["details"] == details[row["row"]] for row in got)
+
+
+@pytest.mark.soak
+def test_a_stream_that_is_killed_twice_with_columns_added_in_the_middle(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Each kill hits within a micro-batch; rows wait over the kills and over the change."""
+    changed = FILES // 2
+    rows = in_files(dirty_rows(FULL), FILES, changed)
+    for kinds, kill_after in ((OLD, changed // 2), (NEW, changed + changed // 2)):
+        pq.write_table(kinds.empty_table(), tmp_path / "columns.parquet")
+        known = rows if kinds is NEW else [row for row in rows if row["file"] < changed]
+        write_files(known, tmp_path / "in", changed)
+        kill_within_a_batch(tmp_path, start(tmp_path, "dirty"), kill_after)
+        last = start(tmp_path, "dirty")
+        assert last.wait(4 * DEADLINE_S) == 0, (tmp_path / "log").read_text()
+        assert batches(tmp_path, "commits") == (FILES if kinds is NEW else changed)
+    out = spark.read.option("mergeSchema", "true").parquet(str(tmp_path / "out"))
+    waiting = held(str(tmp_path / "checkpoint")).toArrow().to_pylist()
+    check_stream(out.toArrow().to_pylist(), [json.loads(one["row"]) for one in waiting], rows)
 
 
 def check_stream(got: Iterable[Row], waiting: Iterable[Row], rows: list[Row]) -> None:

@@ -35,9 +35,8 @@ def test_of_content_columns_only_the_digest_goes_to_python(spark: SparkSession, 
     if giant == "never":
         assert called
     assert not any("payload" in words.split("xxhash64")[0] for words in called)
-    assert {row.n: row.antecede_status for row in made.select("n", "antecede_status").collect()} == {
-        1: "ordered", 2: "ordered", 3: "duplicate", 4: "conflict"
-    }  # fmt: skip
+    statuses = {row.n: row.antecede_status for row in made.select("n", "antecede_status").collect()}
+    assert statuses == {1: "ordered", 2: "ordered", 3: "duplicate", 4: "conflict"}
     months: Any = rows.drop("payload").toArrow()
     months = months.append_column("payload", pa.array([1, 2, 2, 3]))
     local = order_table(months, OrderSpec(after=("after",), content=("payload",), **ways))
