@@ -30,25 +30,18 @@ _DETAILS: list[Any] = [
     ("depot", pa.string()),
     ("labels", pa.list_(pa.struct([("code", pa.string()), ("n", pa.int32())]))),
 ]
-OLD = pa.schema(
-    [
-        ("row", pa.int64()),
-        ("id", pa.string()),
-        ("causes", pa.list_(pa.string())),
-        ("parcel", pa.string()),
-        ("step", pa.string()),
-        ("seen", pa.timestamp("us", tz="UTC")),
-        ("details", pa.struct(_DETAILS)),
-    ]
-)
-NEW = pa.schema(
-    [
-        *list(OLD)[:4],
-        ("carrier", pa.string()),
-        *list(OLD)[4:-1],
-        ("details", pa.struct([_DETAILS[0], ("sealed", pa.bool_()), *_DETAILS[1:]])),
-    ]
-)
+_COLUMNS: list[Any] = [
+    ("row", pa.int64()),
+    ("id", pa.string()),
+    ("causes", pa.list_(pa.string())),
+    ("parcel", pa.string()),
+    ("step", pa.string()),
+    ("seen", pa.timestamp("us", tz="UTC")),
+]
+_MORE: list[Any] = [_DETAILS[0], ("sealed", pa.bool_()), *_DETAILS[1:]]
+_ADDED: Any = ("carrier", pa.string())
+OLD = pa.schema([*_COLUMNS, ("details", pa.struct(_DETAILS))])
+NEW = pa.schema([*_COLUMNS[:4], _ADDED, *_COLUMNS[4:], ("details", pa.struct(_MORE))])
 """The columns after the change: `carrier` and `details.sealed` are added in the middle."""
 
 
@@ -159,9 +152,9 @@ def _soil(rows: list[Row], rng: random.Random) -> None:
     for row in some(40):
         row["causes"] = [*(row["causes"] or []), rng.choice(["", " \t"])]
     for row in some(20):  # an indirect effect, most often
-        parcel, _, count = (row["id"] or "").partition(".")
-        if count.isdigit() and row["causes"] is not None:
-            row["causes"] = [*row["causes"], f"{parcel}.{int(count) + rng.randrange(1, 6):03}"]
+        parcel, _, step = (row["id"] or "").partition(".")
+        if step.isdigit() and row["causes"] is not None:
+            row["causes"] = [*row["causes"], f"{parcel}.{int(step) + rng.randrange(1, 6):03}"]
 
 
 def _repeats(rows: list[Row], rng: random.Random) -> Iterator[Row]:
