@@ -27,9 +27,9 @@ from antecede.trace.causes import AMBIGUOUS, BLANK
 from antecede.trace.expressions import Expression, compile_expression, select_values
 from antecede.trace.formats.document_formats import DocumentFormat
 from antecede.trace.formats.json_stream import Broken, items
+from antecede.trace.identities import name_of
 from antecede.trace.reader import NO_ID, Detail, Item, ReadOptions
 from antecede.trace.schema import Event, Quarantined
-from antecede.trace.tables.columns import name_of
 from antecede.trace.time_words import UNREADABLE
 
 SAMPLE = 20
