@@ -125,7 +125,12 @@ class IncarnationError(SequenceError):
     """Messages of two lives of one member meet: it was restored from too old a snapshot, or anew.
 
     Nothing of it is taken for something else; the text says which member and which numbers.
+    `member`: that member.
     """
+
+    def __init__(self, message: str, member: str = "") -> None:
+        self.member = member
+        super().__init__(message)
 
 
 class ConflictError(SequenceError):

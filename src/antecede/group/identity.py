@@ -372,7 +372,8 @@ class Lives:
         chain = self.chains.get(name, ())
         if seq is not None and seq < life.first:
             raise IncarnationError(
-                f"message {seq} of {name}, in a life of it that began with {life.first}"
+                f"message {seq} of {name}, in a life of it that began with {life.first}",
+                name,
             )
         if chain and life == chain[-1]:  # as nearly always
             return True
@@ -382,7 +383,8 @@ class Lives:
         if newer and seq is not None and seq >= min(newer):
             raise IncarnationError(
                 f"message {seq} of {name} is superseded: {name} was restored and began anew with "
-                f"message {min(newer)}"
+                f"message {min(newer)}",
+                name,
             )
         return seq is not None or not newer
 
@@ -394,7 +396,8 @@ class Lives:
             raise IncarnationError(
                 f"{whose} was restored from a snapshot that is too old: it begins anew with "
                 f"message {life.first}, and message {known} of it is known here. Restore it from "
-                "a newer snapshot (or with the log of inputs), or let it join under another name"
+                "a newer snapshot (or with the log of inputs), or let it join under another name",
+                name,
             )
         if any(one.generation == life.generation for one in self.chains.get(name, ())):
             how = (
@@ -405,7 +408,8 @@ class Lives:
             raise IncarnationError(
                 f"{whose} {how}: another life of it is known here, with messages up to "
                 f"{tops.get(life.generation, 0)}. Restore it from its newest snapshot, or let it "
-                "join under another name"
+                "join under another name",
+                name,
             )
 
     def check_told(self, told: Told, said_by: str, me: str) -> None:
@@ -415,7 +419,9 @@ class Lives:
             if life in own:
                 continue
             if name == me:
-                raise IncarnationError(f"{said_by} knows a life of {name} that is not this one")
+                raise IncarnationError(
+                    f"{said_by} knows a life of {name} that is not this one", name
+                )
             self.check(name, life, None, said_by)
 
     def check_causes(self, causes: Iterable[Id], told: Told, said_by: str) -> None:
@@ -429,7 +435,8 @@ class Lives:
             if theirs != ours:
                 raise IncarnationError(
                     f"a message of {said_by} depends on {name}'s message {seq} as it was before "
-                    f"{name} began anew with message {self.of(name, seq).first}"
+                    f"{name} began anew with message {self.of(name, seq).first}",
+                    name,
                 )
 
 

@@ -68,9 +68,12 @@ def test_growth_lies_between_two_powers() -> None:
     results, _ = grid()
     power = results.power("y", "x", factor=3)
     assert power == pytest.approx(0.74, abs=0.01)
-    assert as_power(power, 0.7, 0.8) == ("as the power 0.74", True)
-    assert as_power(power, 0.8, 0.9, "from 1 to 2, ") == ("from 1 to 2, as the power 0.74", False)
-    assert as_power(None, 0, 1) is None
+    own = results.of(factor=3)
+    for low, high, holds in ((0.4, 1.1, True), (1.5, 2.0, False), (0.74, 2.0, None)):
+        answer = as_power(own, "y", "x", low, high)
+        assert answer is not None
+        assert answer[1] is holds
+    assert as_power(results.of(factor=9), "y", "x", 0, 1) is None
     assert results.power("y", "x", factor=3, x=2) is None
 
 
