@@ -86,11 +86,11 @@ class Door:
 
         Raises TimeoutError after HANDSHAKE_S, and OSError where the client is gone.
         """
-        readable = self._loop.create_future()
-        self._loop.add_reader(caller, lambda: readable.done() or readable.set_result(None))
+        readable = asyncio.Event()
+        self._loop.add_reader(caller, readable.set)
         try:
             async with asyncio.timeout(HANDSHAKE_S):
-                await readable
+                await readable.wait()
             if not caller.recv(1, socket.MSG_PEEK):
                 raise ConnectionResetError
         finally:
