@@ -9,6 +9,7 @@
     │   └── OptionError       a protocol has no such option, or its text has the wrong type
     ├── ProtocolError         a rule of message exchange was broken ...
     │   ├── LocalError        ... by the caller: our own code called us wrongly
+    │   │   └── EarlyError        ... too early: a newcomer must wait before its first message
     │   └── RemoteError       ... by the other side: what arrived is malformed or impossible
     │       ├── DecodeError           bytes do not decode
     │       │   └── MismatchError     ... of another room, order, options or list of members
@@ -80,6 +81,17 @@ class ProtocolError(AntecedeError):
 
 class LocalError(ProtocolError):
     """Our own side called a protocol in a way that it does not allow."""
+
+
+class EarlyError(LocalError):
+    """A newcomer sends too early; `from_ns` is the reading of its clock from which on it may.
+
+    None: the group was told no time yet.
+    """
+
+    def __init__(self, message: str, *, from_ns: int | None = None) -> None:
+        self.from_ns = from_ns
+        super().__init__(message)
 
 
 class RemoteError(ProtocolError):

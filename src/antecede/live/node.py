@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from antecede.clocks.nanoseconds import seconds_text
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import (
     ConflictError,
@@ -237,8 +238,22 @@ class Node:
             raise LocalError("this part of the group has no majority: nothing is sent")
         if self.left:
             raise LocalError(f"{self.name} has left: nothing is sent")
+        if why := self.why_nothing_is_heard():
+            raise LocalError(why)
         self.flow.is_pressed = self.flow.is_pressed or self.flow.is_full
         return self.active.say(payload, reply_to, topics)
+
+    def why_nothing_is_heard(self) -> str:
+        """Return why the others take no message of this member now (orders by clocks), or ""."""
+        if self.time is None or not self.settings.waits_for_clocks:
+            return ""
+        if not (by_ns := self.time.stamped_ahead_ns()):
+            return ""
+        return (
+            f"messages of {self.name} are stamped {seconds_text(by_ns)} s ahead of the clocks of "
+            "the others, which take none of them until then: nothing is sent. Set the clock right, "
+            "take and acknowledge what has come, and begin with a new store"
+        )
 
     @property
     def stopped(self) -> bool:
@@ -282,6 +297,8 @@ class Node:
             self.rejections.ended(link, now)
         if link is not None and self.greeted.get(link.lane) is link:
             del self.greeted[link.lane]
+            if self.time is not None:
+                self.time.check.forget(link.lane)
             if self.ordering is not None:
                 self.ordering.forget(link.lane)
             self.upkeep.lost(link, now)
@@ -378,7 +395,7 @@ class Node:
         elif kind == wire.PING:
             self._ping(link, body)
         elif kind == wire.PONG:
-            link.round_trip_ns = max(0, now - Reader(body).varint())
+            self._pong(link, Reader(body), now)
         elif kind == wire.LANES:
             link.names += wire.read_names(body, wire.MAX_LANES - len(link.names))
         elif kind == audience.TOPICS and self.audience is not None:
@@ -551,7 +568,14 @@ class Node:
         reader = Reader(body)
         clock = reader.varint()
         link.unheard = frozenset(wire.read_places(reader, link.names))
-        link.control.append(wire.framed(wire.PONG, varint(clock)))
+        shown = () if self.time is None else (varint(max(0, self.time.system_clock_ns)),)
+        link.control.append(wire.framed(wire.PONG, varint(clock), *shown))
+
+    def _pong(self, link: Link, reader: Reader, now: int) -> None:
+        link.round_trip_ns = max(0, now - reader.varint())
+        if self.time is not None and link.member:
+            clock_ns = reader.varint() + link.round_trip_ns // 2
+            self.time.check.hear(link.lane, clock_ns, now)
 
     def _bye(self, link: Link, body: bytes) -> None:
         words = self.rejections.read_bye(link, body.decode(errors="replace"))
@@ -600,7 +624,8 @@ class Node:
         ordering = self.ordering
         if ordering is None or self.out:
             return
-        if ordering.unsent and not self.stopped:
+        waits = self.time is not None and self.time.check.is_pending
+        if ordering.unsent and not (self.stopped or waits):
             ordering.flush()
         if self.lane in ordering.gone and not self.left:
             self.go_out(self._another_life() or self._put_out(self.lane))
@@ -608,7 +633,8 @@ class Node:
     def shows(self, wall_ns: int, now: int) -> None:
         """The system's clock shows this (orders by clocks); told before all that goes by it."""
         if self.time is not None:
-            reading = self.time.shows(wall_ns, now)
+            others: Collection[str] = () if self.ordering is None else self.ordering.members
+            reading = self.time.shows(wall_ns, now, alone=len(others) < 2)
             if self.ordering is not None and not self.out:
                 self.ordering.clock.accuracy_ns = self.time.accuracy_ns
                 self.ordering.shows(reading)
@@ -754,10 +780,11 @@ class Node:
 
         Departed members send nothing more, so theirs are acknowledged.
         """
-        ordering = self.active
-        found = ordering.backlog.withheld(self.inbox_limit)
+        ordering = self.ordering
+        found = {} if ordering is None else ordering.backlog.withheld(self.inbox_limit)
         self._withholds = bool(found)
-        return {lane: number for lane, number in found.items() if lane not in ordering.gone}
+        gone = () if ordering is None else ordering.gone
+        return {lane: number for lane, number in found.items() if lane not in gone}
 
     def consume(self, count: int) -> bool:
         """Note that the application needs no more room for the first `count` messages.

@@ -696,6 +696,8 @@ class Peer:
             raise PeerError(f"{self.name} hears no majority of the group: nothing is sent")
         if self._timed:
             self._running.show()
+            if why := self.node.why_nothing_is_heard():
+                raise PeerError(why)
         trace = self._traced() if self._trace_path is not None else None
         sent = ordering.say(payload, answered, topics)
         if trace is not None:

@@ -179,8 +179,13 @@ def status_of(
     """
     done = node.done if done is None else done
     ordering, settings = node.ordering, node.settings
-    trouble = trouble or node.out or ("" if ordering is not None else "in no group yet")
-    trouble = trouble or _rejection(node)
+    trouble = (
+        trouble
+        or node.out
+        or node.why_nothing_is_heard()
+        or ("" if ordering is not None else "in no group yet")
+        or _rejection(node)
+    )
     lanes = ordering.lanes if ordering is not None else None
     safe = node.safe()
     newest = lanes.frontier() if lanes is not None else {}

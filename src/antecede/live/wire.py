@@ -11,7 +11,8 @@
              other end's own; number 2**63: no more of them
     GONE     lanes, and the oldest number that the sender still has
     BUDGET   how many bytes the sender keeps for others (`antecede.live.flow`)
-    PING     the sender's clock, and members it does not hear; PONG: the same clock back
+    PING     the sender's clock, and members it does not hear; PONG: the same clock back, and in
+             orders by clocks what the system's clock of the sender shows
     BYE      why the link ends
 
 What a link carries is in order and whole, or the link ends: TCP's promise, or the driver's.
