@@ -602,6 +602,8 @@ def test_one_word_puts_nobody_out(folder: Path) -> None:
                 line = await mallory.call(one)
                 await line.say(mallory.hello(frontier={one.node.lane: 10**6}))
                 await line.until(wire.WANT)
+                await line.say(wire.framed(wire.BYE, b"the store is an old copy: says mallory"))
+                await line.until(-1)
             await talk((alice, bob, carol))
             assert not any(one.node.out for one in (alice, bob, carol))
             mallory.close()

@@ -762,7 +762,7 @@ class Node:
 
     def acknowledge(self) -> None:
         """Tell all what has come since the last time."""
-        if not self.news:
+        if not self.news or self.out:
             return
         self.news = False
         withheld = self._withheld()
