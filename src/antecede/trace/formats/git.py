@@ -26,6 +26,8 @@ from antecede.trace.time_words import UNREADABLE
 
 MAX_COLUMNS = 4096
 """Columns of a table of commits."""
+COUNT_S = 10.0
+"""Time limit of counting commits, seconds."""
 MAX_PARENTS = 1 << 16
 """Parents of a commit; more is no history."""
 
@@ -61,6 +63,23 @@ def is_repository(path: Path) -> bool:
     return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
 
 
+def count_commits(path: Path) -> int | None:
+    """Return the number of commits of a repository; None where git does not tell in time."""
+    command = ["git", "-C", str(path), *_CONFIGURE, "rev-list", "--all", "--count"]
+    try:
+        done = subprocess.run(
+            command,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=COUNT_S,
+            check=True,
+        )
+        return int(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+
+
 def _table(path: Path, counts: Counter[str]) -> Iterator[Item]:
     names: list[str] | None = None
     try:
@@ -85,16 +104,20 @@ def _table(path: Path, counts: Counter[str]) -> Iterator[Item]:
         yield Quarantined(str(path), error.line, None, error.message, "")
 
 
-def _repository(path: Path, counts: Counter[str]) -> Iterator[Item]:
+def _environment() -> dict[str, str]:
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
     for name in ("GIT_DIR", "GIT_WORK_TREE"):  # set while git runs a hook: not what was asked
         environment.pop(name, None)
+    return environment
+
+
+def _repository(path: Path, counts: Counter[str]) -> Iterator[Item]:
     command = ["git", "-C", str(path), *_CONFIGURE, *_LOG, "--encoding=UTF-8", _FORMAT, "--"]
     with tempfile.TemporaryFile() as complaints:  # a pipe nobody empties would stop git
         try:
             git = subprocess.Popen(
                 command,
-                env=environment,
+                env=_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=complaints,
