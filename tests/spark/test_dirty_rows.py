@@ -17,6 +17,7 @@ from antecede.order.table import order_table
 from antecede.spark import held, order
 from tests.spark.dirty_model import (
     Outcome,
+    named_causes,
     outcome_of,
     outcomes_of,
     outcomes_of_stream,
@@ -119,8 +120,8 @@ def check_stream(got: Iterable[Row], waiting: Iterable[Row], rows: list[Row]) ->
     places = {(r["parcel"], r["id"]): r["position"] for r in found if r["position"] is not None}
     for row in found:
         if row["position"] is not None:
-            causes = [c for c in row["causes"] or [] if c]
-            assert all(places[row["parcel"], cause] < row["position"] for cause in causes), row
+            causes = [places[row["parcel"], cause] for cause in named_causes(row)]
+            assert all(place < row["position"] for place in causes), row
     for parcel in {row["parcel"] for row in found} - {None}:
         own = sorted(place for (name, _), place in places.items() if name == parcel)
         assert own == list(range(len(own)))
