@@ -24,7 +24,7 @@ from tests.spark.test_dirty_rows import PARCELS, check_stream
 
 AT = pa.timestamp("us", tz="UTC")
 OF = pa.struct([("x", pa.int32())])
-V1 = pa.schema([("id", pa.string()), ("after", pa.string()), ("of", OF), ("at", AT)])
+V1: Any = pa.schema([("id", pa.string()), ("after", pa.string()), ("of", OF), ("at", AT)])
 
 
 DEADLINE_S = 900
@@ -37,7 +37,7 @@ class Stream:
     def __init__(self, spark: SparkSession, folder: Path, *, told: bool = True) -> None:
         self.spark, self.folder = spark, folder
         self.checkpoint = str(folder / "checkpoint")
-        self.options = {"checkpoint": self.checkpoint} if told else {}
+        self.options: dict[str, Any] = {"checkpoint": self.checkpoint} if told else {}
         self.files = 0
         (folder / "in").mkdir()
 
@@ -166,7 +166,7 @@ def test_a_column_that_is_never_null_needs_the_checkpoint(
 def test_columns_with_dots_keep_their_rows_apart(rocks: SparkSession, tmp_path: Path) -> None:
     """A column that is added in the middle moves no value into another column."""
     stream = Stream(rocks, tmp_path)
-    v1 = pa.schema([*list(V1)[:2], ("at", AT), ("k.x", pa.string()), ("k.y", pa.string())])
+    v1: Any = pa.schema([*list(V1)[:2], ("at", AT), ("k.x", pa.string()), ("k.y", pa.string())])
     stream.start(rows(v1, {"id": "b", "after": "a", "k.x": "x", "k.y": "y"}))
     found = stream.start(rows(v1.insert(3, pa.field("k.n", pa.string())), {"id": "a", "k.n": "n"}))
     late = found["b ordered"]
@@ -183,8 +183,9 @@ def test_deliveries_with_a_column_added(rocks: SparkSession, tmp_path: Path) -> 
     half = len(table) // 2
     (tmp_path / "in").mkdir()
     pq.write_table(backwards.slice(0, half), tmp_path / "in" / "part-0.parquet")
-    df = rocks.readStream.schema(rocks.read.parquet(str(tmp_path / "in")).schema)
-    first = run(antecede.spark.deliver(df.parquet(str(tmp_path / "in")), spec), tmp_path).count()
+    reader = rocks.readStream.schema(rocks.read.parquet(str(tmp_path / "in")).schema)
+    half_read = reader.parquet(str(tmp_path / "in"))
+    first = run(antecede.spark.deliver(half_read, spec), tmp_path).count()
     assert first < half
     rest = backwards.slice(half).append_column("color", pa.array(["red"] * (len(table) - half)))
     pq.write_table(rest, tmp_path / "in" / "part-1.parquet")

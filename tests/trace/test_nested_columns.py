@@ -46,7 +46,7 @@ def both(path: Path, given_options: ReadOptions) -> Trace:
     return trace
 
 
-NOTES = [
+NOTES: list[dict[str, Any]] = [
     {"key": {"hash": "r"}, "by": {"name": "p"}, "tags": [], "at": {"s": 3}},
     {
         "key": {"hash": "s"},
@@ -106,7 +106,11 @@ def test_a_broken_expression_is_refused(wrong: str, option: str, tmp_path: Path)
 
 
 def test_a_function_that_refuses_a_value_sets_the_row_aside(tmp_path: Path) -> None:
-    rows = [{"id": "x", "n": [1]}, {"id": "y", "n": 7}, {"id": "z", "n": ["x", "y"]}]
+    rows: list[dict[str, Any]] = [
+        {"id": "x", "n": [1]},
+        {"id": "y", "n": 7},
+        {"id": "z", "n": ["x", "y"]},
+    ]
     trace = both(lines(tmp_path / "t.jsonl", rows), options(parents="n[*] | sort(@)"))
     trace = both(lines(tmp_path / "t.jsonl", rows), options(parents="sort(n)"))
     assert links(trace) == {"x": ["1"], "z": ["x", "y"]}
@@ -114,10 +118,10 @@ def test_a_function_that_refuses_a_value_sets_the_row_aside(tmp_path: Path) -> N
 
 
 def test_an_id_is_one_value(tmp_path: Path) -> None:
-    rows = [{"d": ["x"]}, {"d": []}, {"d": ["y", "z"]}]
+    rows: list[dict[str, Any]] = [{"d": ["x"]}, {"d": []}, {"d": ["y", "z"]}]
     trace = both(lines(tmp_path / "t.jsonl", rows), options(id="d[*]"))
     assert [*links(trace)] == ["x"]
-    reasons = sorted(trace.quarantine["reason"].to_pylist())
+    reasons = sorted(map(str, trace.quarantine["reason"].to_pylist()))
     assert reasons == [
         "id: d[*] finds several values: ['y', 'z']",
         "no id: d[*] finds nothing",
@@ -132,7 +136,7 @@ def test_an_object_as_an_id_points_to_an_expression(tmp_path: Path) -> None:
 
 # -- ids of several parts --------------------------------------------------------------------------
 
-CLOUD = [
+CLOUD: list[dict[str, Any]] = [
     {"source": "/shop", "id": "1", "after": []},
     {"source": "/pay", "id": "1", "from": "/shop", "cause": "1"},
     {"source": "/pay", "id": 2, "from": ["/shop", "/pay"], "cause": ["1", "1"]},

@@ -18,7 +18,7 @@ from antecede.order.stream.shard import Shard
 from tests.order.stream.reference import Item
 from tests.order.stream.test_shard import batch
 
-OF_OLD = pa.schema(
+OF_OLD: Any = pa.schema(
     [
         ("id", pa.string()),
         ("n", pa.int64()),
