@@ -18,14 +18,13 @@ from antecede.order.stream.shard import Shard
 from tests.order.stream.reference import Item
 from tests.order.stream.test_shard import batch
 
-OF_OLD: Any = pa.schema(
-    [
-        ("id", pa.string()),
-        ("n", pa.int64()),
-        ("what", pa.struct([("a", pa.int32()), ("b", pa.list_(pa.struct([("c", pa.string())])))])),
-        ("at", pa.timestamp("us", "Europe/Berlin")),
-    ]
-)
+OF_FIELDS: list[Any] = [
+    ("id", pa.string()),
+    ("n", pa.int64()),
+    ("what", pa.struct([("a", pa.int32()), ("b", pa.list_(pa.struct([("c", pa.string())])))])),
+    ("at", pa.timestamp("us", "Europe/Berlin")),
+]
+OF_OLD: Any = pa.schema(OF_FIELDS)
 
 
 def schema(*fields: Any) -> pa.Schema:
