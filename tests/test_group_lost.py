@@ -156,7 +156,9 @@ def test_a_gap_is_passed_over_as_missing_names_it(order: str) -> None:
         carol.receive(wires[at])
     (gap, *others) = carol.missing()
     gaps = [
-        ("alice", n) for one in (gap, *others) for n in range(one.first or one.seq, one.seq + 1)
+        ("alice", n)
+        for one in (gap, *others)
+        for n in range(one.first or one.seq or 0, (one.seq or 0) + 1)
     ]
     before = carol.snapshot()
     with pytest.raises(
