@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -43,11 +43,11 @@ def member(name: str, kind: str, **more: Any) -> Group:
 
 
 def said(group: Group, text: bytes, kind: str, at_s: int = 0) -> bytes:
-    topics = {"topics": ("x",)} if kind in TOPICS else {}
+    topics: dict[str, Any] = {"topics": ("x",)} if kind in TOPICS else {}
     return group.send(text, now=at_s, **topics)
 
 
-def heard(group: Group, wires: list[bytes], at_s: int) -> list[bytes]:
+def heard(group: Group, wires: Sequence[bytes], at_s: int) -> list[bytes]:
     found = [one.payload for wire in wires for one in group.receive(wire, now=at_s)]
     return found + [one.payload for one in group.tick(now=at_s + 10)]
 
@@ -290,9 +290,8 @@ def test_what_a_listener_gets_is_in_causal_order(kind: str, seed: int) -> None:
         text = b"%d" % number
         pasts[text] = set(known[name])
         known[name].add(text)
-        wire = talkers[name].send(text)
-        wires.append(wire)
-        flying += [(other, wire) for other in talkers if other != name]
+        wires.append(talkers[name].send(text))
+        flying += [(other, wires[-1]) for other in talkers if other != name]
         rng.shuffle(flying)
         for _ in range(rng.randrange(4)):
             if flying:

@@ -224,6 +224,15 @@ def test_ids_are_those_of_a_table_by_source_and_id(tmp_path: Path) -> None:
     assert causes(trace) == {first: [], second: [first], third: [second]}
 
 
+def test_an_event_without_a_source_is_set_aside(tmp_path: Path) -> None:
+    bare = {"specversion": "1.0", "id": "1", "type": "t"}
+    trace = read([lines(tmp_path, cloud("/a", "1"), bare, cloud("/a", "2", causationid="1"))])
+    assert causes(trace) == {"/a:1": [], "/a:2": ["/a:1"]}
+    assert [row["reason"] for row in trace.quarantine.to_pylist()] == [
+        "no source: ids are unique only within it"
+    ]
+
+
 def test_an_id_of_several_sources_names_no_cause(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

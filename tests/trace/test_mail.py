@@ -70,6 +70,11 @@ SPELLINGS = (
     f"In-Reply-To: Your note of Friday\nReferences: <{PARENT}>",
     f"In-Reply-To:\nReferences: <{PARENT}>",
     f"References: <older@mill.example>,<{PARENT}>",
+    f"In-Reply-To: [{PARENT}]",
+    f"In-Reply-To: ({PARENT})",
+    f"In-Reply-To: mid:{PARENT}",
+    f"In-Reply-To: \\<{PARENT}\\>",
+    f'In-Reply-To: "{PARENT}"',
 )
 
 

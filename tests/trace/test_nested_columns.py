@@ -16,6 +16,7 @@ from antecede.cli import main
 from antecede.errors import FormatError, InputError
 from antecede.trace.arrow import Trace, read
 from antecede.trace.reader import ReadOptions
+from antecede.trace.schema import Event
 from antecede.trace.tables import composites
 from antecede.trace.tables.reader import TableReader
 
@@ -40,7 +41,7 @@ def links(trace: Trace) -> dict[str, list[str]]:
 def both(path: Path, given_options: ReadOptions) -> Trace:
     """Read by columns and by rows, which agree."""
     trace = read([path], options=given_options)
-    by_rows = [item for item in TableReader().read(path, given_options) if hasattr(item, "parents")]
+    by_rows = [one for one in TableReader().read(path, given_options) if isinstance(one, Event)]
     assert [(one.id, list(one.parents)) for one in by_rows] == list(links(trace).items())
     return trace
 
@@ -117,7 +118,16 @@ def test_an_id_is_one_value(tmp_path: Path) -> None:
     trace = both(lines(tmp_path / "t.jsonl", rows), options(id="d[*]"))
     assert [*links(trace)] == ["x"]
     reasons = sorted(trace.quarantine["reason"].to_pylist())
-    assert reasons == ["id: d[*] finds several values: ['y', 'z']", "no id"]
+    assert reasons == [
+        "id: d[*] finds several values: ['y', 'z']",
+        "no id: d[*] finds nothing",
+    ]
+
+
+def test_an_object_as_an_id_points_to_an_expression(tmp_path: Path) -> None:
+    path = lines(tmp_path / "t.jsonl", [{"key": {"hash": "x"}}])
+    with pytest.raises(FormatError, match=r"an expression reaches into it: key\.hash"):
+        read([path], options=options(id="key"))
 
 
 # -- ids of several parts --------------------------------------------------------------------------

@@ -13,7 +13,8 @@ import pytest
 
 from antecede.cli import main
 from antecede.trace.arrow import read
-from antecede.trace.reader import ReadOptions
+from antecede.trace.reader import Detail, ReadOptions
+from antecede.trace.schema import Event
 from antecede.trace.tables.reader import TableReader
 from antecede.trace.tables.separators import several_in_one
 from antecede.trace.tables.text_causes import NULLS, list_in
@@ -32,10 +33,10 @@ def parents(path: Path, options: ReadOptions | None = None) -> list[list[str]]:
     trace = read([path], options=options)
     by_rows = [*TableReader().read(path, options or ReadOptions())]
     found: Any = trace.events["parents"].to_pylist()
-    assert found == [list(one.parents) for one in by_rows if hasattr(one, "parents")]
-    counts = {one.name: one.value for one in by_rows if hasattr(one, "value")}
+    assert found == [list(one.parents) for one in by_rows if isinstance(one, Event)]
+    counts = {one.name: one.value for one in by_rows if isinstance(one, Detail)}
     assert counts == trace.details
-    return found
+    return [list(names) for names in found]
 
 
 @pytest.mark.parametrize(

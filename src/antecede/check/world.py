@@ -181,6 +181,7 @@ class World:
             raise LocalError(f"member {at} is or was in the group; numbers are never reused")
         mark = len(self.steps)
         called(newcomer.adopt, called(self.members[sponsor].frontier))
+        called(newcomer.enter)  # no time passes between the invitation and what is sent next
         self.covered[at] = set(self.covered[sponsor])
         self.steps.append(Step(at, JOINED, name or str(at), (str(sponsor),)))
         owed = self._owed_to(newcomer)

@@ -557,8 +557,8 @@ class Group(metaclass=_Documented):
         check_flags(keep_log=keep_log, lanes=lanes, by_channel=by_channel)
         group = cls.__new__(cls)
         state = accepted(name, invitation, room, keep_log, options, lanes=lanes)
-        if lanes or by_channel:
-            state.protocol.trust_invitation()
+        if not (lanes or by_channel):
+            state.protocol.enter()
         group._set_up(state, incarnation)
         return group
 
@@ -631,7 +631,9 @@ class Group(metaclass=_Documented):
 
         Where a sender's messages come by number, each is passed over in its turn: name all of a gap
         (`missing` gives `first` to `seq`). Where messages are for chosen receivers, a number stands
-        for all before it that are not here. Raises LocalError, and changes nothing, in orders in
+        for all before it that are not here. Where messages name only immediate causes ("causal",
+        "reply"), what a lost message depended on is not known: it may come behind a message that is
+        marked. Raises LocalError, and changes nothing, in orders in
         which nothing waits for a message, for one that is here or whose turn does not come, and
         for members that never were in the group.
         """

@@ -42,10 +42,10 @@ class Threads:
             message = parents[0]
         return message
 
-    def tree(self, root: Id, was_here: Callable[[Id], bool]) -> Thread:
+    def tree(self, root: Id, was_here: Callable[[Id], bool] | None = None) -> Thread:
         """Return a message with everything below it; without recursion, as threads can be deep.
 
-        `was_here`: whether a message that is not remembered was delivered or sent here.
+        `was_here`: whether a message that is not remembered was delivered or sent here (unknown).
         """
         order = [root]
         for one in order:
@@ -55,7 +55,8 @@ class Threads:
             below = [answer for answer in self.answers.get(one, ()) if self._under(answer, one)]
             here = one in self.parents
             answers = tuple(done[answer] for answer in below)
-            done[one] = Thread(one, here, answers, not here and was_here(one))
+            forgotten = not here and was_here is not None and was_here(one)
+            done[one] = Thread(one, here, answers, forgotten)
         return done[root]
 
     def _under(self, answer: Id, parent: Id) -> bool:

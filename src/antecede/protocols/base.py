@@ -328,11 +328,11 @@ class Protocol:
         """As newcomer, before anything else: begin from the sponsor's frontier."""
         raise LocalError(f"{type(self).__name__} does not let members join")
 
-    def trust_invitation(self) -> None:
-        """As newcomer, after `adopt`: the invitation came over the channels of the messages.
+    def enter(self) -> None:
+        """As newcomer, after `adopt`: the invitation may have taken no time.
 
-        So it took their least delay. Orders that go by times of the network wait for that before
-        the first message otherwise (`EarlyError`).
+        Orders that go by times of the network wait before the first message then (`EarlyError`).
+        Hosts whose invitations come over the channels of the messages need not say so.
         """
 
     def correct_clock(self, now: int) -> None:

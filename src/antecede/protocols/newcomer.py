@@ -37,10 +37,6 @@ class NewcomerWait:
         """As newcomer: begin to wait."""
         self.entry = (None,) if self.entry_wait_ns() else ()
 
-    def trust_invitation(self) -> None:
-        """Wait no longer: the invitation came over the channels that the bounds are of."""
-        self.entry = ()
-
     def note_entry(self, reading: int) -> None:
         """Note the first reading."""
         if self.entry == (None,):

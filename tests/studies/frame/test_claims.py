@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from antecede.report.values import Row
+from antecede.report.values import NO_FIGURES, Row
 from antecede.studies.frame.claims import (
-    NO_FIGURES,
     Asked,
     Quantity,
     as_power,
@@ -68,9 +67,21 @@ def test_growth_lies_between_two_powers() -> None:
     results, _ = grid()
     power = results.power("y", "x", factor=3)
     assert power == pytest.approx(0.74, abs=0.01)
-    assert as_power(power, 0.7, 0.8) == ("as the power 0.74", True)
-    assert as_power(power, 0.8, 0.9, "from 1 to 2, ") == ("from 1 to 2, as the power 0.74", False)
-    assert as_power(None, 0, 1) is None
+    own = results.of(factor=3)
+    interval = own.power_interval("y", "x")
+    assert interval is not None
+    assert power is not None
+    low, high = interval
+    for least, most, holds in (
+        (low - 0.1, high + 0.1, True),
+        (high + 0.1, high + 1, False),
+        (low - 1, low - 0.1, False),
+        (power, high + 1, None),
+    ):
+        answer = as_power(own, "y", "x", least, most)
+        assert answer is not None
+        assert answer[1] is holds
+    assert as_power(results.of(factor=9), "y", "x", 0, 1) is None
     assert results.power("y", "x", factor=3, x=2) is None
 
 

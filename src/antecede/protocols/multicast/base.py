@@ -197,15 +197,25 @@ class AddressedProtocol(Protocol):
         if strange := sorted(set(lost).difference(missing)):
             sender, seq = strange[0]
             raise LocalError(f"no held message waits for message {seq} of member {sender}")
-        for one in named:
-            if earlier := [k for k in self.held if k.sender == one.sender and k.seq <= one.seq]:
+        while named:
+            ready = [one for one in named if self._held_before(one) is None]
+            if not ready:
+                one, first = named[0], self._held_before(named[0])
                 self.restore(before)
                 raise LocalError(
                     f"message {one.seq} of member {one.sender} is passed over only after message "
-                    f"{min(earlier).seq} of member {one.sender}, which is held"
+                    f"{first} of member {one.sender}, which is held"
                 )
-            effects += self._let_go(self._free(self.pass_one(one)))
+            effects += self._let_go(self._free(self.pass_one(ready[0])))
+            missing = {one for held in self.blocked_on() for one in held.missing}
+            named = [one for one in named if one in missing]
         return effects
+
+    def _held_before(self, one: MessageId) -> int | None:
+        """Return the first held number of a sender up to this one, if there is one."""
+        return min(
+            (k.seq for k in self.held if k.sender == one.sender and k.seq <= one.seq), default=None
+        )
 
     @abstractmethod
     def pass_one(self, lost: MessageId) -> list[Any]:

@@ -259,7 +259,6 @@ class ClockOrdered(ClockDelivery):
         self.delivered = dict(channel.newest)
         self.floors = dict.fromkeys(others, Floor())
         self.look_again()
-        self.enter()
 
     def entry_wait_ns(self) -> int:
         """Return the wait where times of the network keep the order: PT, or delivery "bound"."""

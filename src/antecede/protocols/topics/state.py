@@ -312,7 +312,6 @@ class TopicState(NewcomerWait, Protocol):
         self.tv, self.lt, self.vt = dict(tv), lt, vt
         self.subscriptions = Subscriptions({**self.subscriptions.topics, **dict(subscribed)})
         self._set_up()
-        self.enter()
 
     def entry_wait_ns(self) -> int:
         """Return the wait: every topic order waits by the clock."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from antecede.errors import LocalError
@@ -75,15 +76,14 @@ class RunMetrics:
                 control = member.control_bytes(message)
             except LocalError:  # a user's protocol that counts no bytes
                 return
-            try:
-                sizes = control, len(member.encode(message))
-            except LocalError:  # a user's protocol without a wire format
-                sizes = control, None
+            encoded: int | None = None
+            with suppress(LocalError):  # a user's protocol without a wire format
+                encoded = len(member.encode(message))
             if self.record:
-                one = FirstTransmission(now_us, at, number, tuple(targets), *sizes)
+                one = FirstTransmission(now_us, at, number, tuple(targets), control, encoded)
                 self.transmissions.append(one)
             if whose is not None and self.sent_us[number] >= self.warm_us:
-                self.sizes.setdefault(whose, Sizes()).add(*sizes)
+                self.sizes.setdefault(whose, Sizes()).add(control, encoded)
                 if whose == INTERNAL:
                     self.entropy.add(message.dv[1])
         if whose == INTERNAL:

@@ -175,8 +175,8 @@ class Results:
         None where runs cannot tell it: fewer than three, or one place of x.
         """
         runs = self.where(**conditions)
-        known = [(_values(run).get(x), self._figures[run.key].get(quantity)) for run in runs]
-        points = [(at, value) for at, value in known if (at or 0) > 0 and (value or 0) > 0]
+        known = ((_values(run).get(x, 0), self._figures[run.key].get(quantity, 0)) for run in runs)
+        points: list[tuple[float, float]] = [(at, y) for at, y in known if at > 0 and y > 0]
         power, degrees = _growth(points), len(points) - 2
         if power is None or degrees < 1:
             return None

@@ -142,7 +142,7 @@ class DocumentReader:
         known.has_causes |= bool(self._causes(record, Counter()))
         if self._scope is not None:
             scope, identity = _single(self._scope, record), self._value(record, "id")
-            if identity is not None:
+            if identity is not None and scope is not None:
                 known.add(identity, scope, self._position(record))
 
     def _event(
@@ -158,6 +158,8 @@ class DocumentReader:
             parents = self._causes(record, mine)
             if self._scope is not None:
                 scope = _single(self._scope, record)
+                if scope is None:
+                    raise ValueError(f"no {self.format.scope}: ids are unique only within it")
                 parents = known.resolve(parents, mine)
                 before = known.before(scope, self._position(record))
                 parents += [before] if before is not None else []

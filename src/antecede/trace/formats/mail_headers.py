@@ -26,6 +26,8 @@ _BETWEEN_ENCODED = re.compile(r"\?=\s+=\?")
 _TOKEN = re.compile(r"<([^<>]*)>|([^\s<>\"]+)")
 _QUOTATION = re.compile(r'"[^"]*"')
 _QUOTED_LOCAL = re.compile(r'"([^"\\\s]+)"@')
+_AROUND = ",;:()[]{}'\\"
+"""Punctuation around ids without brackets."""
 _LIKE_AN_ID = re.compile(r"[^\s<>@]+@[^\s<>@]+")
 
 
@@ -115,10 +117,10 @@ def _tokens(header: str) -> Iterator[tuple[str, bool]]:
         header = html.unescape(header)
     for inner, word in _TOKEN.findall(header):
         if word:
-            if word := word.strip(",;"):
+            if word := word.strip(_AROUND).removeprefix("mid:"):
                 yield word, True
             continue
-        name = _QUOTED_LOCAL.sub(r"\1@", "".join(inner.split()))
+        name = _QUOTED_LOCAL.sub(r"\1@", "".join(inner.split())).strip("\\")
         if name and ("@" in name or len(inner.split()) == 1):
             yield name, False
 

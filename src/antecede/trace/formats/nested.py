@@ -41,14 +41,14 @@ class NestedFormat(NamedTuple):
 
 _DEBEZIUM = (
     "(.payload // .) | select(.op and .source) | (.source.table // .source.collection) as $table | "
-    '(.source | .lsn // .scn // .commit_lsn // (if .file then "\\(.file):\\(.pos):\\(.row // 0)" '
-    "else .ts_ms end)) as $position | "
+    "(.source | [.lsn, .scn, .rs_id, .ssn, .commit_lsn, .change_lsn, .event_serial_no, .file, "
+    '.pos, .row, .ts_ms, .ord] | map(select(. != null) | tostring) | join("-")) as $position | '
     '{id: "\\($table):\\($position):\\(.transaction.total_order // 0)", '
     "member: (.source.name // .source.db), time: .source.ts_ms, topic: $table, text: .op} + "
     '(.after // .before // {} | if type == "object" then with_entries(.key |= "row_" + .) '
     "else {} end)"
 )
-"""Rows keep their columns as row_NAME."""
+"""Rows keep their columns as row_NAME. The position has all that the connectors tell of it."""
 FORMATS = (
     NestedFormat(
         "Debezium change events (envelopes with before, after, source, op)",

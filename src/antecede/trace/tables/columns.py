@@ -122,11 +122,17 @@ class Columns(ChosenColumns):
             held = self._first(record, "id")
             # What is not a number is null in a column of numbers.
             if identity is None and not is_blank(held):
-                raise ValueError(f"id holds what is no name: it is {shown(held)}, and {IDS_ARE}")
+                said = f"id holds what is no name: it is {shown(held)}, and {IDS_ARE}"
+                if isinstance(held, dict) and held:
+                    said += (
+                        f"; an expression reaches into it: {self.of['id'][0]}.{next(iter(held))}"
+                    )
+                raise ValueError(said)
         else:
             identity = None if member is None or seq is None else f"{member}:{seq}"
         if identity is None:
-            raise ValueError(NO_ID)
+            found = [one for one in self.of["id"] if one in self.expressions]
+            raise ValueError(f"{NO_ID}: {found[0]} finds nothing" if found else NO_ID)
         return identity
 
     def _first(self, record: Mapping[str, object], name: str) -> object:
