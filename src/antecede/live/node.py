@@ -190,6 +190,7 @@ class Node:
         """Say, once, that one leaves; `owed` tells when everybody knows."""
         if self.left:
             return
+        self.acknowledge()  # frames go before batches: others may wait for it, to leave too
         self.active.flush()  # by topics changes go first, and behind this one nothing is heeded
         self.active.change(Change(ChangeKind.LEFT, self.lane))
         self.left = True
@@ -220,7 +221,7 @@ class Node:
         return [m for m in others if heard.get(m, {}).get(self.lane, 0) < newest]
 
     def heard_upto(self) -> int:
-        """Return the newest own batch that some other member has, with all before it.
+        """Return the newest own batch that some other member has or had, with all before it.
 
         The newest of all in a group of one, and in none: there is nobody to have it.
         """
@@ -228,7 +229,8 @@ class Node:
         if ordering is None:
             return 0
         heard, newest = ordering.lanes.heard, ordering.lanes.newest(self.lane)
-        return max((heard.get(m, {}).get(self.lane, 0) for m in ordering.others()), default=newest)
+        had = max((heard.get(m, {}).get(self.lane, 0) for m in ordering.others()), default=newest)
+        return max(had, ordering.had_by_departed)
 
     # -- the application ---------------------------------------------------------------------------
 
@@ -412,7 +414,10 @@ class Node:
         if kind == wire.OWNER:
             self._owner(link, Reader(body))
         elif kind == wire.HAVE:
-            ordering.lanes.acknowledged(link.lane, wire.read_rows(body, link.names))
+            rows = wire.read_rows(body, link.names)
+            ordering.lanes.acknowledged(link.lane, rows)
+            if link.lane in ordering.gone:  # it left, and has taken this before
+                ordering.had_by_departed = max(ordering.had_by_departed, rows.get(self.lane, 0))
         elif kind == wire.WANT:
             self.wanted(link, wire.read_rows(body, link.names))
         elif kind == wire.BUDGET:

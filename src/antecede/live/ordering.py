@@ -113,6 +113,8 @@ class Ordering:
         """Lane -> address ("": unknown), of everybody who is in."""
         self.gone: set[str] = set()
         """Lanes of those who left or were put out: they never come back."""
+        self.had_by_departed = 0
+        """Newest own batch that a member acknowledged that is gone now."""
         self.put_out_by: dict[str, str] = {}
         """Lane of a member that was put out in this run -> by whom and why."""
         self.guests: dict[str, Guest] = {}
@@ -574,7 +576,8 @@ class Ordering:
         self.members.pop(lane, None)
         self.guests.pop(lane, None)
         self.gone.add(lane)
-        self.lanes.heard.pop(lane, None)
+        table = self.lanes.heard.pop(lane, {})
+        self.had_by_departed = max(self.had_by_departed, table.get(self.me, 0))
 
     def invite(self, lane: str) -> Guest:
         """Let a newcomer in: what it lacks is kept from now on.
