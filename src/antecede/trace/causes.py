@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from antecede.formatting import counted
 
+COLUMNS, TOLD_BY = "columns", "told_by"
+"""Names of details: the columns of a user's table, and which of them could tell causality."""
 REPEATED, BLANK = "repeated_causes", "blank_causes"
 """Names of details: what readers leave out already, counted by the same rule."""
 ROUNDED, ROUNDED_IN = "rounded_causes", "rounded_causes_in"

@@ -21,6 +21,7 @@ from antecede.errors import InputError
 from antecede.formatting import aligned, counted, harmless
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
+from antecede.trace.evidence import SOURCE
 from antecede.trace.tables.writing import format_of, write_table
 
 pc: Any = pyarrow.compute
@@ -233,6 +234,7 @@ def _plain(asked: Causality, question: str, ids: Sequence[str], answer: Answer) 
         "question": question,
         "ids": list(ids),
         "by": asked.by,
+        SOURCE: asked.source,
         "answer": answer.yes if question == "before" else len(answer.rows),
         "events": asked.placed,
         "rows": [] if _is_chain(answer) else answer.rows.to_pylist(),

@@ -19,7 +19,7 @@ from antecede.formatting import shown
 from antecede.trace import text
 from antecede.trace.causes import BLANK, REPEATED
 from antecede.trace.formats.shiviz_dialects import parse_clock
-from antecede.trace.reader import NO_ID, ReadOptions
+from antecede.trace.reader import NO_GROUP, NO_ID, ReadOptions
 from antecede.trace.schema import EVENT, KINDS, NAMES, Event, Quarantined
 
 TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "end_time")
@@ -38,6 +38,9 @@ USUAL = {
 CHOICES = (*(name for name in NAMES if name not in ("file_order", "source", "line")), "clock")
 """Names under which a user may give a column."""
 
+
+_OTHER_WAY = {"parents": "clock", **dict.fromkeys(("clock", "clock_members"), "parents")}
+"""A named column of clocks excludes guessed causes, and the reverse: else one hides the other."""
 
 MAX_COLUMNS = 4096
 """Different columns in a table of JSON lines."""
@@ -126,10 +129,12 @@ class Columns:
         sizes = (abs(n) for n in numbers if n is not None)
         return text.unit_by_size(max((n for n in sizes if n < text.MAX_TIME), default=0))
 
-    def without_causes(self) -> str:
-        """Return the names of the columns if none is known to hold causes, clocks or receipts."""
-        told = any(self.of[name] for name in ("parents", "clock", "clock_members", "kind"))
-        return "" if told else ", ".join(self.known)[:300]
+    def telling(self) -> str:
+        """Return which columns could tell what came before what, as "parents in caused_by; ..."."""
+        could = ("parents", "clock", "clock_members", "kind")
+        return "; ".join(
+            f"{name} in {text.shorten(self.of[name][0])}" for name in could if self.of[name]
+        )
 
     def guessed(self) -> str:
         """Return which columns were taken by a usual name that is not the schema's own."""
@@ -178,13 +183,16 @@ class Columns:
 
     def _event(self, record: Mapping[str, object], line: int | None) -> Event:
         member = self._name(record, "member")
+        run = self._name(record, "run")
+        if run is None and self.options.needs_run:
+            raise ValueError(NO_GROUP)
         clock = self._clock(record)
         seq = self._number(record, "seq")
         if seq is None and clock is not None and member is not None:
             seq = clock.get(member)
         kind = name_of(self._first(record, "kind"))
         event = Event(
-            run=self._name(record, "run"),
+            run=run,
             kind=kind if kind in KINDS else EVENT,
             id=self._identity(record, member, seq),
             member=member,
@@ -362,6 +370,8 @@ def _found(
             message = f"no column {absent[0]!r}; columns are {', '.join(known)[:300]}"
             raise FormatError(message, path=source)
         return tuple(options.columns[name])
+    if _OTHER_WAY.get(name, name) in options.columns:
+        return ()  # the user named another column to go by
     lower = {column.lower(): column for column in reversed(known)}
     for usual in (name, *USUAL.get(name, ())):
         if usual in lower:
