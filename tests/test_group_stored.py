@@ -6,6 +6,8 @@ import contextlib
 import random
 import tracemalloc
 import zlib
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +201,8 @@ def changed(value: Any, rng: random.Random) -> Any:
 @example(seed=242819)  # external: a held message of a stranger
 @example(seed=625)  # sb: the same
 @example(seed=8420)  # sb: lists as printed that lack members
+@example(seed=2097151)  # total-agreed: a table of times without a member
+@example(seed=325)  # orders by clocks: what is ahead of a gap lacks a member
 def test_a_changed_snapshot_is_refused_or_serves(order: str, seed: int) -> None:
     """Whatever is changed in it: a DecodeError at the door, or a group that works."""
     rng = random.Random(seed)
@@ -298,3 +302,73 @@ def test_a_bad_record_of_the_log_is_named_and_changes_nothing() -> None:
         again.restore(b"junk", good)
     again.restore(state, good)
     assert again.frontier() == receiver.frontier()
+
+
+# -- states with a hole ---------------------------------------------------------------------
+
+
+def with_a_hole(value: Any) -> Iterator[Any]:
+    """Yield nested tuples with one item of a plain tuple left out, in every way."""
+    if not isinstance(value, tuple):
+        return
+    for place, item in enumerate(value):
+        if type(value) is tuple:
+            yield (*value[:place], *value[place + 1 :])
+        for inner in with_a_hole(item):
+            items = [*value[:place], inner, *value[place + 1 :]]
+            yield tuple(items) if type(value) is tuple else type(value)(*items)
+
+
+def swapped(value: Any, one: int, other: int) -> Iterator[Any]:
+    """Yield nested tuples with a number in place of another, in every way."""
+    if value == one and type(value) is int:
+        yield other
+    if not isinstance(value, tuple):
+        return
+    for place, item in enumerate(value):
+        for inner in swapped(item, one, other):
+            items = [*value[:place], inner, *value[place + 1 :]]
+            yield tuple(items) if type(value) is tuple else type(value)(*items)
+
+
+def _serves_or_is_refused(order: str, inner: Any) -> None:
+    stored, late = _told(order)
+    parts = unpack_all(stored)
+    again = fresh(order)
+    before = again.snapshot()
+    try:
+        again.restore(pack_state((*parts[:-1], inner)))
+    except DecodeError:
+        assert again.snapshot() == before
+        return
+    _use(again, late, order)
+
+
+@pytest.mark.parametrize("order", EVERY)
+def test_a_state_without_one_of_its_items_is_refused_or_serves(order: str) -> None:
+    """A table that lacks a member is refused whole, and not when the member is heard next."""
+    for inner in with_a_hole(unpack_all(_told(order)[0])[-1]):
+        _serves_or_is_refused(order, inner)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", EVERY)
+def test_a_state_with_another_member_somewhere_is_refused_or_serves(order: str) -> None:
+    for one, other in ((0, 1), (1, 0), (2, 1), (1, 2)):
+        for inner in swapped(unpack_all(_told(order)[0])[-1], one, other):
+            _serves_or_is_refused(order, inner)
+
+
+@pytest.mark.parametrize("order", JOINABLE)
+def test_a_frontier_with_a_hole_or_another_member_is_refused_or_serves(order: str) -> None:
+    invitation, wires = _invited(order)
+    *parts, frontier = unpack_all(invitation)
+    pairs = ((0, 1), (1, 0), (2, 1), (1, 3), (3, 1))
+    changes = chain(with_a_hole(frontier), *(swapped(frontier, *pair) for pair in pairs))
+    for changed_frontier in changes:
+        data = pack_state((*parts, changed_frontier))
+        try:
+            dave = Group.accept("dave", data, **options_of(order))
+        except (DecodeError, LocalError):
+            continue
+        _use(dave, wires, order)

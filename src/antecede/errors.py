@@ -135,6 +135,10 @@ class PeerError(AntecedeError):
     """A live peer is in no group, was refused or put out, or is cut off from the majority."""
 
 
+class BufferFullError(PeerError):
+    """A peer keeps as many bytes of unsent or unacknowledged messages as its `memory` allows."""
+
+
 class SetupError(AntecedeError):
     """Something that this machine would need is not there; says how to get it."""
 

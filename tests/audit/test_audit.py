@@ -299,7 +299,7 @@ def test_times_of_a_vector_clock_log_are_held_against_its_causes(tmp_path: Path)
     found = audit([log])
     assert found.inversions == {"file_order": 0}
     assert "as the file lists them; no times to check" in found.summary()
-    assert "Groups of the expression that nothing is read from: moment" in found.summary()
+    assert "Groups of the expression kept as further columns: moment" in found.summary()
 
 
 def test_missing_ids_are_listed_and_told_from_references(

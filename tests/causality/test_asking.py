@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,15 @@ def follows(rows: Sequence[Event]) -> dict[int, set[int]]:
     for k, row in enumerate(rows):
         if row.kind == SEND:
             sent.setdefault(row.id, k)
+    came = set()
     last: dict[str | None, int] = {}
     found: dict[int, set[int]] = {}
     for k, row in enumerate(rows):
         found[k] = {last[row.member]} if row.member in last else set()
-        if row.kind in (RECEIVE, DELIVER) and row.id in sent:
+        arrival = (row.id, row.member)  # a later one follows the first
+        if row.kind in (RECEIVE, DELIVER) and row.id in sent and arrival not in came:
             found[k].add(sent[row.id])
+            came.add(arrival)
         last[row.member] = k
     return found
 
@@ -84,11 +87,25 @@ def test_an_execution_is_asked_by_its_rows(rows: list[Event]) -> None:
     ends = sorted(named)[:4]
     for a in ends:
         for b in ends:
-            check_pair(asked, graph, a, b, named)
+            check_pair(asked, graph, a, b, named, graph.parents)
+
+
+def immediate(graph: Graph[int]) -> dict[int, set[int]]:
+    """The causes of each row that are in the past of none of its other causes."""
+    return {
+        row: {one for one in above if not any(one in graph.ancestors(other) for other in above)}
+        for row in graph.parents
+        for above in [graph.ancestors(row)]
+    }
 
 
 def check_pair(
-    asked: Causality, graph: Graph[int], a: int, b: int, named: Mapping[int, Named]
+    asked: Causality,
+    graph: Graph[int],
+    a: int,
+    b: int,
+    named: Mapping[int, Named],
+    direct: Mapping[int, set[int]],
 ) -> None:
     before = a in graph.ancestors(b)
     assert asked.precedes(named[a], named[b]) == before
@@ -99,10 +116,8 @@ def check_pair(
         assert chain == []
         return
     assert (chain[0], chain[-1]) == (a, b)
-    for one, other in pairwise(chain):
-        immediate = [j for j in graph.ancestors(other) if one in graph.ancestors(j)]
-        assert one in graph.ancestors(other)
-        assert not immediate  # nothing comes between two steps
+    assert all(one in direct[other] for one, other in pairwise(chain))
+    assert len(chain) == (steps(direct, a, b) or 0) + 1
 
 
 @st.composite
@@ -114,7 +129,7 @@ def declared(draw: st.DrawFn) -> dict[str, list[str]]:
     }
 
 
-def steps(parents: Mapping[str, Sequence[str]], a: str, b: str) -> int | None:
+def steps(parents: Mapping[Any, Collection[Any]], a: Any, b: Any) -> int | None:
     """How many steps a shortest chain from a to b has."""
     far, todo = {b: 0}, deque([b])
     while todo:
@@ -182,7 +197,38 @@ def test_vector_clocks_say_what_the_rows_say(rows: list[Event]) -> None:
         assert places(asked.past(named[k])) == sorted(graph.ancestors(k))
     for a in list(named)[:4]:
         for b in list(named)[-4:]:
-            check_pair(asked, graph, a, b, named)
+            check_pair(asked, graph, a, b, named, immediate(graph))
+
+
+def test_a_chain_of_a_clock_log_is_a_shortest_one_of_immediate_causes() -> None:
+    """From q:1 to p:4: r:1 is one step from both, and p:2 and p:3 a detour."""
+    log = [
+        *(("q", "q1"), ("p", "p1q1"), ("p", "p2q1"), ("r", "q1r1")),
+        *(("p", "p3q1"), ("p", "p4q1r1")),
+    ]
+    rows = []
+    for member, text in log:
+        clock = {text[k]: int(text[k + 1]) for k in range(0, len(text), 2)}
+        own = f"{member}:{clock[member]}"
+        names, counts = tuple(clock), tuple(clock.values())
+        rows.append(Event(id=own, member=member, clock_members=names, clock_counts=counts))
+    asked = Causality(table_of(rows))
+    assert asked.path("q:1", "p:4")["id"].to_pylist() == ["q:1", "r:1", "p:4"]
+
+
+@given(executions(steps=24))
+def test_depths_are_the_longest_chains(rows: list[Event]) -> None:
+    if not rows:
+        return
+    graph = Graph(follows(rows))
+    naive: dict[int, int] = {}
+    for k in sorted(graph.parents, key=lambda row: len(graph.ancestors(row))):
+        naive[k] = max((naive[one] + 1 for one in graph.parents[k]), default=0)
+    want = [naive[k] for k in range(len(rows))]
+    assert Causality(table_of(clocked(rows))).depths.tolist() == want
+    kinds = {row.kind for row in rows}
+    if SEND in kinds and kinds & {RECEIVE, DELIVER}:
+        assert Causality(table_of(rows)).depths.tolist() == want
 
 
 # -- what is refused -------------------------------------------------------------------------------

@@ -126,3 +126,37 @@ def test_what_is_wrong_with_the_protocol_names_its_line(
     said = capsys.readouterr().err
     assert said.startswith(f"antecede: {path}:{line}: ")
     assert says in said
+
+
+def test_states_stand_below_the_actions_that_change_them(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "ses.scenario"
+    path.write_text(
+        "protocol ses\nmembers P1 P2 P3\nsend P3 a to P2\narrive P2 a\nsend P2 b to P1\n"
+        "send P2 c to P1\narrive P1 c\n"
+    )
+    assert main(["explain", str(path)]) == 0
+    plain = capsys.readouterr().out
+    assert "keeps" not in plain
+    assert main(["explain", str(path), "--states"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("   1  P3 sends a to P2.")
+    assert lines[at + 1] == "      P3 keeps C = (0, 0, 1), V = (?, (0, 0, 1), ?)"
+    assert [line for line in lines if "keeps" not in line] == plain.splitlines()
+
+
+def test_a_cause_for_others_is_waited_for_as_news(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """a was never sent to P1, so P1 cannot wait for its arrival (Sahai et al., SES)."""
+    path = tmp_path / "ses.scenario"
+    path.write_text(
+        "protocol ses\nmembers P1 P2 P3\nsend P3 a to P2\narrive P2 a\nsend P2 b to P1\n"
+        "send P2 c to P1\narrive P1 c\nblocked P1\n"
+    )
+    assert main(["explain", str(path), "--svg", str(tmp_path / "ses.svg")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "P1 holds it: it waits for b from P2 and news of a from P3." in said
+    assert "c waits for b, news of a" in said
+    assert "c waits for b, news of a" in (tmp_path / "ses.svg").read_text()

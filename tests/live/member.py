@@ -3,8 +3,8 @@
     python -m tests.live.member FOLDER NAME LISTEN JOIN RATE ORDER
 
 A line of the log FOLDER/NAME.log is written whole before anything else happens:
-`R place lane` a life begins, `s payload` it is about to be sent, `S payload` it was sent for good,
-`D place payload sender` delivered, `V n` it sees n members, `C time names` with whom it is
+`R delivered lane` a life begins, `s payload` it is about to be sent, `S payload` it was sent for
+good, `D payload sender time` delivered, `V n` it sees n members, `C time names` with whom it is
 connected by now. It talks from when FOLDER/go exists until FOLDER/stop does.
 """
 
@@ -58,7 +58,7 @@ async def look(peer: Peer, log: int) -> None:
 
 def _line(message: Message) -> bytes:
     at = time.monotonic_ns()
-    return f"D {message.place} {message.payload.decode()} {message.sender} {at}\n".encode()
+    return f"D {message.payload.decode()} {message.sender} {at}\n".encode()
 
 
 async def live(folder: Path, name: str, listen_at: str, join: str, rate: float, order: str) -> None:
@@ -73,9 +73,7 @@ async def live(folder: Path, name: str, listen_at: str, join: str, rate: float, 
         heartbeat_s=0.2,
         silence_s=1.5,
     ) as peer:
-        ordering = peer.node.ordering
-        place = ordering.place if ordering is not None else 0
-        os.write(log, f"R {place} {peer.node.lane}\n".encode())
+        os.write(log, f"R {peer.status().delivered} {peer.node.lane}\n".encode())
         if join == "-":
             await peer.found()
         else:

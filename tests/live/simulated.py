@@ -29,7 +29,7 @@ RELATION = {
 }
 REST_S = 14
 Row = tuple[str, Id, tuple[Id, ...], int]
-"""Kind, message, what it answers, and the place in which it was delivered."""
+"""Kind, message, what it answers, and the how manieth delivery it is."""
 
 
 class Plan(NamedTuple):
@@ -76,7 +76,7 @@ class Run:
         for name in self.names:
             self.network.add(name, settings, durable=plan.durable)
         self.rows: dict[str, list[Row]] = {}
-        """Lane -> (kind, id, answers, place) in the order in which its member saw them."""
+        """Lane -> (kind, id, answers, count) in the order in which its member saw them."""
         self.seen: dict[str, int] = {}
         """Host -> how many of its events are written down."""
         self.founders: set[str] = set()
@@ -137,13 +137,16 @@ class Run:
             return
         lane = self.rows.setdefault(node.lane, [])
         known = {row[1] for row in lane if row[0] == DELIVER}
+        delivered = sum(row[0] == DELIVER for row in lane)
         for event in fresh:
-            if not isinstance(event, Message) or not event.place:
+            if not isinstance(event, Message) or event.is_history:
                 continue
             if event.id in known and host.lives > 1 and self.plan.durable:
                 self.judgement.again += 1
                 continue
-            lane.append((DELIVER, event.id, event.reply_to, event.place))
+            known.add(event.id)
+            delivered += 1
+            lane.append((DELIVER, event.id, event.reply_to, delivered))
 
     def fault(self) -> None:
         """Do some harm, and undo it in a while."""
@@ -216,13 +219,13 @@ class Run:
         assert node is not None
         assert node.ordering is not None
         ordering = node.ordering
-        place = ordering.place
+        delivered = ordering.place
         by_batch = self.plan.order == "reply"
         said = ordering.lanes.newest(node.lane) if by_batch else ordering.said
         self.rows[node.lane] = [
             row
             for row in self.rows.get(node.lane, [])
-            if (row[1].number <= said if row[0] == SEND else row[3] <= place)
+            if (row[1].number <= said if row[0] == SEND else row[3] <= delivered)
         ]
 
     def heal(self) -> None:

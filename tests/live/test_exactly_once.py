@@ -125,10 +125,10 @@ def judge(tills: Tills) -> None:
 
 def test_what_comes_again_and_what_is_told_twice_is_booked_once(tmp_path: Path) -> None:
     books = Books(tmp_path / "books", "ann")
-    first = Message("bob~00000000", 1, b'{"key": "bob-1", "amount": 5}', 1)
+    first = Message("bob~00000000", 1, b'{"key": "bob-1", "amount": 5}')
     books.told(first)
     books.told(first)
-    books.told(first._replace(number=2, place=2))
+    books.told(first._replace(number=2))
     books.own(7)
     assert books.to_tell() == [(1, "ann-1", 7)]
     books.has_told(1)

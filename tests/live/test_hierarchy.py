@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from antecede.errors import LocalError, PeerError
+from antecede.errors import BufferFullError, LocalError, PeerError
 from antecede.live.events import Message, View
 from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.super_peer import SuperNode
@@ -303,7 +303,7 @@ def test_without_a_super_peer_what_is_said_is_kept_to_a_bound() -> None:
             for _ in range(10):
                 i.send_nowait(b"." * 1000)
                 i.node.turn()
-            with pytest.raises(LocalError, match=r"are not safe in the mesh yet; memory=10000"):
+            with pytest.raises(BufferFullError, match=r"not safe in the mesh yet; memory=10000"):
                 i.send_nowait(b"one more")
 
     run(work)

@@ -167,7 +167,7 @@ def test_a_newcomer_gets_an_orphan_as_one() -> None:
     network.run(network.now + 3 * NS)
     got = heard(network, "n")
     assert list(got) == ["answer", "more"]
-    assert (got["answer"].missing, got["answer"].place) == ((question,), 0)
+    assert (got["answer"].missing, got["answer"].is_history) == ((question,), True)
     said(network, "n", "hello", answer)
     network.run(network.now + NS)
     assert heard(network, "a")["hello"].reply_to == (answer,)
@@ -263,7 +263,7 @@ def test_newcomers_get_history_through_newcomers_and_answer_it() -> None:
         got = heard(network, name)
         assert list(got) == ["first", "second"]
         assert got["second"].reply_to == (first,)
-        assert {one.place for one in got.values()} == {0}
+        assert all(one.is_history for one in got.values())
     said(network, "m", "to the first", first)
     said(network, "n", "to the second", second)
     network.run(network.now + NS)

@@ -113,18 +113,20 @@ def seen(log: list[list[str]]) -> tuple[list[tuple[str, str]], int]:
     What a life delivered and did not store before it was killed, it delivers again.
     """
     rows: list[tuple[str, str, int]] = []
-    twice, life = 0, set[str]()
+    twice, life, delivered = 0, set[str](), list[str]()
     for fields in log:
         if fields[0] == "R":
             rows = [row for row in rows if row[2] <= int(fields[1])]
             life = set()
+            del delivered[int(fields[1]) :]
         elif fields[0] == "s":
             rows.append((SEND, fields[1], 0))
         elif fields[0] == "D":
-            twice += fields[2] in life
-            life.add(fields[2])
-            if (DELIVER, fields[2], int(fields[1])) not in rows[-200:]:
-                rows.append((DELIVER, fields[2], int(fields[1])))
+            twice += fields[1] in life
+            life.add(fields[1])
+            if fields[1] not in delivered:
+                delivered.append(fields[1])
+                rows.append((DELIVER, fields[1], len(delivered)))
     return [(kind, payload) for kind, payload, _ in rows], twice
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,12 @@ from antecede.live.settings import NS, Settings
 def test_who_only_sends_is_not_taken_for_who_lacks_most(talker: str) -> None:
     network = MemoryNetwork(1)
     for name in "abc":
-        network.add(name, Settings(memory=100_000, silence_ns=60 * NS))
+        more: dict[str, Any] = {
+            "memory": 100_000,
+            "silence_ns": 60 * NS,
+            "evict_slow_after_ns": 2 * NS,
+        }
+        network.add(name, Settings(**more))
     network.start("a")
     network.start("b", join="a")
     network.start("c", join="a")
@@ -102,7 +108,8 @@ def test_a_super_peer_puts_out_who_stands_still_and_nobody_who_is_the_last() -> 
     for name in ("s1", "i1", "i2", "i3"):
         kind, role = kinds[name[0]]
         memory = 60_000 if role == "super" else 1 << 20
-        settings = HierarchySettings(role=role, memory=memory, silence_ns=60 * NS)
+        more: dict[str, Any] = {"silence_ns": 60 * NS, "evict_slow_after_ns": 2 * NS}
+        settings = HierarchySettings(role=role, memory=memory, **more)
         network.add(name, settings, kind=kind)
     network.start("s1")
     for name in ("i1", "i2", "i3"):
@@ -119,6 +126,12 @@ def test_a_super_peer_puts_out_who_stands_still_and_nobody_who_is_the_last() -> 
     assert beyond > 20, "or nobody was tried"
     assert len(node.hub.inside) == 3
     network.cut({"s1"}, {"i3"})
+    for _ in range(15):
+        for _ in range(6):
+            network.say("i1", bytes(1000))
+        network.run(network.now + NS // 10)
+    assert node.hub.log.bytes > 60_000
+    assert len(node.hub.inside) == 3, "a small memory evicts nobody at once"
     for _ in range(100):
         network.say("i1", bytes(1000))
         network.run(network.now + NS // 10)

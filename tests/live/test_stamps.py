@@ -64,7 +64,7 @@ def test_what_does_not_fit_is_said() -> None:
 
 def test_the_past_of_a_message_is_itself_and_what_it_answers() -> None:
     a = Id("a~00000000", 1)
-    answer = Message("b~00000000", 4, b"yes", 2, (a,))
+    answer = Message("b~00000000", 4, b"yes", (a,))
     assert answer.past == Past(("b~00000000:4",), ("a~00000000:1",))
 
 

@@ -171,8 +171,8 @@ def test_a_restart_notes_nothing_twice(tmp_path: Path) -> None:
 ME, OTHER = "a~00000000", "b/c~11111111"
 
 
-def said(first: int, count: int, place: int) -> Said:
-    return Said(OTHER, first, [b""] * count, place)
+def said(first: int, count: int, lane: str = OTHER) -> Said:
+    return Said(lane, first, [b""] * count)
 
 
 def made(folder: Path, *, lane: str = ME) -> Trace:
@@ -191,7 +191,7 @@ def test_files_rotate_and_are_whole_when_they_have_their_name(
     trace = made(tmp_path, lane=OTHER)
     trace.sent(Id(OTHER, 1))
     for k in range(9):
-        trace.delivered(Said(ME, 5 * k + 1, [b""] * 5, 5 * k + 1))
+        trace.delivered(said(5 * k + 1, 5, ME))
     trace.close()
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == [f"trace-b%2Fc~11111111-{k:06}.parquet" for k in range(1, 6)]
@@ -214,15 +214,32 @@ def test_names_of_any_kind_make_files_that_are_read(tmp_path: Path, name: str) -
 
 def test_what_a_crash_left_is_swept_and_the_rest_is_gone_on_with(tmp_path: Path) -> None:
     trace = made(tmp_path)
-    trace.delivered(said(1, 3, 1))
+    trace.delivered(said(1, 3))
     trace.close()
     (tmp_path / f".trace-{ME}-000002.parquet.part").write_bytes(b"PAR1 half")
     (tmp_path / ".somebody-else.part").write_bytes(b"")
     trace = made(tmp_path)
-    trace.delivered(said(1, 5, 1))
+    trace.delivered(said(1, 5))
     trace.close()
     assert [seq for _, _, seq in of(events(tmp_path))] == [1, 2, 3, 4, 5]
     assert sorted(p.name for p in tmp_path.iterdir() if p.name[0] == ".") == [".somebody-else.part"]
+
+
+def test_redelivery_in_another_order_is_neither_noted_twice_nor_lost(tmp_path: Path) -> None:
+    """A crash undid deliveries, and what others sent meanwhile is delivered before them."""
+    third = "c~33333333"
+    trace = made(tmp_path)
+    for one in (said(1, 2), said(1, 1, third), said(4, 1)):  # order "reply": 4 before 3
+        trace.delivered(one)
+    trace.close()
+    trace = made(tmp_path)
+    for one in (said(1, 3, third), said(2, 4), said(6, 1), said(1, 1)):
+        trace.delivered(one)
+    trace.close()
+    found = of(events(tmp_path))
+    ids = [f"{OTHER}:1", f"{OTHER}:2", f"{third}:1", f"{OTHER}:4"]
+    ids += [f"{third}:2", f"{third}:3", f"{OTHER}:3", f"{OTHER}:5", f"{OTHER}:6"]
+    assert found == [(DELIVER, one, k) for k, one in enumerate(ids, 1)]
 
 
 def test_rows_that_come_too_fast_are_counted(
@@ -230,10 +247,10 @@ def test_rows_that_come_too_fast_are_counted(
 ) -> None:
     monkeypatch.setattr(traces, "WAITING", 10)
     trace = made(tmp_path)
-    trace.delivered(said(1, 8, 1))
-    trace.delivered(said(9, 8, 9))
+    trace.delivered(said(1, 8))
+    trace.delivered(said(9, 8))
     assert trace.lost == 8
-    trace.delivered(said(17, 8, 17))
+    trace.delivered(said(17, 8))
     trace.close()
     assert trace.lost + len(events(tmp_path)) == 24
     assert [r.message for r in caplog.records] == [
@@ -248,14 +265,14 @@ def test_a_disk_that_refuses_is_said_and_disturbs_nobody(
         raise OSError(28, "No space left on device")
 
     trace = made(tmp_path)
-    trace.delivered(said(1, 3, 1))
+    trace.delivered(said(1, 3))
     trace.close()
     monkeypatch.setattr(traces._Files, "write", refuse)
     trace = made(tmp_path)
-    trace.delivered(said(1, 6, 1))
+    trace.delivered(said(1, 6))
     while not trace.trouble:
         time.sleep(0.01)
-    trace.delivered(said(7, 3, 7))
+    trace.delivered(said(7, 3))
     trace.close()
     assert "No space left" in trace.trouble
     assert len(events(tmp_path)) == 3

@@ -321,7 +321,7 @@ def test_what_cannot_be_said_is_refused() -> None:
             with pytest.raises(LocalError, match="does not tell its past"):
                 a.past()
             with pytest.raises(LocalError, match="nothing to acknowledge"):
-                a.acknowledge(Message("b~00000000", 1, b"", 1))
+                a.acknowledge(Message("b~00000000", 1, b""))
             assert (await a.send(b"x")).number == 1
 
     run(work)

@@ -41,6 +41,9 @@ PAIRS: dict[str, tuple[Any, Any]] = {
         pa.array([None, b"\xff\x00"], pa.binary(2)),
     ),
     "two kinds of zero": (pa.array([0.0, 1.0]), pa.array([None, -0.0])),
+    "numbers with and without a point": (pa.array([1, 2]), pa.array([None, 1.0])),
+    "numbers without and with a point": (pa.array([1.0, 2.0]), pa.array([[], [1]])),
+    "text and numbers with a point": (pa.array(["1", "2"]), pa.array([[], [1.0]])),
     "text and whole numbers": (pa.array(["7", "8"]), pa.array([None, 7], pa.int32())),
     "a dictionary": (
         pa.array(["a", "b"]).dictionary_encode(),
@@ -53,13 +56,12 @@ PAIRS: dict[str, tuple[Any, Any]] = {
 }
 UNLIKE: dict[str, tuple[Any, Any]] = {
     "with and without a zone": (pa.timestamp("us"), pa.timestamp("us", "UTC")),
-    "numbers with and without a point": (pa.int64(), pa.float64()),
     "decimals and floats": (pa.decimal128(5, 2), pa.float64()),
     "decimals and text": (pa.decimal128(5, 2), pa.string()),
     "times and text": (pa.timestamp("us"), pa.string()),
     "days and times": (pa.date32(), pa.timestamp("us")),
     "flags and numbers": (pa.bool_(), pa.int64()),
-    "bytes and numbers with a point": (pa.binary(), pa.float32()),
+    "times and numbers with a point": (pa.timestamp("us"), pa.float32()),
     "decimals too wide for one type": (pa.decimal256(76, 0), pa.decimal256(76, 76)),
 }
 

@@ -19,7 +19,6 @@ from antecede.audit.pairs import CONFIDENCE_NAME, ESTIMATED, chosen
 from antecede.errors import InputError
 from antecede.spark import audit, quarantined
 from antecede.spark.audits.auditing import COUNTED, DETAILED, MAPS
-from antecede.spark.audits.causes import SPACES
 from antecede.trace.arrow import read, to_batch
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.spark.sampling import sampled
@@ -117,12 +116,6 @@ def test_a_log_of_clocks_a_run_at_a_time(spark: SparkSession, shared_data: Any) 
     table = read([shared_data / "shiviz/simpledb.log"]).events
     found = audit(spread(spark, table), format="shiviz")
     same(as_reports(found), local(table, format="shiviz"))
-
-
-def test_what_is_blank_is_what_arrow_takes_for_blank() -> None:
-    every: Any = pa.array([chr(k) for k in range(0x110000) if not 0xD800 <= k < 0xE000])
-    blank = pc.equal(pc.utf8_trim_whitespace(every), "")
-    assert "".join(every.filter(blank).to_pylist()) == SPACES
 
 
 @pytest.mark.slow

@@ -91,6 +91,16 @@ def test_formats_read_as_locally(
     )
 
 
+def test_mailboxes_read_together_are_one_archive(source: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "a.mbox").write_text(MAIL)
+    reply = "In-Reply-To: <gone@x>\nReferences: <1@x> <gone@x>"
+    (tmp_path / "b.mbox").write_text(MAIL.replace("<1@x>", f"<2@x>\n{reply}"))
+    here = read([tmp_path]).events
+    found = by_order(rows(source.read.format("antecede").load(str(tmp_path))))
+    assert [row["parents"] for row in found] == here["parents"].to_pylist()
+    assert found[1]["parents"] == ["gone@x", "1@x"]
+
+
 def test_bad_records_end_the_query_unless_told(source: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,x\na,1\n,2\n")
     with pytest.raises(Exception, match=r"t\.csv:3: no id; option quarantine") as info:

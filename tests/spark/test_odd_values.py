@@ -22,7 +22,7 @@ IDS: dict[str, tuple[Any, Any, list[Any]]] = {
     "text": (
         pa.string(),
         pa.string(),
-        ["", " ", "a", "A", "10", "2", "é", "🎈", "a:1", "null", "x\ny"],
+        ["", " ", "a", "A", "10", "2", "é", "🎈", "a:1", "null", "x\ny", "\t", "\xa0", " a"],
     ),
     "numbers": (pa.int64(), pa.int32(), [0, -1, 2, 10, 7, 2**31 - 1, -(2**31), 3, 4, 5, 6]),
     "decimals": (
@@ -34,27 +34,43 @@ IDS: dict[str, tuple[Any, Any, list[Any]]] = {
     "floats": (
         pa.float64(),
         pa.float64(),
-        [0.0, -0.0, 1.0, 1e300, -1e-300, 0.1, 2.5, float("inf"), float("nan"), 10.0, 2.0],
+        [0.0, -0.0, 1.0, 1e300, 0.1, float("inf"), float("nan"), 10.0, 2.0, 3.0, 4.0, 5.0, -7.0],
     ),
     "days": (pa.date32(), pa.date32(), [dt.date(2026, 1, n) for n in range(1, 12)]),
     "flags": (pa.bool_(), pa.bool_(), [True, False]),
 }
+UNLIKE: dict[str, tuple[Any, Any, list[Any]]] = {
+    "numbers and floats": (pa.int64(), pa.float64(), [0, 1, 2, 3, 4, 5, 6, 7, 10, 20, 30]),
+    "floats and text": (
+        pa.float64(),
+        pa.string(),
+        [0.0, 1.0, 2.0, 3.0, 4.0, 0.5, 5.0, 6.0, 10.0, float("nan")],
+    ),
+}
+"""Ids and causes of two types that meet: a model in Python does not find them equal."""
 GROUPS = (None, "", " ", "g", "G", "é")
+
+
+def as_cause(value: Any, kind: Any) -> Any:
+    """Return an id as a value of the type of causes."""
+    return f"{value:.0f}" if isinstance(value, float) and pa.types.is_string(kind) else value
 
 
 def history(case: str, seed: int, size: int = 60) -> pa.Table:
     """Rows with repeats, nulls, empty and null arrays, causes nowhere, cycles."""
-    kind, other, values = IDS[case]
+    kind, other, values = (IDS | UNLIKE)[case]
     rng = random.Random(seed)
     moments = rng.sample(range(size), size)  # of equal ones in one micro-batch a digest decides
     rows = []
     for k in range(size):
-        causes = [rng.choice([*values, None]) for _ in range(rng.choice((0, 0, 1, 1, 2)))]
+        causes = [
+            as_cause(rng.choice([*values, None]), other) for _ in range(rng.choice((0, 0, 1, 1, 2)))
+        ]
         rows.append(
             {
                 "id": None if rng.random() < 0.05 else rng.choice(values),
                 "after": None if rng.random() < 0.2 else causes,
-                "also": rng.choice(values) if rng.random() < 0.1 else None,
+                "also": as_cause(rng.choice(values), other) if rng.random() < 0.1 else None,
                 "group": rng.choice(GROUPS) if k % 3 else f"own-{k // 6}",
                 "at": START + dt.timedelta(seconds=moments[k]),
                 "note": rng.choice("ab"),
@@ -80,7 +96,7 @@ def told(table: pa.Table, *more: str) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", IDS)
+@pytest.mark.parametrize("case", IDS | UNLIKE)
 def test_three_engines_say_the_same(rocks: SparkSession, tmp_path: Path, case: str) -> None:
     """In one micro-batch without patience; only the stream's positions go by what it gives up."""
     spec = OrderSpec(

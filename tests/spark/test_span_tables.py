@@ -32,6 +32,20 @@ TRACES = [
 ]
 TRACES += [base64.b64encode(bytes(15) + b"\x0a").decode(), base64.b64encode(bytes(16)).decode()]
 TRACES += ["AAAAAAAAAAAAAAAAAAAAAR==", "A" * 22, "00", "\x1f"]
+WHOLE = bytes(range(200, 216))
+TRACES += [
+    WHOLE.hex(),
+    WHOLE.hex().upper(),
+    f"0x{WHOLE.hex()}",
+    f"0X{WHOLE[8:].hex()}",
+    "0x0",
+    "0x",
+]
+TRACES += [f"000{WHOLE.hex()}", WHOLE[8:].hex().lstrip("0"), "f" * 33]
+TRACES += ["4bf92f35-77b3-4da6-a3ce-929d0e0e4736", "4BF92F3577B34DA6A3CE929D0E0E4736"]
+TRACES += [base64.b64encode(one).decode() for one in (WHOLE.hex().encode(), b"0x" + b"a" * 16)]
+TRACES += [base64.b64encode(base64.b64encode(WHOLE)).decode()]
+TRACES += [base64.urlsafe_b64encode(WHOLE).decode(), base64.b64encode(WHOLE).decode()[:22]]
 SPANS = [
     "0" * 15 + "1",
     "0" * 15 + "2",
@@ -43,6 +57,11 @@ SPANS = [
     None,
 ]
 SPANS += ["0" * 16, "ABCDEFabcdef0123", " 0000000000000003\t", "0" * 15 + "\n"]
+EIGHT = bytes(range(248, 256))
+SPANS += [EIGHT.hex(), EIGHT.hex().upper(), f" 0x{EIGHT.hex()} ", "1", "a" * 17, "0" * 9 + "1" * 16]
+SPANS += [base64.b64encode(EIGHT.hex().encode()).decode(), base64.b64encode(EIGHT).decode()]
+SPANS += [base64.b64encode(base64.b64encode(EIGHT)).decode()]
+SPANS += [base64.urlsafe_b64encode(EIGHT).decode().rstrip("="), "checkout-ab", "hello-world"]
 TIMES = [
     "0",
     "",
@@ -54,6 +73,7 @@ TIMES = [
     None,
 ]
 TIMES += ["+7", " 8 ", "007", "1" * 31, "\u2003"]
+TIMES += [f"17000000{'0' * zeros}" for zeros in (2, 5, 8, 11)] + ["1600000000000500"]
 KINDS = [
     "SPAN_KIND_SERVER",
     "Client",
@@ -128,7 +148,7 @@ def test_three_ways_to_the_same_events(spark: SparkSession, tmp_path: Path, seed
     table = as_table(rows)
     here = by_arrow(table).to_pylist()
     trace = read([as_file(rows, tmp_path / "spans.json")], "spans")
-    wanted = [name for name in COLUMNS if name not in ("reason", "unreadable_times")]
+    wanted = [name for name in COLUMNS if name not in ("reason", "unreadable_times", "time_unit")]
     good: list[Any] = [row for row in here if row["reason"] is None]
     told = trace.events.select(wanted).to_pylist()
     assert [{name: row[name] for name in wanted} for row in good] == told
@@ -189,12 +209,158 @@ def test_what_cannot_serve_is_refused(spark: SparkSession) -> None:
     with pytest.raises(InputError, match=said):
         by_spark(spark.createDataFrame(pa.table({"x": [1]})))
     for column, said in (
-        ({"traceId": [1]}, "column traceId must be text or bytes"),
+        ({"traceId": [1.0]}, "column traceId must be text, bytes or integers"),
         ({"startTimeUnixNano": [0.5]}, "column startTimeUnixNano must be whole numbers"),
         ({"links": ["x"]}, "column links must be an array"),
         ({"kind": [True]}, "column kind must be a word or a number"),
         ({"resourceAttributes": ["x"]}, "column resourceAttributes must be a map"),
     ):
-        frame = spark.createDataFrame(pa.table({"traceId": ["a"], "spanId": ["b"], **column}))
+        frame = spark.createDataFrame(
+            pa.table({"traceId": ["a"], "spanId": ["b"], "parentId": ["c"], **column})
+        )
         with pytest.raises(InputError, match=said):
             by_spark(frame)
+
+
+# --- tables of other programs ------------------------------------------------------------------
+
+TRACE, ROOT, CHILD = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", "b7ad6b7169203331"
+LINKED = [(f"{TRACE}/{ROOT}", []), (f"{TRACE}/{CHILD}", [f"{TRACE}/{ROOT}"])]
+AT = 1_700_000_000_000_000
+"""Microseconds."""
+
+
+def both(spark: SparkSession, table: Any) -> list[dict[str, Any]]:
+    """Return the rows that Arrow gives, after Spark gave the same."""
+    here: list[dict[str, Any]] = by_arrow(table).to_pylist()
+    there = spark.createDataFrame(table).coalesce(1).transform(by_spark).toArrow().to_pylist()
+    assert there == here
+    return here
+
+
+def jaeger(start: int = AT) -> list[dict[str, Any]]:
+    def row(id: str, service: str, host: str | None, parent: str | None) -> dict[str, Any]:
+        reference = {"refType": "CHILD_OF", "traceID": TRACE.upper(), "spanID": parent}
+        return {
+            "traceID": TRACE,
+            "spanID": id,
+            "operationName": "op",
+            "references": [reference] if parent else [],
+            "startTime": start,
+            "duration": 5,
+            "tags": [{"key": "x", "value": "y"}, {"key": "span.kind", "value": "Client"}],
+            "process": {
+                "serviceName": service,
+                "tags": [{"key": "hostname", "value": host}] if host else [],
+            },
+            "startTimeMillis": start // 1000,
+        }
+
+    return [row(ROOT, "shop", "h1", None), row(CHILD, "pay", None, ROOT.lstrip("0"))]
+
+
+def test_jaegers_rows(spark: SparkSession) -> None:
+    found = both(spark, pa.Table.from_pylist(jaeger()))
+    assert [(row["id"], row["parents"]) for row in found] == LINKED
+    assert [row["member"] for row in found] == ["shop@h1", "pay"]
+    assert {(row["start_time"], row["end_time"], row["role"]) for row in found} == {
+        (AT * 1000, AT * 1000 + 5000, "client")
+    }
+    assert {(row["unreadable_times"], row["time_unit"]) for row in found} == {(0, None)}
+
+
+@pytest.mark.slow
+def test_jaegers_rows_in_another_unit_with_tags_as_fields(spark: SparkSession) -> None:
+    rows = [
+        {
+            **row,
+            "tags": [("span@kind", "server")],
+            "process": {"serviceName": row["process"]["serviceName"], "tag": [("host@name", "h")]},
+        }
+        for row in jaeger(AT // 1000)
+    ]
+    texts = pa.map_(pa.string(), pa.string())
+    plain = pa.Table.from_pylist(jaeger()).schema
+    kinds = {"tags": texts, "process": pa.struct([("serviceName", pa.string()), ("tag", texts)])}
+    schema = pa.schema([field.with_type(kinds.get(field.name, field.type)) for field in plain])
+    found = both(spark, pa.Table.from_pylist(rows, schema=schema))
+    assert [row["member"] for row in found] == ["shop@h", "pay@h"]
+    assert {
+        (row["start_time"], row["end_time"], row["role"], row["time_unit"]) for row in found
+    } == {(AT * 1000, AT * 1000 + 5 * 10**6, "server", "ms")}
+
+
+def test_datadogs_integers(spark: SparkSession) -> None:
+    table = pa.table(
+        {
+            "trace_id": [1234567890123456789] * 2,
+            "span_id": [-1, 17],
+            "parent_id": [0, -1],
+            "service": ["a", "b"],
+            "name": ["x", "y"],
+            "start": [AT * 1000, AT * 1000 + 9],
+            "duration": [100, 1],
+        }
+    )
+    found = both(spark, table)
+    trace = f"{1234567890123456789:016x}"
+    assert [(row["id"], row["parents"], row["member"], row["end_time"]) for row in found] == [
+        (f"{trace}/{'f' * 16}", [], "a", AT * 1000 + 100),
+        (f"{trace}/{17:016x}", [f"{trace}/{'f' * 16}"], "b", AT * 1000 + 10),
+    ]
+
+
+def test_elastics_microseconds(spark: SparkSession) -> None:
+    table = pa.table(
+        {
+            "trace.id": [TRACE] * 2,
+            "span.id": [ROOT, CHILD],
+            "parent.id": [None, ROOT],
+            "timestamp.us": [AT, AT + 1],
+            "span.duration.us": [7, None],
+            "service.name": ["a", "b"],
+        }
+    )
+    found = both(spark, table)
+    assert [(row["id"], row["parents"]) for row in found] == LINKED
+    assert [(row["start_time"], row["end_time"], row["member"]) for row in found] == [
+        (AT * 1000, AT * 1000 + 7000, "a"),
+        (AT * 1000 + 1000, None, "b"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["timestamp", "startTime", "start"])
+def test_times_whose_size_tells_another_unit(spark: SparkSession, name: str) -> None:
+    times = pa.array([AT, AT // 1000, AT * 1000, AT // 10**6, 5], pa.int64())
+    table = pa.table(
+        {
+            "traceId": [TRACE] * 5,
+            "spanId": [ROOT] * 5,
+            "parentSpanId": [None] * 4 + [CHILD],
+            name: times,
+            "duration": [1] * 5,
+        }
+    )
+    found = both(spark, table)
+    assert [row["time_unit"] for row in found] == ["us", "ms", None, "s", None]
+    assert [row["start_time"] for row in found] == [AT * 1000] * 4 + [5]
+    assert [row["end_time"] - row["start_time"] for row in found] == [1000, 10**6, 1, 10**9, 1]
+
+
+def test_a_table_without_causes_or_of_nested_documents_is_refused(spark: SparkSession) -> None:
+    ids = {"traceId": [TRACE], "spanId": [ROOT]}
+    zipkin = {"traceId": [TRACE], "id": [ROOT], "timestamp": [AT]}
+    nested = 'spark.read.format("antecede")'
+    for columns, said in (
+        ({**ids, "startTimeUnixNano": [AT]}, "no column of a span's parent"),
+        ({**ids, "links": [[{"traceId": TRACE, "spanId": CHILD}]]}, "no column of a span's parent"),
+        (zipkin, "no column of a span's parent"),
+        ({"data": [[{"traceID": TRACE}]]}, f"looks like Jaeger's export.*{nested}"),
+        ({"resourceSpans": ["x"]}, f"looks like OTLP's JSON.*{nested}"),
+        ({"traceEvents": ["x"]}, f"looks like Chrome's trace events.*{nested}"),
+    ):
+        table = pa.table(columns)
+        with pytest.raises(InputError, match=said.replace("(", r"\(").replace(")", r"\)")):
+            by_arrow(table)
+        with pytest.raises(InputError, match=said.replace("(", r"\(").replace(")", r"\)")):
+            by_spark(spark.createDataFrame(table))

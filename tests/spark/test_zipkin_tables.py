@@ -20,7 +20,7 @@ from antecede.trace.formats.spans_table import events_of_spans as by_arrow
 from antecede.trace.formats.spans_zipkin import parts_of
 
 pa: Any = pyarrow
-EVENTS = tuple(name for name in COLUMNS if name not in ("reason", "unreadable_times"))
+EVENTS = tuple(name for name in COLUMNS if name not in ("reason", "unreadable_times", "time_unit"))
 ENDPOINT = pa.struct({"serviceName": pa.string(), "ipv4": pa.string()})
 NOTE = pa.struct({"timestamp": pa.int64(), "value": pa.string(), "endpoint": ENDPOINT})
 SCHEMA = pa.schema(
@@ -34,6 +34,22 @@ SCHEMA = pa.schema(
 )
 
 
+TRACES = [
+    "a",
+    "A",
+    " b",
+    "c" * 32,
+    "C" * 16,
+    "0x" + "c" * 16,
+    f"{10:032x}",
+    "d\u2003",
+    "",
+    " ",
+    None,
+]
+TRACES += ["e" * 16, "1" * 16 + "e" * 16, "2" * 16 + "e" * 16]
+
+
 def spans(seed: int, count: int = 300) -> list[dict[str, Any]]:
     """Few ids, so that spans are shared, reported in pieces and twice; some rows without ids."""
     draw = random.Random(seed)
@@ -42,12 +58,14 @@ def spans(seed: int, count: int = 300) -> list[dict[str, Any]]:
         service = draw.choice(["front", "back", "Back", " ", None])
         made.append(
             {
-                "traceId": draw.choice(["a", "A", " b", "c" * 32, "d\u2003", "", " ", None]),
+                "traceId": draw.choice(TRACES),
                 "id": draw.choice(["1", "2", "3", "4", "e", "E", "", None]),
-                "parentId": draw.choice(["1", "2", "e", "", None]),
+                "parentId": draw.choice(["1", "2", "e", "0x2", "0", "0" * 16, "", None]),
                 "kind": draw.choice(["CLIENT", "server", "Consumer", "PRODUCER", "x", None, None]),
                 "name": draw.choice(["get", " ", None]),
-                "timestamp": draw.choice([None, 0, 1, 2, 2**62, 1_700_000_000_000_000]),
+                "timestamp": draw.choice(
+                    [None, 0, 1, 2, 2**62, 1_700_000_000_000_000, 1_700_000_000]
+                ),
                 "duration": draw.choice([None, 0, 5, 2**62]),
                 "shared": draw.choice([True, False, None]),
                 "localEndpoint": draw.choice(
@@ -120,9 +138,10 @@ def test_columns_under_other_names_and_types(spark: SparkSession) -> None:
         }
     )
     here = by_arrow(table).to_pylist()
+    name = "0000000000000001/000000000000000a"
     assert [(row["id"], row["parents"], row["start_time"], row["end_time"]) for row in here] == [
-        ("01/0a", [], 1000, 10_000),
-        ("01/0a/back", ["01/0a"], 2000, 5000),
+        (name, [], 1000, 10_000),
+        (f"{name}/back", [name], 2000, 5000),
     ]
     there = spark.createDataFrame(table).transform(by_spark).toArrow().to_pylist()
     assert sorted_rows(there) == sorted_rows(here)
@@ -136,9 +155,10 @@ def test_version_1_tells_both_sides_in_one_row(spark: SparkSession) -> None:
     row = {"traceId": "t", "id": "2", "parentId": "1", "timestamp": 10, "duration": 90}
     table = pa.Table.from_pylist([{**row, "annotations": notes}], schema=SCHEMA)
     here = by_arrow(table).to_pylist()
+    two = f"t/{2:016}"
     assert [(one["id"], one["member"], one["parents"]) for one in here] == [
-        ("t/2", "front", ["t/1"]),
-        ("t/2/back", "back", ["t/2"]),
+        (two, "front", [f"t/{1:016}"]),
+        (f"{two}/back", "back", [two]),
     ]
     there = spark.createDataFrame(table).transform(by_spark).toArrow().to_pylist()
     assert sorted_rows(there) == sorted_rows(here)
@@ -164,9 +184,12 @@ def _flat(one: Any) -> list[Any]:
 
 
 def test_what_cannot_serve_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    numbers = spark.createDataFrame([(1, "b")], "traceId long, id string")
-    with pytest.raises(InputError, match="column traceId must be text or bytes; it is bigint"):
+    numbers = spark.createDataFrame([(1.0, "b", "")], "traceId double, id string, parentId string")
+    said = "column traceId must be text, bytes or integers; it is double"
+    with pytest.raises(InputError, match=said):
         by_spark(numbers)
-    stream = spark.readStream.schema("traceId string, id string").parquet(str(tmp_path))
+    stream = spark.readStream.schema("traceId string, id string, parentId string").parquet(
+        str(tmp_path)
+    )
     with pytest.raises(InputError, match="all rows of their trace"):
         by_spark(stream)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from antecede.audit import audit
 from antecede.trace.arrow import Trace, read
 from antecede.trace.formats import lora
+from antecede.trace.formats.lora_spellings import SPELLINGS
 
 MS = 10**6
 MINUTE = 60_000
@@ -204,7 +205,11 @@ def test_bad_records_cost_themselves(tmp_path: Path) -> None:
     reasons = [reason.partition(":")[0] for _, reason in bad(trace)]
     assert reasons[2:5] == ["the frame counter is no whole number of 32 bits"] * 3
     assert reasons[5:7] == ["rxInfo holds a gateway without gatewayID"] * 2
-    assert reasons[7:] == ["no id", "rxInfo is no list", "no list of gateways (rxInfo or hotspots)"]
+    assert reasons[7:] == [
+        "no id",
+        "rxInfo is no list",
+        "no list of gateways (rxInfo, uplink_message.rx_metadata, hotspots)",
+    ]
     assert trace.details["other_records"] == 1
     assert trace.details["unreadable_times"] == 1
 
@@ -227,7 +232,7 @@ def test_memory_of_a_device_is_bounded(tmp_path: Path) -> None:
     for number in range(count):
         uplinks.take(json.dumps(uplink(number)), number)
         list(uplinks.ready(lora.LOOK_AHEAD))
-    session = uplinks.sessions["d1"]
+    session = uplinks.sessions["d1"][None]
     assert len(session.heard) == len(session.seen) == lora.REMEMBERED
     assert len(uplinks.rows) <= 2 * lora.LOOK_AHEAD
 
@@ -289,3 +294,108 @@ def test_the_gateway_whose_clock_is_days_behind(shared_data: Path) -> None:
     assert offsets.pop(odd) < -228_000 * 10**9
     assert all(-300 * MS < value < 0 for value in offsets.values())
     assert f"{odd} tells times 2.6 days behind" in report.summary()
+
+
+# --- other servers --------------------------------------------------------------------------
+
+
+def chirpstack(counter: int, *, at: int = 0, address: str = "00a1", **more: Any) -> dict[str, Any]:
+    heard = [
+        {"gatewayId": "g1", "gwTime": f"2024-05-01T10:{at:02}:00.5Z", "nsTime": "x", "rssi": -1},
+        {"gatewayId": "g2", "time": f"2024-05-01T10:{at:02}:01Z"},
+        {"gatewayId": "g3"},
+    ]
+    record: dict[str, Any] = {
+        "deduplicationId": f"x{counter}",
+        "time": f"2024-05-01T10:{at:02}:02Z",
+        "deviceInfo": {"applicationName": "farm", "deviceName": "gate", "devEui": "e1"},
+        "devAddr": address,
+        "data": f"{counter}",
+        "rxInfo": heard,
+    }
+    return record | ({"fCnt": counter, "fPort": 2} if counter else {}) | more
+
+
+def things(counter: int, *, at: int = 0, key: str = "k1", **more: Any) -> dict[str, Any]:
+    heard = [
+        {"gateway_ids": {"gateway_id": "g1", "eui": "E"}, "time": f"2024-05-01T10:{at:02}:00Z"},
+        {"gateway_ids": {"eui": "E2"}, "received_at": "2024-05-01T10:00:00Z"},
+    ]
+    message: dict[str, Any] = {"session_key_id": key, "f_port": 5, "rx_metadata": heard}
+    message |= {"frm_payload": f"{counter}"} | ({"f_cnt": counter} if counter else {})
+    ids = {"device_id": "gate", "application_ids": {"application_id": "farm"}, "dev_eui": "e1"}
+    received = f"2024-05-01T10:{at:02}:02Z"
+    return {"end_device_ids": ids, "received_at": received, "uplink_message": message, **more}
+
+
+def minute(at: int, second: float) -> int:
+    return 1_714_557_600 * 10**9 + at * 60 * 10**9 + int(second * 10**9)
+
+
+def test_uplinks_of_chirpstack_4(tmp_path: Path) -> None:
+    path = laid(tmp_path, chirpstack(0), chirpstack(2, at=2), chirpstack(1, at=1))
+    trace = read([path])
+    assert trace.format == "lora"
+    assert rows(trace, "send", "id", "seq", "parents", "arrival", "topics", "text") == [
+        ("e1:0", 0, [], minute(0, 2), ["farm"], "gate"),
+        ("e1:2", 2, ["e1:1"], minute(2, 2), ["farm", "port 2"], "gate"),
+        ("e1:1", 1, ["e1:0"], minute(1, 2), ["farm", "port 2"], "gate"),
+    ]
+    assert rows(trace, "receive", "member", "arrival")[:3] == [
+        ("g1", minute(0, 0.5)),
+        ("g2", minute(0, 1)),
+        ("g3", None),
+    ]
+    assert audit([path]).inversions["arrival"] == 0
+
+
+def test_uplinks_of_the_things_stack_also_in_envelopes(tmp_path: Path) -> None:
+    path = laid(
+        tmp_path,
+        things(0),
+        {"result": things(2, at=2)},
+        {"name": "as.up.data.forward", "data": things(1, at=1)},
+    )
+    trace = read([path])
+    assert trace.format == "lora"
+    assert rows(trace, "send", "id", "parents", "arrival", "topics", "text") == [
+        ("e1:0", [], minute(0, 2), ["farm", "port 5"], "gate"),
+        ("e1:2", ["e1:1"], minute(2, 2), ["farm", "port 5"], "gate"),
+        ("e1:1", ["e1:0"], minute(1, 2), ["farm", "port 5"], "gate"),
+    ]
+    assert rows(trace, "receive", "member", "arrival")[:2] == [("g1", minute(0, 0)), ("E2", None)]
+
+
+def test_joins_and_states_of_other_servers_are_no_uplinks(tmp_path: Path) -> None:
+    joined = {key: value for key, value in chirpstack(0).items() if key not in ("rxInfo", "data")}
+    accepted = things(0)
+    accepted["join_accept"] = accepted.pop("uplink_message")
+    lost = {key: value for key, value in chirpstack(3).items() if key != "rxInfo"}
+    trace = read([laid(tmp_path, chirpstack(1), joined, things(1), accepted, lost)])
+    assert trace.details["other_records"] == 2
+    assert [line for line, _ in bad(trace)] == [5]
+
+
+@pytest.mark.parametrize("server", ["address", "key"])
+def test_a_session_that_the_server_names_begins_anew(server: str, tmp_path: Path) -> None:
+    def record(counter: int, session: str, at: int) -> dict[str, Any]:
+        if server == "address":
+            return chirpstack(counter, at=at, address=session)
+        return things(counter, at=at, key=session)
+
+    sent = [(4, "s1"), (5, "s1"), (0, "s2"), (6, "s1"), (1, "s2"), (5, "s3")]
+    trace = read([laid(tmp_path, *(record(n, key, at) for at, (n, key) in enumerate(sent)))])
+    assert dict(rows(trace, "send", "id", "parents")) == {
+        "e1:4": [],
+        "e1:5": ["e1:4"],
+        "e1/2:0": [],
+        "e1:6": ["e1:5"],
+        "e1/2:1": ["e1/2:0"],
+        "e1/3:5": [],
+    }
+    assert trace.details["counter_resets"] == 2
+
+
+def test_each_server_is_named_in_the_docs() -> None:
+    page = (Path(__file__).parents[2] / "docs/design/traces.md").read_text()
+    assert all(one.specification in page for one in SPELLINGS)

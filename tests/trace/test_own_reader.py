@@ -111,7 +111,9 @@ def test_what_is_no_reader_is_refused() -> None:
         with pytest.raises(InputError, match="is no reader"):
             reader.register(wrong)  # type: ignore[arg-type]
     assert not isinstance(reader.by_name("mail"), Fake)
-    with pytest.raises(FormatError, match="known are editing, git, irc, lora, mail"):
+    with pytest.raises(
+        FormatError, match="known are automerge, cloudevents, editing, git, irc, lora, mail"
+    ):
         reader.by_name("verse")
 
 

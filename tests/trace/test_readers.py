@@ -122,7 +122,7 @@ def test_shiviz_numbers_are_times_in_the_unit_that_is_said(tmp_path: Path) -> No
     path = written(tmp_path, f'{expression}\n5 INFO x|a|{{"a":1}}\n')
     trace = read([path], options=ReadOptions(time_unit="us"))
     assert column(trace, "send_time") == [5000]
-    assert trace.details["groups_not_read"] == "priority"
+    assert trace.details["further_groups"] == "priority"
 
 
 HANGING = r"(?<host>\w+) (?<clock>{.*?})(?<event>(x+x+)+y)"

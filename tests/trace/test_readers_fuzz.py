@@ -14,7 +14,18 @@ from antecede.audit import audit_events
 from antecede.errors import InputError
 from antecede.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, read
 
-FORMATS = (None, "shiviz", "mail", "table", "git", "editing", "lora", "irc")
+FORMATS = (
+    None,
+    "shiviz",
+    "mail",
+    "table",
+    "git",
+    "editing",
+    "lora",
+    "irc",
+    "matrix",
+    "cloudevents",
+)
 
 PIECES = r"""
 a {"a":1}~b {"a":1,"b":2}~(?<host>\w) (?<clock>.*) (?<event>.*)~hello~=== run ===~
@@ -23,6 +34,9 @@ From a@b Mon Jan  6 10:00:05 2020~Message-ID: <x@y>~In-Reply-To: <x@y>~
 {"id":1,"time":1e308,"seq":1e308}~{"clock":{"a":true}}~{"id":"\ud800"}~PAR1~
 {"devEUI":"d","fCnt":7,"rxInfo":[{"gatewayID":"g","time":"x"}]}~{"dev_eui":1,"fcnt":1e9,"hotspots":[1]}~
 {"kind":"concurrent","txns":[~{"parents":[],"agent":0,"patches":[]},~{"parents":[0],~]}~],"x":~
+{"specversion":"1.0","id":"a","source":"s","type":"t","causationid":[1],"sequence":"2"}~
+{"event_id":"a","sender":"s","type":"t","origin_server_ts":1,"prev_events":[["a"],{}]}~{"messages":[~
+{"deviceInfo":{"devEui":"d"},"rxInfo":[{"gatewayId":7}],"fCnt":"1"}~
 0 1 -~1 1 -~7 2 -~[10:00] <ann> hi~[10:01]  * bob sighs~=== eve has joined~
 id,parents,time~a,b,1~c,"["~"~commit,parents~p,q
 """

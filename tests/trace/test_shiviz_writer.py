@@ -30,7 +30,7 @@ LOGS = (
 )  # fmt: skip
 OF_THE_FILE = (
     *("regex", "unmatched_lines", "rows", "quarantined", "quarantine"),
-    *("time_group", "unreadable_times", "groups_not_read"),
+    *("time_group", "unreadable_times", "further_groups"),
 )
 """Details that tell of the file, not of the execution."""
 

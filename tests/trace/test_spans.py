@@ -109,11 +109,11 @@ SHARED = [
     zipkin("4", "front", "2", timestamp=4),
 ]
 SHARED_CAUSES = {
-    f"{T}/1": [],
-    f"{T}/2": [f"{T}/1"],
-    f"{T}/2/back": [f"{T}/2"],
-    f"{T}/3": [f"{T}/2/back"],
-    f"{T}/4": [f"{T}/2"],
+    f"{T}/{1:016}": [],
+    f"{T}/{2:016}": [f"{T}/{1:016}"],
+    f"{T}/{2:016}/back": [f"{T}/{2:016}"],
+    f"{T}/{3:016}": [f"{T}/{2:016}/back"],
+    f"{T}/{4:016}": [f"{T}/{2:016}"],
 }
 
 
@@ -139,25 +139,25 @@ def test_a_server_is_told_without_the_mark(tmp_path: Path) -> None:
 def test_a_server_whose_client_is_not_reported_follows_the_clients_parent(tmp_path: Path) -> None:
     trace = read([written(tmp_path, [*SHARED[1:]])])
     assert causes(trace) == {
-        f"{T}/1": [],
-        f"{T}/2": [f"{T}/1"],
-        f"{T}/3": [f"{T}/2"],
-        f"{T}/4": [f"{T}/2"],
+        f"{T}/{1:016}": [],
+        f"{T}/{2:016}": [f"{T}/{1:016}"],
+        f"{T}/{3:016}": [f"{T}/{2:016}"],
+        f"{T}/{4:016}": [f"{T}/{2:016}"],
     }
 
 
 def test_several_servers_of_one_call(tmp_path: Path) -> None:
     trace = read([written(tmp_path, [*SHARED, zipkin("2", "other", "1", **SERVER)])])
-    assert causes(trace) == {**SHARED_CAUSES, f"{T}/2/other": [f"{T}/2"]}
+    assert causes(trace) == {**SHARED_CAUSES, f"{T}/{2:016}/other": [f"{T}/{2:016}"]}
 
 
 def test_several_servers_of_a_call_whose_client_is_not_reported(tmp_path: Path) -> None:
     two = [zipkin("2", "back", "1", **SERVER), zipkin("2", "other", "1", **SERVER)]
     trace = read([written(tmp_path, [*two, zipkin("3", "back", "2")])])
     assert causes(trace) == {
-        f"{T}/2/back": [f"{T}/1"],
-        f"{T}/2/other": [f"{T}/1"],
-        f"{T}/3": [f"{T}/2/back"],
+        f"{T}/{2:016}/back": [f"{T}/{1:016}"],
+        f"{T}/{2:016}/other": [f"{T}/{1:016}"],
+        f"{T}/{3:016}": [f"{T}/{2:016}/back"],
     }
 
 
@@ -173,7 +173,7 @@ def test_rows_without_times_are_merged_into_the_side_of_their_process(tmp_path: 
     piece = zipkin("2", "back", "1", name="late name")
     trace = read([written(tmp_path, [piece, *SHARED])])
     assert causes(trace) == SHARED_CAUSES
-    row = rows(trace)[f"{T}/2/back"]
+    row = rows(trace)[f"{T}/{2:016}/back"]
     assert (row["start_time"], row["end_time"], row["role"]) == (2000, 5000, "server")
     assert row["text"] == "late name"
     assert trace.details == {"shared_spans": 1, "merged_rows": 1}
@@ -211,13 +211,17 @@ def test_version_1_with_both_sides_in_one_row(tmp_path: Path) -> None:
         ],
     }  # fmt: skip
     trace = read([written(tmp_path, [local, both])])
-    server = f"{T}/2/back@1.2.3.4"
-    assert causes(trace) == {f"{T}/3": [server], f"{T}/2": [f"{T}/1"], server: [f"{T}/2"]}
+    server = f"{T}/{2:016}/back@1.2.3.4"
+    assert causes(trace) == {
+        f"{T}/{3:016}": [server],
+        f"{T}/{2:016}": [f"{T}/{1:016}"],
+        server: [f"{T}/{2:016}"],
+    }
     found = rows(trace)
     times = {id: (row["start_time"], row["end_time"], row["role"]) for id, row in found.items()}
     assert times == {
-        f"{T}/3": (40_000, 45_000, None),
-        f"{T}/2": (10_000, 100_000, "client"),
+        f"{T}/{3:016}": (40_000, 45_000, None),
+        f"{T}/{2:016}": (10_000, 100_000, "client"),
         server: (30_000, 60_000, "server"),
     }
 
@@ -231,8 +235,8 @@ def test_version_1_with_a_row_a_side(tmp_path: Path) -> None:
         return {"traceId": T, "id": "2", "name": "get", "annotations": notes}
 
     trace = read([written(tmp_path, [side("back", "sr", "ss"), side("front", "cs", "cr")])])
-    assert causes(trace) == {f"{T}/2": [], f"{T}/2/back": [f"{T}/2"]}
-    assert rows(trace)[f"{T}/2/back"]["end_time"] == 11_000
+    assert causes(trace) == {f"{T}/{2:016}": [], f"{T}/{2:016}/back": [f"{T}/{2:016}"]}
+    assert rows(trace)[f"{T}/{2:016}/back"]["end_time"] == 11_000
 
 
 def test_version_1_messaging(tmp_path: Path) -> None:
@@ -242,8 +246,8 @@ def test_version_1_messaging(tmp_path: Path) -> None:
     ]
     trace = read([written(tmp_path, [{"traceId": T, "id": "2", "annotations": notes}])])
     assert {id: row["role"] for id, row in rows(trace).items()} == {
-        f"{T}/2": "producer",
-        f"{T}/2/back": "consumer",
+        f"{T}/{2:016}": "producer",
+        f"{T}/{2:016}/back": "consumer",
     }
 
 
@@ -261,10 +265,10 @@ def test_no_time_is_null_and_a_bad_one_is_counted(tmp_path: Path) -> None:
 
 def test_bad_rows_cost_themselves(tmp_path: Path) -> None:
     good = [json.dumps(zipkin(str(k), "a", timestamp=k)) for k in range(1, 4)]
-    bad = ["7", "{}", '{"traceId": "x"}', '{"traceId": 1, "id": "1"}', '{"traceId": "x", }']
+    bad = ["7", "{}", '{"traceId": "x"}', '{"traceId": true, "id": "1"}', '{"traceId": "x", }']
     text = f"[{good[0]},\n{bad[0]},\n{bad[1]}, {good[1]},\n{bad[2]},{bad[3]},\n{bad[4]},{good[2]}]"
     trace = read([written(tmp_path, text)])
-    assert list(rows(trace)) == [f"{T}/{k}" for k in (1, 2, 3)]
+    assert list(rows(trace)) == [f"{T}/{k:016}" for k in (1, 2, 3)]
     assert trace.quarantine["line"].to_pylist() == [2, 3, 4, 4, 5]
     reasons = trace.quarantine["reason"].to_pylist()
     assert reasons[:4] == ["not a JSON object", "no id", "no id", "no id"]
@@ -367,8 +371,9 @@ def test_csv(tmp_path: Path) -> None:
     lines = [HEADER, "t,1,root,p,op,1661140374351773094,1661140374362982609,1",
              "t,2,1,q,op,x,,1", "u,2,1,q,op,5,6,1", "t,3,1", ",,,,,,,"]  # fmt: skip
     trace = read([written(tmp_path, "\n".join(lines) + "\n", "t.csv")])
-    assert causes(trace) == {"t/1": [], "t/2": ["t/1"], "u/2": ["u/1"]}
-    row = rows(trace)["t/1"]
+    one, two = f"{1:016}", f"{2:016}"
+    assert causes(trace) == {f"t/{one}": [], f"t/{two}": [f"t/{one}"], f"u/{two}": [f"u/{one}"]}
+    row = rows(trace)[f"t/{one}"]
     assert (row["start_time"], row["end_time"]) == (1661140374351773094, 1661140374362982609)
     assert (row["member"], row["text"], row["topics"]) == ("p", "op", ["t"])
     assert trace.quarantine["line"].to_pylist() == [5]

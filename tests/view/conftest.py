@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,24 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+FONTS = """\
+<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig><dir>{fonts}</dir><cachedir>{cache}</cachedir></fontconfig>
+"""
+
+
+def pin_fonts(folder: Path) -> dict[str, str]:
+    """Return an environment in which a browser has the fonts of matplotlib and no others.
+
+    Layouts depend on the widths of letters, and the fonts of machines differ.
+    """
+    matplotlib = pytest.importorskip("matplotlib", reason="the fonts are those of matplotlib")
+    fonts = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+    config = folder / "fonts.conf"
+    config.write_text(FONTS.format(fonts=fonts, cache=folder / "cache"), encoding="utf-8")
+    return {**os.environ, "FONTCONFIG_FILE": str(config)}
 
 
 class Opened:
@@ -73,7 +92,7 @@ class Opened:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Yield a browser; each context of it has a profile of its own.
 
     For a module, and not longer: while it is driven, an event loop runs in this process, and tests
@@ -84,7 +103,8 @@ def browser() -> Iterator[Any]:
     if path is None:
         pytest.skip(f"no browser is installed ({', '.join(NAMES)})")
     with driver.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        env = pin_fonts(tmp_path_factory.mktemp("fonts"))
+        found = playwright.chromium.launch(executable_path=path, args=list(FLAGS), env=env)
         yield found
         found.close()
 

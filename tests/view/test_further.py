@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -97,11 +98,18 @@ def test_pieces_keep_and_find_them(table: Path, tmp_path: Path) -> None:
     assert texts_of(meta, arrays, "how long") == ["3.5", "", "12.0", "1.0"] or texts_of(
         meta, arrays, "how long"
     ) == ["3.5", "", "12", "1"]
-    for text, row in (("NEEDLE", 2), ("status:closed", 1), ("note:bold", 1), ("failed", 3)):
-        meta, _ = unpacked(source.block({"find": text, "from": "-1"}))
-        assert meta["around"] == row, text
-    with pytest.raises(InputError, match="in its id or text or status or how long or note"):
-        source.block({"find": "status:needle", "from": "-1"})
+    assert meta["own"] == ["status", "how long", "note"]
+    for field, word, row in (
+        (None, "NEEDLE", 2),
+        ("own.0", "closed", 1),
+        ("own.2", "bold", 1),
+        (None, "failed", 3),
+    ):
+        find = json.dumps([{"field": field, "word": word}])
+        meta, _ = unpacked(source.block({"find": find, "from": "-1"}))
+        assert meta["around"] == row, word
+    with pytest.raises(InputError, match="no event matches"):
+        source.block({"find": json.dumps([{"field": "own.0", "word": "needle"}])})
 
 
 def test_the_page_shows_and_searches_them(opened: Any, table: Path) -> None:
@@ -113,7 +121,8 @@ def test_the_page_shows_and_searches_them(opened: Any, table: Path) -> None:
         ('"how long":12', "1 match"),
         ("STATUS:/^(open|failed)$/", "3 matches"),
         ('"first thing"', "1 match"),
-        ("nothing:open", "0 matches"),
+        ("nothing:open", '0 matches: no field "nothing"; fields are id, text, member'),
+        ('nothing:"open"', 'search: no field "nothing"'),
     ):
         shown.fill("#search", text)
         shown.wait_for_timeout(80)

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from antecede.causality import Causality
+from antecede.protocols.base import Relation
 from antecede.trace.arrow import Trace
 from tests.view.conftest import Opened
-from tests.view.made import clocked, declared, drawn, held, moved, trace_of
+from tests.view.made import MS, T0, clocked, declared, drawn, held, moved, trace_of
 
 EVIL = (
     "<script>globalThis.hacked = 1</script>",
@@ -164,7 +165,7 @@ def test_a_change_beside_the_picture_keeps_the_focus(opened: Opened) -> None:
 def test_lost_and_repeated_copies_are_said(opened: Opened) -> None:
     shown = opened(held())
     said = shown.inner_text("#panel")
-    assert "1 message was lost" in said
+    assert "1 message without an arrival" in said
     assert "1 arrival was repeated" in said
     assert "longest wait" in said
     shown.keyboard.press("w")
@@ -227,7 +228,10 @@ def test_search_by_field_and_expression(opened: Opened) -> None:
     assert matches("kind:send -noon") == ["a send", "d send"]
     assert matches("/(/") == []
     assert shown.get_attribute("#search", "aria-invalid") == "true"
+    shown.wait_for_timeout(80)
+    assert "search: Invalid regular expression: /(/" in shown.inner_text("#status")
     matches("noon")
+    assert shown.get_attribute("#search", "aria-invalid") is None
     shown.check("#only")
     assert shown.evaluate("antecede.scene.rows.length") == 1
 
@@ -511,3 +515,81 @@ def test_every_panel_is_made_of_words(opened: Opened) -> None:
         shown.keyboard.press(key)
         assert "[object" not in shown.inner_text("#panel")
     assert "light or dark" in shown.inner_text("#panel dl.keys")
+
+
+def test_lines_end_near_the_picture_and_stay_where_they_are(opened: Opened) -> None:
+    """An inversion of 3 s and a cause at the same member, in a window of 10 ms."""
+    rows = [
+        {"id": "late", "member": "p", "send_time": T0 + 3000 * MS},
+        {"id": "early", "member": "q", "send_time": T0, "parents": ["late"]},
+        {"id": "first", "member": "q", "send_time": T0 - 500 * MS},
+        {"id": "between", "member": "q", "send_time": T0 + 1000 * MS},
+        {"id": "last", "member": "q", "send_time": T0 + 2500 * MS, "parents": ["first"]},
+    ]
+    shown = opened(trace_of(rows))
+    number = r"(-?[\d.]+)"
+    line = re.compile(rf"M{number} {number}L{number} {number}")
+    bow = re.compile(rf"M{number} {number}Q{number} {number} {number} {number}")
+
+    def value_of(x: float) -> float:
+        left, width, x0, x1 = shown.evaluate(
+            "(({ left, width, x0, x1 }) => [left, width, x0, x1])(antecede.view)"
+        )
+        return float(x0 + (x - left) / (width - left) * (x1 - x0))
+
+    def points() -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+        """Return the points of the inversion and of the bow, along the axis and in pixels."""
+        path = " ".join(
+            re.findall(r'<path d="([^"]+)" fill="none"', shown.evaluate("antecede.svg()"))
+        )
+        found = []
+        for shape in (line, bow):
+            (drawn,) = [one for one in map(numbers, shape.findall(path)) if slopes(one)]
+            low, high = shown.evaluate("[antecede.view.left - 61, antecede.view.width + 61]")
+            found.append((drawn, all(low <= x <= high for x in drawn[::2])))
+        assert all(inside for _, inside in found)
+        a, b = (
+            [(value_of(x), y) for x, y in zip(drawn[::2], drawn[1::2], strict=True)]
+            for drawn, _ in found
+        )
+        return a, b
+
+    def numbers(texts: tuple[str, ...]) -> list[float]:
+        return [float(one) for one in texts]
+
+    def slopes(drawn: list[float]) -> bool:
+        return drawn[0] != drawn[-2] and len({*drawn[1::2]}) > 1
+
+    straight, arc = points()
+    start = 500 * MS  # the first event is 500 ms before T0
+    shown.evaluate("([a, b]) => antecede.look(a, b)", [start + 1500 * MS, start + 1510 * MS])
+    cut, part = points()
+    for x, y in cut:
+        t = (x - straight[0][0]) / (straight[1][0] - straight[0][0])
+        assert abs(straight[0][1] * (1 - t) + straight[1][1] * t - y) < 0.5
+    for x, y in (part[0], part[2]):
+        t = (x - arc[0][0]) / (arc[2][0] - arc[0][0])
+        want = arc[0][1] * (1 - t) ** 2 + 2 * arc[1][1] * t * (1 - t) + arc[2][1] * t**2
+        assert abs(want - y) < 0.5
+    assert part[1][1] > part[0][1] - 1  # the control point lies on the side of the bow
+
+
+def test_a_broken_promise_is_crossed_out_and_named_in_red(opened: Opened, tmp_path: Path) -> None:
+    from antecede.check.script.parse import parse_script
+    from antecede.check.script.run import run_script
+    from antecede.cli.files.pages import write_page_of
+    from antecede.diagram.steps import from_run
+
+    text = "protocol unordered\nmembers A B\nsend A a1\nsend A a2\narrive B a2\n"
+    file = tmp_path / "check.html"
+    run = run_script(parse_script(text), relation=Relation.BY_DELIVERY)
+    write_page_of(from_run(run), "a2 before a1", file)
+    shown = opened(file.as_uri())
+    assert shown.evaluate("antecede.scene.meta.broken") == [2]
+    svg = shown.evaluate("antecede.svg()")
+    named = re.findall(r'<text[^>]*font-weight="bold"[^>]*fill="#c8102e"[^>]*>([^<]*)</text>', svg)
+    assert named == ["a2 a broken promise: before a1"]
+    shown.click("details.legend summary")
+    assert "it breaks a promise of the protocol" in shown.inner_text("details.legend")
+    shown.keyboard.press("t")
+    assert "it breaks" not in opened(held()).inner_text("#panel")

@@ -190,7 +190,7 @@ def test_pieces_in_the_page(
         shown.locator("#panel h2", has_text=last).wait_for(timeout=15_000)
         shown.fill("#search", "nothing is called so")
         shown.keyboard.press("Enter")
-        shown.locator("#status", has_text="no event behind this place").wait_for(timeout=15_000)
+        shown.locator("#status", has_text="no event matches the search").wait_for(timeout=15_000)
         shown.fill("#search", "")
         shown.evaluate("antecede.fit(true)")
         shown.locator("#status", has_text="come closer").wait_for(timeout=15_000)
@@ -213,6 +213,8 @@ def test_past_and_future_go_beyond_a_piece_where_the_whole_is_at_hand(
         shown = opened(serving.url)
         shown.locator("#panel", has_text=f"{sum(past):,} before it").wait_for(timeout=15_000)
         assert f"{sum(future):,} after it" in shown.inner_text("#panel")
+        depth = shown.locator("#panel dt", has_text="depth").locator("+ dd")
+        assert depth.inner_text() == f"{asked.depths[row]:,}"
         assert f"{len(ids) - sum(past) - sum(future) - 1:,} concurrent" in shown.inner_text(
             "#panel"
         )

@@ -27,6 +27,10 @@ def trace() -> Trace:
     return drawn(11, events=3000, members=7)
 
 
+def terms(word: str) -> str:
+    return json.dumps([{"word": word}])
+
+
 def asked(source: Tiles, **how: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return unpacked(source.block({name: str(value) for name, value in how.items()}))
 
@@ -85,12 +89,12 @@ def test_it_begins_with_an_event_and_finds_others(trace: Trace, tmp_path: Path) 
     ids = [str(id) for id in trace.events["id"].to_pylist()]
     meta, arrays = unpacked(Tiles(tmp_path, Event(ids[700])).block({}))
     assert arrays["id.texts"][arrays["id"][meta["around"]]] == ids[700]
-    meta, arrays = asked(Tiles(tmp_path), find=ids[-1])
+    meta, arrays = asked(Tiles(tmp_path), find=terms(ids[-1]))
     assert arrays["id.texts"][arrays["id"][meta["around"]]] == ids[-1]
     with pytest.raises(InputError, match="is not in the pieces"):
         Tiles(tmp_path, Event("nowhere"))
-    with pytest.raises(InputError, match="no event behind"):
-        asked(Tiles(tmp_path), find="nowhere")
+    with pytest.raises(InputError, match="no event matches"):
+        asked(Tiles(tmp_path), find=terms("nowhere"))
     with pytest.raises(InputError, match="no place"):
         asked(Tiles(tmp_path), x0="here", x1="there")
 
@@ -196,8 +200,44 @@ def test_a_stretch_beyond_the_ends_is_answered(trace: Trace, tmp_path: Path, x0:
     for x1 in (x0, "0", "1e31", "-1e31"):
         meta, _ = asked(source, x0=x0, x1=x1)
         assert "piece" in meta or "grid" in meta
-    with pytest.raises(InputError, match="no event behind"):
-        asked(source, find="m", **{"from": x0} if float(x0) > 1e17 else {"from": "1e300"})
+    behind = {"from": x0} if float(x0) > 1e17 else {"from": "1e300"}
+    meta, _ = asked(source, find=terms("m"), **behind)
+    assert meta["wrapped"]
+
+
+def test_a_search_finds_every_match_in_turn(tmp_path: Path) -> None:
+    """Also those of one instant, and goes on from the start after the last one."""
+    rows = [moved("send", f"m{k}", "p", k // 3) for k in range(9)]
+    write_tiles(trace_of(rows), tmp_path, "t")
+    source, met = Tiles(tmp_path), []
+    place: dict[str, Any] = {"from": -1, "place": -1}
+    for _ in range(10):
+        meta, arrays = asked(source, find=terms("m"), **place)
+        row = meta["around"]
+        met.append((arrays["id.texts"][arrays["id"][row]], meta["wrapped"]))
+        place = {"from": arrays["time.event_time"][row], "place": int(arrays["place"][row])}
+    assert met == [*((f"m{k}", False) for k in range(9)), ("m0", True)]
+
+
+WRONG = [
+    "",
+    "m",
+    "{}",
+    "[]",
+    "[1]",
+    '[{"word": 1}]',
+    '[{"field": "nosuch", "word": "m"}]',
+    '[{"field": "own.0", "word": "m"}]',
+    '[{"expression": "(?=m)"}]',
+    json.dumps([{"word": "m"}] * 101),
+]
+
+
+@pytest.mark.parametrize("find", WRONG)
+def test_a_search_that_no_page_sends_is_refused(find: str, tmp_path: Path) -> None:
+    write_tiles(trace_of([moved("send", "m", "p", 0)]), tmp_path, "t")
+    with pytest.raises(InputError):
+        asked(Tiles(tmp_path), find=find)
 
 
 def test_times_that_lie_too_far_apart_are_said(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,6 +30,10 @@ _WORDS = {  # what an event, and what an edge is called
     "spans": ("spans", "processes", "parent links"),
     "irc": ("lines", "nicks", "replies"),
     "editing": ("changes", "editors", "parent links"),
+    "matrix": ("events", "users", "links"),
+    "automerge": ("changes", "actors", "dependencies"),
+    "nostr": ("events", "authors", "references"),
+    "cloudevents": ("events", "sources", "links"),
     "lora": ("uplinks", "devices", "links to the uplink before"),
 }
 _ORDER_MEANING = {
@@ -48,6 +53,7 @@ _NOTED = {  # details that readers count, shown where they are not 0
     "lines_not_annotated": "lines that nobody annotated",
     "system_lines": "system lines",
     "context_lines": "lines annotated as causes alone",
+    "nearest_ancestors": "answered mail absent, nearest known ancestor used",
 }
 _POSITIONS = ("ingest", "file_order")
 
@@ -81,8 +87,8 @@ def summary(report: AuditReport) -> str:
         lines += ["", f"Columns: {columns}"]
     if guessed := time_words.guessed(report.details):
         lines += ["", f"Times {guessed}"]
-    if unread := report.details.get("groups_not_read"):
-        lines += ["", f"Groups of the expression that nothing is read from: {unread}"]
+    if groups := report.details.get("further_groups"):
+        lines += ["", f"Groups of the expression kept as further columns: {groups}"]
     if models := report.details.get("channels"):
         lines += [
             "",
@@ -288,6 +294,9 @@ def _lost_rows(report: AuditReport) -> Iterator[Finding]:
         yield Finding(
             unreadable, f"left out of the clocks' inversions; {time_words.WHAT_IS_READABLE}"
         )
+    if zones := time_words.unknown_zones(report.details):
+        yield Finding(zones, f"left out of the clocks' inversions; {time_words.KNOWN_ZONES}")
+    yield from itertools.starmap(Finding, time_words.suspicions(report.details))
 
 
 def _reading(report: AuditReport) -> Iterator[Finding]:

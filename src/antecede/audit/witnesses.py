@@ -19,7 +19,7 @@ from antecede.kernels import graph
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
 
-CLOCKS = ("shiviz", "table")
+CLOCKS = ("shiviz", "table", "cloudevents")
 """Formats whose members are hosts with one clock each; people who mail have several."""
 
 

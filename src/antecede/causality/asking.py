@@ -24,7 +24,7 @@ import pyarrow.compute
 
 from antecede.causality.cuts import immediate_edges
 from antecede.causality.executions import Steps, execution, tells_of_arrivals
-from antecede.causality.kernels.reach import before, behind, fewest_steps, latest_steps
+from antecede.causality.kernels.reach import before, behind, fewest_steps, longest_chains
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.kernels.topological import MISSING, Bools, Ints
@@ -382,6 +382,12 @@ class Causality:
         placed = [row] if self._steps.alive[row] else []
         return self._mask(placed, backwards=True), self._mask(placed, backwards=False)
 
+    @cached_property
+    def depths(self) -> Ints:
+        """Causes in the longest chain before each row of `events` [n]; -1 without a place."""
+        steps = self._steps
+        return longest_chains(steps.order, steps.offsets, steps.causes, steps.alive)
+
     def placed_rows(self, rows: pyarrow.Table, *, nearest: bool = False) -> pyarrow.Table:
         """Return rows of an answer in an order in which causes come first; `nearest`: last."""
         places = self._place[pc.index_in(rows["file_order"], self.events["file_order"]).to_numpy()]
@@ -403,19 +409,16 @@ class Causality:
     def path(self, a: Named, b: Named) -> pyarrow.Table:
         """Return a chain of causes from a to b, both in it, first to last; none: a is not before b.
 
-        By declared causes a shortest one; by clocks and events one whose every step is immediate.
+        A shortest one: of declared causes, of steps and messages, or of immediate causes by clocks.
         """
         start, end = self.row(a), self.row(b)
         steps = self._steps
         found: Ints = np.empty(0, np.int64)
         if start != end and self._mask([end], backwards=True)[start]:
-            if self.by == CAUSES:
-                graph = steps.order, steps.offsets, steps.causes, steps.alive
-                found = fewest_steps(*graph, start, end)
-            else:
-                allowed = self._mask([start], backwards=False)
-                allowed[start] = True
-                found = latest_steps(self._place, steps.offsets, steps.causes, allowed, start, end)
+            causes = steps.causes
+            if self.by == CLOCKS:
+                causes = np.where(self._immediate, causes, -1)
+            found = fewest_steps(steps.order, steps.offsets, causes, steps.alive, start, end)
         chain: pyarrow.Table = self.events.take(pa.array(found))
         return chain
 

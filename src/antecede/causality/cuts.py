@@ -28,7 +28,7 @@ from antecede.causality.spec import order_spec, refuse_fixed, refuse_taken
 from antecede.causality.stamps import group_names, stamped, text
 from antecede.errors import InputError
 from antecede.kernels.topological import MISSING, Bools, Bytes, Ints
-from antecede.order.key_types import plain
+from antecede.order.key_types import identities
 from antecede.order.keys import Array
 from antecede.order.spec import OrderSpec
 from antecede.order.table import Digests, Graph, graph_of
@@ -244,7 +244,8 @@ def _sides(table: pyarrow.Table, positions: Positions, process: str, at: str) ->
         raise InputError(stranger(strangers[0].as_py()))
     limit = limits.take(pc.index_in(processes, names))
     inside = pc.fill_null(pc.less_equal(moments, limit), False).to_numpy(False)
-    known = pc.and_(processes.is_valid(), moments.is_valid()).to_numpy(False)
+    named = identities(processes, f"column {process}").is_valid()
+    known = pc.and_(named, moments.is_valid()).to_numpy(False)
     side: Bytes = np.where(known, np.where(inside, YES, NO), UNKNOWN).astype(np.int8)
     return side
 
@@ -271,4 +272,4 @@ def combined(table: pyarrow.Table, name: str) -> Array:
 
 
 def _plain(table: pyarrow.Table, name: str) -> Array:
-    return text(plain(combined(table, name), f"column {name}"))
+    return text(identities(combined(table, name), f"column {name}"))

@@ -14,6 +14,7 @@ from antecede.causality.kernels.lines import recovery
 from antecede.causality.spec import refuse_fixed
 from antecede.errors import InputError
 from antecede.kernels.topological import Bools, Ints
+from antecede.order.key_types import identities
 from antecede.order.keys import Array
 from antecede.order.spec import OrderSpec
 from antecede.order.table import Digests, Graph, graph_of
@@ -129,8 +130,10 @@ def _ranks(table: pyarrow.Table, at: str) -> Ints:
 def _refuse_nulls(
     table: pyarrow.Table, graph: Graph, names: tuple[str, str], said: tuple[str, str]
 ) -> None:
-    for name, called in zip(names, said, strict=True):
-        lacking = np.flatnonzero(combined(table, name).is_null().to_numpy(False) & graph.alive)
+    columns = [combined(table, name) for name in names]
+    columns[0] = identities(columns[0], f"column {names[0]}")
+    for column, called in zip(columns, said, strict=True):
+        lacking = np.flatnonzero(column.is_null().to_numpy(False) & graph.alive)
         if len(lacking):
             raise InputError(
                 f"{len(lacking)} events have no {called}: they are in no local state, and a line "

@@ -129,7 +129,7 @@ def _hindrance(paths: Sequence[str], format: str | None, options: ReadOptions) -
     try:
         name = format or implied_format(options)
         parts = all_inputs(paths, name)
-        names = {name} if name else {reader.choose(part).name for part in parts}
+        names = {name} if name else {reader.choose(part, options).name for part in parts}
         if names != {TableReader.name}:
             return "it reads tables alone"
         from antecede.spark.java import find_java

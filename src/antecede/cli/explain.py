@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from antecede.check.script.channels import channel_line
-from antecede.check.script.execution import JUDGES, ScriptRun
+from antecede.check.script.execution import JUDGES, ScriptRun, changed_states
 from antecede.check.script.parse import Script, Setup, load_script
 from antecede.check.script.run import check_output, run_script, under
 from antecede.check.script.words import Words, listed
@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="mark what comes before a cause by this relation, whatever the protocol promises",
     )
     parser.add_argument(
-        "--states", action="store_true", help="write what members keep (vectors, bits) below them"
+        "--states",
+        action="store_true",
+        help="states of members (vectors, bits) after each step that changes them",
     )
     for format in (SVG, PNG, PDF):
         parser.add_argument(f"--{format}", metavar="OUT", help=f"also write it as {format.upper()}")
@@ -206,7 +208,10 @@ def write_svg(path: Path, text: str) -> None:
 
 
 def explain(done: ScriptRun) -> Iterator[str]:
-    """Yield the script in words: a heading, one numbered line an action, and what is left."""
+    """Yield the script in words: a heading, one numbered line an action, and what is left.
+
+    Below an action stand the states that it changed, if the run noted states.
+    """
     script = done.script
     if script.title:
         yield script.title
@@ -217,9 +222,14 @@ def explain(done: ScriptRun) -> Iterator[str]:
     yield from _promises(setup)
     yield ""
     words = Words(done.relation)
+    states: dict[int, list[str]] = {}
+    for result, name, fields in changed_states(done.results):
+        text = ", ".join(f"{field} = {value}" for field, value in fields.items())
+        states.setdefault(result.number, []).append(f"      {name} keeps {text}")
     for result in done.results:
         if result.number:
             yield f"{result.number:4}  {words.of(result)}"
+            yield from states.get(result.number, ())
     for held in done.held:
         yield f"      At the end {held.at} still holds {held.label}: {words.waits(held)}."
     if line := channel_line(done):

@@ -22,6 +22,8 @@ from antecede.trace.arguments import add_read_arguments, one_way, read_options
 from antecede.trace.arrow import Trace, read
 from antecede.trace.sequence import SEQ, by_sequence
 from antecede.trace.tables.columns import further_columns
+from antecede.trace.tables.reader import TableReader
+from antecede.trace.tables.with_own import beside_schema
 from antecede.view.naming import event_named
 from antecede.view.picture import LARGEST, picture
 from antecede.view.serving import Serving, Source
@@ -162,6 +164,8 @@ def _read(args: argparse.Namespace) -> Trace:
         trace = by_sequence(trace)
     if trace.own is None:
         return trace
+    if trace.format != TableReader.name:
+        return replace(trace, own=beside_schema(trace.events, trace.own))
     return replace(trace, own=trace.own.select(further_columns(trace.own.column_names, options)))
 
 

@@ -58,6 +58,16 @@ def insert(bounds: list[int], number: int) -> bool:
     return True
 
 
+def with_all_up_to(bounds: list[int] | tuple[int, ...], last: int) -> list[int]:
+    """Return the bounds of a set with 1 to `last` in it too."""
+    at = bisect_right(bounds, last)
+    if at & 1:  # `last` is inside a node, whose end stays
+        return [1, *bounds[at:]]
+    if at < len(bounds) and bounds[at] == last + 1:
+        return [1, *bounds[at + 1 :]]
+    return [1, last + 1, *bounds[at:]] if last > 0 else list(bounds)
+
+
 def nodes(bounds: list[int] | tuple[int, ...]) -> int:
     """Return the number of nodes [L, H]."""
     return len(bounds) // 2

@@ -64,15 +64,12 @@ class Course(NamedTuple):
             return f"M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"
         return f"M{x1:.1f} {y1:.1f}Q{cx:.1f} {cy:.1f} {x2:.1f} {y2:.1f}"
 
-    def head(self) -> str:
-        """Return the points of its head."""
+    def head(self) -> list[Point]:
+        """Return the corners of its head."""
         ux, uy = self.direction
         tip_x, tip_y = self.end[0] - SHORT * ux, self.end[1] - SHORT * uy
-        points = [(tip_x, tip_y)]
-        points += [
-            (tip_x - HEAD * ux - s * 3.8 * uy, tip_y - HEAD * uy + s * 3.8 * ux) for s in (1, -1)
-        ]
-        return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        back_x, back_y = tip_x - HEAD * ux, tip_y - HEAD * uy
+        return [(tip_x, tip_y), *((back_x - s * 3.8 * uy, back_y + s * 3.8 * ux) for s in (1, -1))]
 
 
 def course(start: Point, end: Point, marks: Sequence[Point]) -> Course:

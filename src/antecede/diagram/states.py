@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 from antecede.diagram.model import State
 
 LINE: Final = 12.0
-CHARACTER: Final = 6.1
+CHARACTER: Final = 6.4
 """Width of an average character of plain 10 px text, in px."""
-GAP: Final = 8.0
+GAP: Final = 12.0
 
 
 class Written(NamedTuple):

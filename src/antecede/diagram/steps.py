@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from antecede.check.script.execution import ACKNOWLEDGED, CommandResult, Occurrence, ScriptRun
+from antecede.check.script.execution import (
+    ACKNOWLEDGED,
+    CommandResult,
+    Occurrence,
+    ScriptRun,
+    changed_states,
+)
 from antecede.check.world import (
     ARRIVED,
     DISCARDED,
@@ -64,8 +70,10 @@ class _Steps:
         self.holds: list[Held] = []
         self.ticks: list[Tick] = []
         self.states: list[State] = []
-        self.known: dict[str, dict[str, str]] = {}
-        """Member -> the fields of its state that were written last."""
+        self.changed: dict[int, list[tuple[str, dict[str, str]]]] = {}
+        """Number of an action -> members that it changed, and the changed fields of each state."""
+        for result, name, fields in changed_states(run.results):
+            self.changed.setdefault(result.number, []).append((name, fields))
 
     def diagram(self) -> Diagram:
         for result in self.run.results:
@@ -103,17 +111,10 @@ class _Steps:
                 self.time += 1.0 if marked else 0.0
                 marked = True
             self._occurrence(one)
-        for name, fields in result.states.items():
-            self._write_state(name, fields)
-        self.time = max(self.time, begin + self.width.get(result.number, 1) - 1)
-
-    def _write_state(self, name: str, fields: Mapping[str, str]) -> None:
-        """Write what changed of a member's state."""
-        known = self.known.setdefault(name, {})
-        lines = tuple(f"{k} {v}" for k, v in fields.items() if known.get(k) != v)
-        known.update(fields)
-        if lines:
+        for name, fields in self.changed.get(result.number, ()):
+            lines = tuple(f"{field} {text}" for field, text in fields.items())
             self.states.append(State(self.number[name], self.time, lines))
+        self.time = max(self.time, begin + self.width.get(result.number, 1) - 1)
 
     def _occurrence(self, one: Occurrence) -> None:
         lane = self.number[one.at]

@@ -32,6 +32,8 @@ CHARACTER = 7.8
 """Width of an average character of bold 12 px text in a wide font, in px."""
 SMALL_CHARACTER = 6.4
 """The same for plain 11 px text."""
+STATE_TOP = 20.0
+"""px from a lane to the states below it: room for the heads of arrows."""
 STATE_STEP = 110.0
 """px a step takes at least where states are written."""
 LEGEND_LEFT, LEGEND_CHARACTER = 20.0, 6.2
@@ -132,7 +134,7 @@ class _Picture:
         """Return the height in px of the bars and states below a lane."""
         lane %= max(1, len(self.diagram.lanes))
         states = self.states[lane][1] if self.states else 0.0
-        return self._bars_depth(lane) + (states + 8.0 if states else 0.0)
+        return self._bars_depth(lane) + (states + STATE_TOP - 6.0 if states else 0.0)
 
     def _bars_depth(self, lane: int) -> float:
         used = [row for held, row in self.rows.items() if held.lane == lane]
@@ -212,8 +214,12 @@ class _Picture:
         dim = ' class="dim"' if arrow.faint else ""
         self.parts.append(f"<g{dim}>{_tip(self._journey(arrow))}")
         self.parts.append(f'<path class="arrow{red[0]}" d="{way.shaft()}"/>')
-        self.parts.append(f'<polygon class="head{red[1]}" points="{way.head()}"/></g>')
+        head = way.head()
+        corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in head)
+        self.parts.append(f'<polygon class="head{red[1]}" points="{corners}"/></g>')
         if not arrow.faint:
+            across, down = zip(*head, strict=True)
+            self.placing.block(Box(min(across), min(down), max(across), max(down)))
             for piece in way.pieces():
                 self.placing.line(*piece)
         if arrow.flying:
@@ -285,11 +291,17 @@ class _Picture:
             self._text(box.left + 4.0, box.top + 11.5, text, "why beside")
 
     def _write_states(self, lane: int) -> None:
-        top = self.lane_y[lane] + max(14.0, self._bars_depth(lane) + 10.0)
+        top = self.lane_y[lane] + max(STATE_TOP, self._bars_depth(lane) + 10.0)
         for state, left, below in self.states[lane][0]:
             y = top + below
             width = max(map(len, state.lines)) * STATE_CHARACTER
-            self.placing.block(Box(left, y, left + width, y + len(state.lines) * STATE_LINE + 2.0))
+            height = len(state.lines) * STATE_LINE + 4.0
+            self.placing.block(Box(left - 8.0, y, left + width + 4.0, y + height))
+            # Arrows pass behind the text.
+            self.parts.append(
+                f'<rect class="card" x="{left - 3.0:.1f}" y="{y:.1f}" width="{width + 3.0:.1f}" '
+                f'height="{height:.1f}" rx="3"/>'
+            )
             x = self.x(state.at)
             self._line("grid", x, self.lane_y[lane] + 8.0, x, y + 1.0)
             for k, line in enumerate(state.lines, 1):

@@ -90,6 +90,7 @@ def _rules(of: Colours) -> dict[str, dict[str, str]]:
     """Return the attributes of each class of shapes; of two classes the later one counts."""
     return {
         "paper": {"fill": of.paper},
+        "card": {"fill": of.paper, "fill-opacity": ".85"},
         "name": {"font-weight": "600", "font-size": "14px"},
         "title": {"font-weight": "600", "font-size": "15px"},
         "small": {"fill": of.faint, "font-size": "11px"},

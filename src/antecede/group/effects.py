@@ -39,6 +39,8 @@ class Effects:
     def deliver(self, effects: Sequence[Effect], now: int | None) -> list[Message]:
         """Count and keep the effects; return what they hand to the application, in order."""
         state, found = self._state, []
+        if state.assumptions is not None and state.assumptions.marks:
+            effects = state.assumptions.marked(effects)
         state.call = state.call[0], (*state.call[1], *effects)
         for effect in effects:
             if isinstance(effect, Transmit):

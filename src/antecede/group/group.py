@@ -541,10 +541,21 @@ class Group(metaclass=_Documented):
         group._set_up(state, incarnation)
         return group
 
-    def begin_at(self, frontier: Mapping[str, int]) -> None:
-        """As newcomer in lanes: each member's messages up to its number count as delivered here.
+    def begin_at(self, frontier: Mapping[str, int] | None = None) -> None:
+        """Begin behind messages that never come here, before anything is sent or received.
 
-        That is what the host begins each lane behind. Raises LocalError for strangers.
+        `frontier`: each member's messages up to its number count as delivered, late copies of them
+        are duplicates, and `frontier()` and `last` say so. In an open group it may name members
+        that are not met yet. Orders by clocks take it where the host carries lanes.
+
+        Without it (None) each member begins at the first message that is heard of it: earlier ones
+        count as delivered, and so do the causes that a message names of members that were not
+        heard yet. Such a message names the assumed causes in `missing`. For members that listen to
+        a gossip and have no sponsor.
+
+        Raises LocalError for strangers, for own messages, behind the last message of a member that
+        left, after something was sent or received, and, with the reason, in orders that cannot
+        begin so.
         """
         self._membership.begin_at(frontier)
 
@@ -563,23 +574,32 @@ class Group(metaclass=_Documented):
         """
         return self._membership.join(newcomer)
 
-    def leave(self, member: str, last: int) -> list[Message]:
+    def leave(self, member: str, last: int, *, force: bool = False) -> list[Message]:
         """A member left; `last` is the number of its last message (0: it sent none).
 
         That is `last()` in its own group. In an open group it may be a member of which nothing has
         arrived here yet. What is held of it above `last` is discarded, counted in `stats` and told
         by `effects`: nobody delivers what others never will. Raises LocalError for a name that is
-        not in the group, for one's own (it is the others who are told), and for a `last` below what
-        was delivered here.
+        not in the group, for one's own (it is the others who are told), for a `last` below what
+        was delivered here, and for one that a message of another member contradicts, which waits
+        here. When that message comes later, `receive` refuses it for the same reason. `force`:
+        leave all the same. What needs more than `last` stays held then.
         """
-        return self._membership.leave(member, last)
+        return self._membership.leave(member, last, force)
 
     def release(self, lost: Iterable[Id]) -> list[Message]:
         """These messages never come: return what waits for nothing else, marked, and what follows.
 
-        Order "reply". Each such `Message` names in `missing` what it was released without. For who
-        knows that nobody has the messages any more; `missing_parent="release"` goes by patience
-        instead. Raises LocalError in other orders, and for members that never were in the group.
+        In every order in which messages wait for messages. For hosts that know that nobody has the
+        messages any more: every member is to be told. Each `Message` that was held for one of them
+        names it in `missing`. Late copies of them are duplicates. In order "reply" they are
+        delivered late, and `missing_parent="release"` goes by patience instead.
+
+        Where a sender's messages come by number, each is passed over in its turn: name all of a gap
+        (`missing` gives `first` to `seq`). Where messages are for chosen receivers, a number stands
+        for all before it that are not here. Raises LocalError, and changes nothing, in orders in
+        which nothing waits for a message, for one that is here or whose turn does not come, and
+        for members that never were in the group.
         """
         return self._releasing.release(lost)
 
@@ -622,8 +642,9 @@ class Group(metaclass=_Documented):
                 payload, to=to, topics=topics, reply_to=parents, now_ns=now
             ),
             "tick": lambda now: self.tick(now_ns=now),
+            "begin_at": self._membership.begin_at_pairs,
             "join": self.join,
-            "leave": self.leave,
+            "leave": lambda member, last, force=False: self.leave(member, last, force=force),
             "subscribe": self.subscribe,
             "release": self.release,
             "outgoing": self.outgoing,

@@ -12,7 +12,17 @@ from typing import Any
 
 from antecede.errors import DecodeError
 from antecede.protocols.stored.codec import pack_state, unpack_state
-from antecede.protocols.stored.shapes import BYTES, NUMBER, SIGNED, TEXT, Many, OneOf, Shape, misfit
+from antecede.protocols.stored.shapes import (
+    BOOL,
+    BYTES,
+    NUMBER,
+    SIGNED,
+    TEXT,
+    Many,
+    OneOf,
+    Shape,
+    misfit,
+)
 
 READING: Shape = OneOf(None, SIGNED)
 IDS: Shape = Many((TEXT, NUMBER))
@@ -23,7 +33,8 @@ KINDS: dict[str, Shape] = {
     "post": (BYTES, OneOf(None, NAMES), NAMES, IDS, READING),
     "tick": (SIGNED,),
     "join": (TEXT,),
-    "leave": (TEXT, NUMBER),
+    "leave": OneOf((TEXT, NUMBER), (TEXT, NUMBER, BOOL)),
+    "begin_at": (OneOf(None, IDS),),
     "subscribe": (TEXT, NAMES),
     "release": (IDS,),
     "outgoing": (),

@@ -8,6 +8,7 @@ from typing import Any
 from antecede.clocks.intervals import MAX_NUMBER
 from antecede.errors import DecodeError, LocalError, MismatchError
 from antecede.formatting import shown
+from antecede.group.assumptions import Assumptions
 from antecede.group.effects import Effects
 from antecede.group.identity import Lives, Roster, agreeing, canonical
 from antecede.group.message import Message
@@ -24,7 +25,8 @@ from antecede.group.parts import (
 )
 from antecede.group.receiving import Receiving
 from antecede.group.state import NO_CALL, GroupState
-from antecede.protocols.base import Protocol
+from antecede.protocols.base import Protocol, Relation
+from antecede.protocols.given import check_flags
 from antecede.protocols.registry import ENTRIES, flat_class
 from antecede.protocols.stored.codec import pack_state, unpack_state
 from antecede.protocols.stored.shapes import misfit
@@ -73,8 +75,9 @@ class Membership:
             raise LocalError(f"{name!r} is or was in the group; a name is never reused")
         return name
 
-    def leave(self, member: str, last: int) -> list[Message]:
+    def leave(self, member: str, last: int, force: bool) -> list[Message]:
         """See `Group.leave`."""
+        check_flags(force=force)
         self._state.call = NO_CALL
         if type(last) is not int or not 0 <= last <= MAX_NUMBER:
             raise LocalError(
@@ -91,6 +94,8 @@ class Membership:
             raise LocalError(f"order {state.order!r} does not let members leave")
         if not state.open or checked(member) in state.roster.numbers:
             with state.named_errors():
+                if not force:
+                    self._check_last(state.number(member), last)
                 effects = protocol.leave(state.number(member), last)
             delivered = carry_out(effects, None)
         else:
@@ -99,21 +104,77 @@ class Membership:
                 delivered = carry_out(protocol.join(number), None)
                 state.roster.add(number, checked(member))
                 delivered += carry_out(protocol.leave(number, last), None)
-        state.record("leave", member, last)
+        state.record("leave", member, last, *((True,) if force else ()))
         return delivered
 
-    def begin_at(self, frontier: Mapping[str, int]) -> None:
+    def _check_last(self, member: int, last: int) -> None:
+        """Raise LocalError where something that waits here says that there is more than `last`."""
+        state, protocol = self._state, self._state.protocol
+        if state.renumbers:
+            return
+        for message in (*protocol.undelivered(), *self._receiving.decoded_ahead()):
+            named = protocol.number_named(message, member)
+            if message.sender != member and named > last:
+                raise LocalError(
+                    f"member {member} cannot have left after message {last}: "
+                    f"{'message ' + str(message.seq) if message.seq else 'a note'} of member "
+                    f"{message.sender}, which waits here, knows of message {named} of member "
+                    f"{member}. Give the number of its last message; what never comes of it, give "
+                    "to release()"
+                )
+
+    def begin_at(self, frontier: Mapping[str, int] | None) -> None:
         """See `Group.begin_at`."""
         state = self._state
-        if not isinstance(frontier, Mapping):
+        state.call = NO_CALL
+        if frontier is not None and not isinstance(frontier, Mapping):
             raise LocalError(f"a frontier is a table of numbers by member, not {shown(frontier)}")
+        if frontier is None or frontier:
+            tally = state.tally
+            if tally.sent or tally.delivered or state.held:
+                raise LocalError(
+                    "a group begins at a frontier before anything is sent or received: "
+                    f"{tally.sent} sent, {tally.delivered} delivered, {state.held} held"
+                )
+        with state.unchanged_by_errors(), state.named_errors():
+            if frontier is None:
+                state.protocol.check_listening()
+                if state.protocol.guarantee.relation is not Relation.NONE:
+                    state.assumptions = Assumptions(listens=True)
+            else:
+                self._begin_behind(frontier)
+        state.record("begin_at", None if frontier is None else tuple(frontier.items()))
+
+    def begin_at_pairs(self, pairs: Iterable[tuple[str, int]] | None) -> None:
+        """Do what `begin_at` does, as a log of inputs holds it."""
+        self.begin_at(None if pairs is None else dict(pairs))
+
+    def _begin_behind(self, frontier: Mapping[str, int]) -> None:
+        state, protocol = self._state, self._state.protocol
         for name, seq in frontier.items():
             if type(seq) is not int or not 0 <= seq <= MAX_NUMBER:
                 raise LocalError(
                     f"{shown(seq)} is no number up to which messages of {shown(name)} are here"
                 )
-        with state.named_errors():
-            state.protocol.begin_at({state.number(name): seq for name, seq in frontier.items()})
+            if name == state.name and seq:
+                raise LocalError(
+                    f"{name!r} is this member itself, and its own messages are those that it sends "
+                    "here: restore a snapshot to go on behind earlier ones"
+                )
+        known = state.roster.numbers
+        if state.open and not protocol.needs_lanes:
+            new = [name for name in frontier if checked(name) not in known]
+            if new:
+                self._receiving.meet(new)
+        newest = {state.number(name): seq for name, seq in frontier.items() if name != state.name}
+        for member, last in protocol.departed().items():
+            if newest.get(member, 0) > last:
+                raise LocalError(
+                    f"member {member} left after message {last}: nothing begins behind "
+                    f"{newest[member]}"
+                )
+        if newest := {member: seq for member, seq in newest.items() if seq}:
+            protocol.begin_at(newest)
 
     def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
         """See `Group.subscribe`."""

@@ -26,7 +26,8 @@ class Message(NamedTuple):
     """The sender's number for it, from 1; 0 in `blocked_on` alone: a note between protocols."""
     payload: bytes
     missing: tuple[Id, ...] = ()
-    """Not empty when it was released although these messages never came (order "reply")."""
+    """Not empty when it was delivered although these causes never came: they are lost
+    (`Group.release`, order "reply" with patience), or assumed (`Group.begin_at`)."""
     reply_to: tuple[Id, ...] = ()
     """What it answers (order "reply")."""
 

@@ -134,7 +134,9 @@ class Questions:
         told = state.protocol.departed().get(number)
         if told is not None:
             return told
-        heard = state.lives.heard(name)
+        bounds = () if state.renumbers else state.protocol.delivered_runs().get(number, ())
+        # What counts as delivered may never have been heard (`begin_at`).
+        heard = max(state.lives.heard(name), bounds[-1] - 1 if bounds else 0)
         return max(heard, state.sent) if name == state.name else heard  # one's own to nobody too
 
     def held(self) -> list[Packet]:

@@ -19,6 +19,7 @@ from antecede.errors import (
 )
 from antecede.formatting import shown
 from antecede.group import frame
+from antecede.group.assumptions import Assumptions
 from antecede.group.effects import Effects
 from antecede.group.frame import Frame
 from antecede.group.frames import Frames
@@ -135,9 +136,9 @@ class Receiving:
             raise UnknownMemberError(f"a message that speaks of {min(strangers)!r}, a stranger")
         if type(state.protocol).unjoin is Protocol.unjoin:
             with state.unchanged_by_errors():
-                return self._meet(new) + self._renumbered(message, parts, now, vouched)
+                return self.meet(new) + self._renumbered(message, parts, now, vouched)
         first = state.roster.next_number
-        met = self._meet(new)
+        met = self.meet(new)
         try:
             return met + self._renumbered(message, parts, now, vouched)
         except Exception:
@@ -156,7 +157,7 @@ class Receiving:
         with state.named_errors():
             return self._judged(message, parts, now, vouched)
 
-    def _meet(self, names: Sequence[str]) -> list[Message]:
+    def meet(self, names: Sequence[str]) -> list[Message]:
         """Let all whom a message of an open group names for the first time in, with one change.
 
         Raises LimitError when these are more members than there can be.
@@ -207,7 +208,10 @@ class Receiving:
         if (known or lives.restarted) and not (note or vouched):
             lives.check_causes(state.causes(message), known, name)
         digest = 0 if note else self._digest((name, message.seq), message)
-        effects = self._within_limits(message, now)
+        if state.assumptions is not None and state.assumptions.listens:
+            effects = self._listened(message, now, state.assumptions)
+        else:
+            effects = self._within_limits(message, now)
         for other, life in known:
             lives.learn(other, life)
         lives.hear(name, parts.by, seq or 0)
@@ -285,6 +289,27 @@ class Receiving:
             raise self._full()
         return effects
 
+    def _listened(
+        self, message: Any, now: int | None, assumptions: Assumptions
+    ) -> Sequence[Effect]:
+        """Give a message to the protocol in a group that began at the first message heard."""
+        protocol = self._state.protocol
+        if message.sender == protocol.me or self._state.is_note(message):
+            return self._within_limits(message, now)
+        protocol.would_hold(message, now)  # raises what `receive` would raise
+        floors, assumed = assumptions.begin(protocol, message)
+        before = protocol.snapshot() if floors else None
+        try:
+            if before is not None:
+                protocol.begin_at(floors)
+            effects = self._within_limits(message, now)
+        except ProtocolError:
+            if before is not None:
+                protocol.restore(before)
+            raise
+        assumptions.note(message, floors, assumed, effects)
+        return effects
+
     def _full(self) -> LimitError:
         most = self._state.limits.max_held
         return LimitError(
@@ -322,6 +347,10 @@ class Receiving:
             self._state.protocol.tick(None)  # type: ignore[arg-type]
         finally:
             self._state.protocol.restore(before)
+
+    def decoded_ahead(self) -> list[Any]:
+        """Return the messages of the frames that wait for a join."""
+        return [self._frames.decoded(self._frames.unpack(wire)[0]) for wire in self._state.ahead]
 
     def take_in_ahead(self) -> list[Message]:
         """Take in the frames that waited for a join which has been told."""

@@ -1,10 +1,11 @@
-"""Releasing what waits for messages that nobody has any more (order "reply")."""
+"""Lost messages: releasing what waits for messages that nobody has any more."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from antecede.errors import LocalError
+from antecede.group.assumptions import Assumptions
 from antecede.group.effects import Effects
 from antecede.group.message import Id, Message
 from antecede.group.state import NO_CALL, GroupState
@@ -19,13 +20,28 @@ class Releasing:
 
     def release(self, lost: Iterable[Id]) -> list[Message]:
         """See `Group.release`."""
-        state = self._state
+        state, protocol = self._state, self._state.protocol
         state.call = NO_CALL
-        change = getattr(state.protocol, "never_come", None)
-        if change is None:
-            raise LocalError(f"with order {state.order!r} nothing is released without its causes")
-        named = state.answered(lost, "lost")
+        if state.renumbers:
+            raise LocalError(
+                f"order {state.order!r} numbers messages anew on their way, so none can be named "
+                "as lost here"
+            )
+        named = state.ids(lost, "lost")
         numbers = [MessageId(state.number(sender), seq) for sender, seq in named]
-        effects = change(numbers)
+        assumptions = None
+        if not state.by_reply and numbers:  # there the protocol marks what it releases
+            assumptions = state.assumptions or Assumptions()
+            before = dict(assumptions.marks)
+            assumptions.lose(protocol, numbers)
+        try:
+            with state.named_errors():
+                effects = protocol.never_come(numbers)
+        except LocalError:
+            if assumptions is not None:
+                assumptions.marks = before
+            raise
+        if assumptions is not None and assumptions.marks:
+            state.assumptions = assumptions
         state.record("release", named)
         return self._effects.carry_out(effects, None)

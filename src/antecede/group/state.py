@@ -15,6 +15,7 @@ from antecede.clocks.wire import Reader
 from antecede.errors import DecodeError, LocalError, ProtocolError
 from antecede.formatting import shown
 from antecede.group import journal
+from antecede.group.assumptions import Assumptions
 from antecede.group.frame import Incarnation
 from antecede.group.identity import Lives, Roster
 from antecede.group.message import Id, Message, Packet, Sent
@@ -65,6 +66,8 @@ class GroupState:
         """Frames of later views -> what they hold, the joins they need, the reading then."""
         self.call: tuple[Any, Sequence[Effect]] = NO_CALL
         """Of the last call: the message that its bytes carried, and what came of it."""
+        self.assumptions: Assumptions | None = None
+        """Causes that count as delivered and never came, where there may be any."""
         self.sent = 0
         self.outbox: list[Packet] = []
         self.inbox: list[Message] = []
@@ -127,6 +130,13 @@ class GroupState:
 
         `what`: how the argument is called.
         """
+        parents = self.ids(reply_to, what)
+        if parents and not self.by_reply:
+            raise LocalError(f"order {self.order!r} keeps no answers: leave out reply_to=")
+        return parents
+
+    def ids(self, reply_to: Any, what: str) -> tuple[Id, ...]:
+        """Return the ids that an argument names, each once; raises LocalError."""
         if isinstance(reply_to, Message | Sent) or is_id(reply_to):
             reply_to = (reply_to,)
         if isinstance(reply_to, str | bytes) or not isinstance(reply_to, Iterable):
@@ -140,8 +150,6 @@ class GroupState:
             if not is_id(key):
                 raise LocalError(f"{what} has {shown(one)}, which names no message")
             parents.append((key[0], key[1]))
-        if parents and not self.by_reply:
-            raise LocalError(f"order {self.order!r} keeps no answers: leave out reply_to=")
         return tuple(dict.fromkeys(parents))
 
     # -- errors -----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 from antecede.errors import DecodeError, LocalError, ProtocolError
 from antecede.formatting import shown
 from antecede.group import journal
+from antecede.group.assumptions import Assumptions
 from antecede.group.frame import Incarnation
 from antecede.group.identity import Lives, Roster, checked_nonce
 from antecede.group.message import Message, Packet
@@ -34,6 +35,7 @@ class Storing:
         """See `Group.snapshot`."""
         state = self._state
         state.records = []
+        assumptions = state.assumptions
         return pack_state(
             (
                 (state.order, state.open, state.room, state.options),
@@ -46,6 +48,7 @@ class Storing:
                 state.tally.state(),
                 state.threads.state(),
                 state.protocol.snapshot(),
+                *(() if assumptions is None else (assumptions.state(),)),
             )
         )
 
@@ -71,10 +74,12 @@ class Storing:
         # Whatever can be refused is, before anything changes.
         nonce = checked_nonce(incarnation)
         records = _records(log)
-        fields = unpack_state(stored, len(SNAPSHOT))
-        if where := misfit(fields, SNAPSHOT):
+        most = len(SNAPSHOT) + 1  # the last field is there where something may be assumed
+        fields = unpack_state(stored, most - 1, most)
+        shape = SNAPSHOT if len(fields) < most else (*SNAPSHOT, Assumptions.SHAPE)
+        if where := misfit(fields, shape):
             raise DecodeError(f"a snapshot of no group: {where}")
-        head, name, table, lives, outbox, inbox, ahead, tally, links, inner = fields
+        head, name, table, lives, outbox, inbox, ahead, tally, links, inner, *assumed = fields
         state = self._state
         self._check_head(head, name)
         roster = roster_of(table)
@@ -90,6 +95,9 @@ class Storing:
             state.ahead = {w: (Message(*shown), at, now) for w, *shown, at, now in ahead}
             state.tally, state.recent = Tallies.of(tally), OrderedDict()
             state.threads = Threads(state.limits.threads, links)
+            state.assumptions = Assumptions.of(assumed[0]) if assumed else None
+            if state.assumptions is not None and state.assumptions.listens:
+                state.protocol.check_listening()
             if state.is_total:  # earlier versions did not note since when own messages wait
                 for held in state.protocol.blocked_on():
                     state.tally.wait(state.protocol.identity(held.message), None)
@@ -138,6 +146,7 @@ class Storing:
         state.roster = roster
         if protocol.snapshot() != inner or protocol.me != me or me not in protocol.members:
             raise ValueError("it does not come back as it was stored")
+        protocol.check_whole()
         for held in protocol.blocked_on():
             written = protocol.encode(held.message)
             if protocol.decode(written, held.message.payload) != held.message:

@@ -7,12 +7,15 @@ the fingerprint is told that something differs.
 
 from __future__ import annotations
 
-from antecede.live.settings import Settings, fingerprint
+from collections.abc import Mapping
+
+from antecede.live.settings import NS, Settings, fingerprint
+from antecede.live.values import told
 from antecede.live.wire import TAG
 
 MOST_BYTES = 4096
 OPTION = "options."
-SETTINGS = ("partition", "missing_parent", "check_all_seals")
+SETTINGS = ("partition", "missing_parent", "check_all_seals", "evict_slow_after_ns")
 
 
 def pack(settings: Settings) -> bytes:
@@ -32,7 +35,8 @@ def words(settings: Settings, options: bytes, there: str, here: str) -> str:
     text = options[TAG:MOST_BYTES].decode(errors="replace")
     theirs = dict(line.split(" ", 1) for line in text.split("\n") if " " in line)
     found = [
-        f"its {name}= differs: {theirs[name]!r:.40} at {there}, {ours[name]!r} at {here}"
+        f"its {told(name)}= differs: {_shown(name, theirs)} at {there}, {_shown(name, ours)} at "
+        f"{here}"
         for name in SETTINGS
         if theirs.get(name, ours[name]) != ours[name]
     ]
@@ -44,6 +48,14 @@ def words(settings: Settings, options: bytes, there: str, here: str) -> str:
         if theirs and ours.get(name) != theirs.get(name)
     ]
     return "; ".join(found[:10]) or "its options= differs"
+
+
+def _shown(name: str, values: Mapping[str, str]) -> str:
+    """Return a value as a program gives it: times in seconds."""
+    value = values[name]
+    if name.endswith("_ns") and value.isdecimal():
+        return f"{int(value) / NS:g}"
+    return f"{value!r:.40}"
 
 
 def _whose(theirs: bool, ours: bool, there: str) -> str:

@@ -94,14 +94,15 @@ class Message(NamedTuple):
     lane: str
     number: int
     payload: bytes
-    place: int
-    """The how manieth it is that this member delivers, from 1; 0: from before it joined."""
     reply_to: tuple[Id, ...] = ()
     """What it answers (order "reply")."""
     missing: tuple[Id, ...] = ()
     """Those of them that nobody in the group has any more: they died with their senders."""
     topics: tuple[str, ...] = ()
     """What it is about, sorted (orders by topics)."""
+    is_history: bool = False
+    """Whether it is from before this member joined: its sponsor kept it (`history=`). It needs no
+    acknowledgement."""
 
     @property
     def sender(self) -> str:
@@ -136,12 +137,11 @@ class Said(NamedTuple):
     first: int
     """Number of the first; the others follow it without gaps."""
     payloads: list[bytes]
-    place: int
-    """Of the first; 0: from before this member joined."""
     reply_to: tuple[Id, ...] = ()
     missing: tuple[Id, ...] = ()
-    """See `Message`."""
     topics: tuple[str, ...] = ()
+    is_history: bool = False
+    """See `Message`."""
 
     @property
     def sender(self) -> str:
@@ -149,33 +149,26 @@ class Said(NamedTuple):
         return member_of(self.lane)
 
     @property
-    def last(self) -> int:
-        """Place of the last; 0: from before this member joined."""
-        return self.place and self.place + len(self.payloads) - 1
+    def live_count(self) -> int:
+        """How many messages of it this member delivered itself: all, or none of the history."""
+        return 0 if self.is_history else len(self.payloads)
 
     def messages(self, payloads: Iterable[bytes] | None = None) -> Iterator[Message]:
         """Return the messages; `payloads`: an iterator over one's own, for who wants to see how
         many are left.
         """
-        lane, first, own, place, *same = self
+        lane, first, own, *same = self
         payloads = own if payloads is None else payloads
-        places = count(place) if place else repeat(0)
         rest = map(repeat, same)
-        fields = zip(repeat(lane), count(first), payloads, places, *rest, strict=False)
+        fields = zip(repeat(lane), count(first), payloads, *rest, strict=False)
         return map(_new_message, fields)
-
-    def after(self, place: int) -> Said:
-        """Return what of it comes behind a place."""
-        skip = max(0, place - self.place + 1) if self.place else 0
-        return self.tail(len(self.payloads) - skip)
 
     def tail(self, count: int) -> Said:
         """Return the last so many of it."""
         skip = len(self.payloads) - count
         if not skip:
             return self
-        place = self.place and self.place + skip
-        return Said(self.lane, self.first + skip, self.payloads[skip:], place, *self[4:])
+        return Said(self.lane, self.first + skip, self.payloads[skip:], *self[3:])
 
 
 class ChangeKind(IntEnum):
@@ -215,7 +208,10 @@ class Change(NamedTuple):
 
 
 class View(NamedTuple):
-    """Who is in the group from here on, and the change that made it so."""
+    """Who is in the group from here on, and the change that made it so.
+
+    Views do not come again after a restart: read `Peer.members` at the start.
+    """
 
     lanes: tuple[str, ...]
     change: Change
@@ -228,7 +224,8 @@ class View(NamedTuple):
 
 class GivenUp(NamedTuple):
     """What had come of a member that is gone, and is delivered by nobody: it depends on what
-    nobody in the group has, since that died with its sender.
+    nobody in the group has, since that died with its sender. It does not come again after a
+    restart; `Status.given_up` counts since the start.
     """
 
     lane: str

@@ -273,7 +273,7 @@ def _unpack_history(data: bytes) -> list[Said]:
     found = []
     for _ in range(reader.varint()):
         lane, number, payload = wire.lane(reader), reader.varint(), reader.block()
-        found.append(Said(lane, number, [payload], 0, _read_ids(reader), _read_ids(reader)))
+        found.append(Said(lane, number, [payload], _read_ids(reader), _read_ids(reader), (), True))
     return found
 
 

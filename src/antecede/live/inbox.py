@@ -5,19 +5,36 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from operator import length_hint
+from typing import Final, NamedTuple
 
 from antecede.live.events import Delivery, GivenUp, Message, Said, View
 from antecede.live.ordering import Ordering
 from antecede.live.stamps import Handed
 from antecede.stamp import Past
 
+MOST_OPEN: Final = 1 << 16
+"""Ranges of unacknowledged messages that a peer without a store remembers."""
+
+
+class _Open(NamedTuple):
+    """A range of messages that the application has not acknowledged."""
+
+    lane: str
+    first: int
+    size: int
+    taken: int
+    """How many messages were taken with the last of them."""
+
 
 class Inbox:
-    """One flow of messages. `by_hand`: whether the application says itself what is done; `begun`:
-    told of what a member said at once, before the first of it is handed over.
+    """One flow of messages. `by_hand`: whether the application says itself what is done; `durable`:
+    whether that is stored; `begun`: told of what a member said at once, before the first of it is
+    handed over.
     """
 
-    def __init__(self, begun: Callable[[Said], None] | None, *, by_hand: bool) -> None:
+    def __init__(
+        self, begun: Callable[[Said], None] | None, *, by_hand: bool, durable: bool
+    ) -> None:
         self._begun, self._by_hand = begun, by_hand
         self.ready: deque[Delivery] = deque()
         self.current: Said | None = None
@@ -27,9 +44,11 @@ class Inbox:
         """
         self.others: deque[View | GivenUp] = deque()
         self.taken = 0
-        """Place of the last message that was taken from the node."""
+        """How many messages were taken to be handed over, of those that this member delivered."""
         self.done = 0
-        """Place up to which the application is done, but for what it is amid of."""
+        """How many of these the application is done with, but for what it is amid of."""
+        self._open: deque[_Open] = deque(maxlen=None if durable else MOST_OPEN)
+        """What is handed over and not done, where the application says so."""
         self._handed = Handed()
 
     @property
@@ -49,7 +68,9 @@ class Inbox:
             if isinstance(event, Said):
                 self.current, self._payloads = event, iter(event.payloads)
                 self.run = event.messages(self._payloads)
-                self.taken = event.last or self.taken
+                self.taken += event.live_count
+                if self._by_hand and event.live_count:
+                    self._open.append(_Open(event.lane, event.first, event.live_count, self.taken))
                 if self._begun is not None:
                     self._begun(event)
                 return True
@@ -64,13 +85,15 @@ class Inbox:
         self.current, self._payloads = None, iter(())
         return said, left
 
-    def finished(self, said: Said | None, ordering: Ordering | None) -> None:
-        """The application has asked for what comes behind this."""
+    def finished(
+        self, said: Said | None, ordering: Ordering | None, taken: int | None = None
+    ) -> None:
+        """The application has asked for what comes behind this; `taken`: as it was then."""
         self.current = None
         if said is not None:
             self.hand_over(said, len(said.payloads), ordering)
             if not self._by_hand:
-                self.done = said.last or self.done
+                self.done = self.taken if taken is None else taken
 
     def hand_over(self, said: Said, count: int, ordering: Ordering | None) -> None:
         """The first so many of it are the application's: what it does from here follows them."""
@@ -85,14 +108,31 @@ class Inbox:
         return self._handed.past(ordering.me, ordering.said)
 
     def done_upto(self) -> int:
-        """Return the place up to which the application is done.
+        """Return how many messages the application is done with.
 
         While it is amid what somebody said at once: with all before the last that it got.
         """
         said = self.current
-        if self._by_hand or said is None or not said.place:
+        if self._by_hand or said is None or said.is_history:
             return self.done
-        return max(self.done, said.last - self.left - 1)
+        return max(self.done, self.taken - self.left - 1)
+
+    def acknowledge(self, message: Message) -> None:
+        """The application is done with a message, and with all that were handed over before it.
+
+        A message that is not among those handed over and not done has no effect.
+        """
+        for one in self._open:
+            left = one.first + one.size - 1 - message.number
+            if one.lane == message.lane and 0 <= left < one.size:
+                self.done = max(self.done, one.taken - left)
+                break
+        while self._open and self._open[0].taken <= self.done:
+            self._open.popleft()
+
+    def begin(self, done: int) -> None:
+        """Go on where the store says that the application was done with so many messages."""
+        self.taken = self.done = done
 
 
 __all__ = ["Inbox"]

@@ -1,8 +1,8 @@
-"""Who is put out because too much is kept for it, so that nobody is who only was the last.
+"""Eviction of a member for which too much is kept, where flow control does not hold back senders.
 
 Where many keep up, what one of them lacks at any moment is chance, and all of it together may be
 much for a moment. So one look does not tell who is slow. Beyond the bound it is put out for whom
-most is kept only if that has not moved in two looks on end and is more than half of what is kept;
+most is kept only if that has not moved in some looks on end and is more than half of what is kept;
 beyond bound and allowance together it goes at once, whatever it does.
 """
 
@@ -27,7 +27,9 @@ class Behind(NamedTuple):
 class Laggards:
     """What was seen at the looks before."""
 
-    def __init__(self) -> None:
+    def __init__(self, looks: int = LOOKS) -> None:
+        """`looks`: so many on end without progress, before somebody is put out."""
+        self._most = looks
         self._seen: dict[str, tuple[int, int]] = {}
         """Who -> (its progress, looks on end since when that is so)."""
 
@@ -47,7 +49,7 @@ class Laggards:
             return None
         if kept > at_most + allowance:
             return max(self._seen, key=lambda who: (behind[who].bytes, who))
-        still = [who for who, (_, looks) in self._seen.items() if looks >= LOOKS]
+        still = [who for who, (_, looks) in self._seen.items() if looks >= self._most]
         slowest = max(still, key=lambda who: (behind[who].bytes, who), default=None)
         if slowest is None or 2 * behind[slowest].bytes <= kept:
             return None

@@ -35,7 +35,9 @@ class Sealed(NamedTuple):
 class Lane:
     """The newest batches of one lane: `first` to `newest`; a store may have older ones."""
 
-    __slots__ = ("batches", "fed", "first", "newest", "oldest", "spilled")
+    __slots__ = (
+        *("batches", "bytes", "fed", "first", "newest", "oldest", "spilled", "spilled_bytes"),
+    )
 
     def __init__(self, first: int = 1) -> None:
         self.first = self.oldest = first
@@ -44,6 +46,8 @@ class Lane:
         self.batches: deque[Sealed] = deque()
         self.spilled: deque[int] = deque()
         """Bytes of those that a store alone has: `oldest` to `first`."""
+        self.bytes = self.spilled_bytes = 0
+        """Of all batches in memory, and of those that a store alone has."""
         self.fed = first - 1
         """Number of the newest that the ordering group was given."""
 
@@ -99,6 +103,7 @@ class Lanes:
         lane.batches.append(batch)
         lane.newest = number
         self.bytes += len(batch.wire)
+        lane.bytes += len(batch.wire)
         return True
 
     def acknowledged(self, member: str, frontier: Frontier) -> None:
@@ -147,7 +152,9 @@ class Lanes:
         for name, number in upto.items():
             lane = self.by_name[name]
             while lane.spilled and lane.oldest <= number:
-                self.spilled_bytes -= lane.spilled.popleft()
+                size = lane.spilled.popleft()
+                self.spilled_bytes -= size
+                lane.spilled_bytes -= size
                 lane.oldest += 1
             lane.oldest = max(lane.oldest, min(number, lane.newest) + 1)
             self._drop(lane, lane.oldest)
@@ -170,9 +177,12 @@ class Lanes:
             sizes = sizes[: last - lane.first + 1]
             lane.spilled += sizes
             self.spilled_bytes += sum(sizes)
+            lane.spilled_bytes += sum(sizes)
             self._drop(lane, last + 1)
 
     def _drop(self, lane: Lane, first: int) -> None:
         for _ in range(first - lane.first):
-            self.bytes -= len(lane.batches.popleft().wire)
+            size = len(lane.batches.popleft().wire)
+            self.bytes -= size
+            lane.bytes -= size
         lane.first = max(lane.first, first)

@@ -61,6 +61,8 @@ class Link:
         self.unheard: frozenset[str] = frozenset()
         """Members that the other end does not hear."""
         self.reader = Reader()
+        self.told_budget = False
+        """Whether the other end was told how much is kept here for others."""
         self.told_unheard = False
         """Whether the other end was told of members that are not heard here."""
         self.up_ns = self.heard_ns = self.pinged_ns = self.spoke_ns = now

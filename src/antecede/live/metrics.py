@@ -29,6 +29,11 @@ _GAUGES = {
     "memory_limit_bytes": ("how much of that there may be", "memory_limit"),
     "disk_bytes": ("batches that somebody lacks and the store alone has", "disk_bytes"),
     "disk_limit_bytes": ("how much of both there may be; 0: no store", "disk_limit"),
+    "inbox_bytes": ("delivered messages that wait for the application", "inbox_bytes"),
+    "inbox_limit_bytes": ("how much of that there may be until senders stop", "inbox_limit"),
+    "own_bytes": ("own messages that some member has not acknowledged", "own_bytes"),
+    "own_limit_bytes": ("how much of that there may be until `send` waits", "own_limit"),
+    "connection_bytes": ("written to connections and not taken yet", "connection_bytes"),
     "unstored_batches": ("batches that the store has not written yet", "unstored"),
 }
 _COUNTERS = {

@@ -27,6 +27,7 @@ from antecede.live.audience import Audience
 from antecede.live.charges import BEGIN_ANEW, OLD_COPY, PUT_OUT, Charges, another_life
 from antecede.live.conflicts import Proof, compared
 from antecede.live.events import Change, ChangeKind, Delivery, Id, Said, lane_of, member_of
+from antecede.live.flow import Flow
 from antecede.live.greeting import Greeting
 from antecede.live.heads import own_topics, read_head
 from antecede.live.lanes import Sealed
@@ -58,7 +59,7 @@ class Saved(NamedTuple):
     """The inputs since then, in order."""
     batch_of: Callable[[str, int], Sealed]
     done: int
-    """The place up to which the application is done."""
+    """How many of the delivered messages the application is done with."""
     owners: Mapping[str, bytes] = MappingProxyType({})
     """Lane -> what shows whose it is, of the lanes of others."""
 
@@ -112,14 +113,23 @@ class Node:
         """Whether something has come that was not acknowledged to all."""
         self._told: dict[str, int] = {}
         """Lane -> what was last acknowledged to all."""
-        self.done = 0
-        """The place up to which the application is done."""
+        self.done = self.taken = 0
+        """How many of the delivered messages the application is done with, and was handed."""
         self._open: deque[Said] = deque()
         """What was handed to the application, and is not acknowledged; with a store only."""
+        self._before_open = 0
+        """How many messages were delivered before the first of these."""
         self.charges = Charges(name)
         self.proofs: dict[str, Proof] = {}
         """Lane -> that its owner said otherwise to others, where both have come here."""
         self.greeting = Greeting(self)
+        self.flow = Flow(self)
+        self.inbox_limit = settings.memory // 4
+        """Bytes that wait for the application before nothing more is acknowledged."""
+        self.is_reading = True
+        """Whether what the others send is read: else nothing can be said of what they lack."""
+        self._withholds = False
+        """Whether some batches are not acknowledged, since too much waits for the application."""
         self.upkeep = Upkeep(self)
         self.outflow = Outflow(self)
         topics = own_topics(settings.topics or ())
@@ -207,6 +217,7 @@ class Node:
             raise LocalError("this part of the group has no majority: nothing is sent")
         if self.left:
             raise LocalError(f"{self.name} has left: nothing is sent")
+        self.flow.is_pressed = self.flow.is_pressed or self.flow.is_full
         return self.active.say(payload, reply_to, topics)
 
     @property
@@ -222,8 +233,10 @@ class Node:
         if self.ordering is None or self.stopped or not self.ordering.delivered:
             return []
         events, self.ordering.delivered = self.ordering.delivered, []
+        fresh = [one for one in events if isinstance(one, Said) and not one.is_history]
+        self.taken += sum(one.live_count for one in fresh)
         if self.durable:
-            self._open.extend(one for one in events if isinstance(one, Said) and one.place)
+            self._open.extend(fresh)
         return events
 
     # -- links -------------------------------------------------------------------------------------
@@ -356,6 +369,9 @@ class Node:
             ordering.lanes.acknowledged(link.lane, wire.read_rows(body, link.names))
         elif kind == wire.WANT:
             self.wanted(link, wire.read_rows(body, link.names))
+        elif kind == wire.BUDGET:
+            self.flow.budgets[link.lane] = Reader(body).varint()
+            self.flow.update()
         elif kind == wire.GONE:
             link.given_up.update(wire.read_rows(body, link.names))
         elif self.audience is not None and kind in audience.KINDS:
@@ -581,17 +597,18 @@ class Node:
             link.asked.discard(lane)
             link.staged.setdefault(lane, deque()).extend(batches)
 
-    def acknowledged(self, place: int) -> None:
-        """The application is done with all messages up to this place."""
-        self.done = max(self.done, place)
-        while self._open and self._open[0].last <= self.done:
-            self._open.popleft()
+    def acknowledged(self, count: int) -> None:
+        """The application is done with the first so many messages."""
+        self.done = max(self.done, count)
+        while self._open and self._before_open + self._open[0].live_count <= self.done:
+            self._before_open += self._open.popleft().live_count
 
     def snapshot(self) -> bytes:
         """Return all that `restore` needs beside the batches; the log of rows begins anew."""
         ordering = self.active
-        waiting = (one for one in ordering.delivered if isinstance(one, Said) and one.place)
-        runs = (one.after(self.done) for one in (*self._open, *waiting))
+        waiting = (one for one in ordering.delivered if isinstance(one, Said))
+        runs = deque(one for one in (*self._open, *waiting) if not one.is_history)
+        _drop_first(runs, self.done - self._before_open)
         state = ordering.state(message for run in runs for message in run.messages())
         return pack_state((self.group_tag, self.done, state))
 
@@ -613,8 +630,11 @@ class Node:
             self.time.resume(ordering.clock.reading, now)
         ordering.begin_again()
         self.done = max(done, saved.done)
-        fresh = [*waiting, *(one for one in ordering.delivered if isinstance(one, Said))]
-        ordering.delivered = [one.after(self.done) for one in fresh if one.last > self.done]
+        fresh = deque([*waiting, *(one for one in ordering.delivered if isinstance(one, Said))])
+        _drop_first(fresh, self.done - done)
+        ordering.delivered = list(fresh)
+        ordering.backlog.restore(fresh, self.done)
+        self.taken = self._before_open = self.done
         self._stored = ordering.lanes.frontier()
         self.greeting.begin(ordering)
         if self.lane in ordering.lanes.left:
@@ -647,13 +667,35 @@ class Node:
         if not self.news:
             return
         self.news = False
-        news = {n: c for n, c in self.safe().items() if c > self._told.get(n, 0)}
+        withheld = self._withheld()
+        safe = ((n, min(c, withheld.get(n, c))) for n, c in self.safe().items())
+        news = {n: c for n, c in safe if c > self._told.get(n, 0)}
         if news and self.greeted:
             self._told.update(news)
             frame = wire.pack_rows(wire.HAVE, [(self.place(n), c) for n, c in news.items()])
             for link in self.greeted.values():
                 if link.member:  # else it is told all with its welcome
                     link.control.append(frame)
+
+    def _withheld(self) -> dict[str, int]:
+        """Return lane -> last batch to acknowledge, where too much waits for the application.
+
+        Departed members send nothing more, so theirs are acknowledged.
+        """
+        ordering = self.active
+        found = ordering.backlog.withheld(self.inbox_limit)
+        self._withholds = bool(found)
+        return {lane: number for lane, number in found.items() if lane not in ordering.gone}
+
+    def consume(self, count: int) -> bool:
+        """Note that the application needs no more room for the first `count` messages.
+
+        Returns whether batches can be acknowledged now that were withheld.
+        """
+        if self.ordering is not None:
+            self.ordering.backlog.consume(count)
+            self.news = self.news or self._withholds
+        return self._withholds
 
     def writable(self) -> list[int]:
         """Return the links for which `pull` may have something, or that are to be closed.
@@ -677,3 +719,11 @@ class Node:
         if link.member and not link.closing and not self.out and self.ordering is not None:
             batches = self.outflow.batches(link, budget)
         return self.outflow.written(link, batches, now)
+
+
+def _drop_first(runs: deque[Said], count: int) -> None:
+    """Remove the first `count` messages of runs."""
+    while runs and count >= runs[0].live_count:
+        count -= runs.popleft().live_count
+    if runs and count > 0:
+        runs[0] = runs[0].tail(runs[0].live_count - count)

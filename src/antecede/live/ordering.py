@@ -1,6 +1,6 @@
 """The part of a peer that its inputs alone decide: lanes through the ordering group to deliveries.
 
-Given the same batches in the same order it delivers the same messages in the same places, so a
+Given the same batches in the same order it delivers the same messages in the same order, so a
 store that keeps the batches keeps everything (`antecede.live.store`).
 """
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from antecede.errors import (
+    BufferFullError,
     DecodeError,
     LimitError,
     LocalError,
@@ -33,6 +34,7 @@ from antecede.live.events import (
     member_of,
     new_id,
 )
+from antecede.live.flow import Backlog
 from antecede.live.heads import GROUP_TOPIC
 from antecede.live.lanes import Lane, Lanes, Sealed
 from antecede.live.ordering_state import State
@@ -112,6 +114,7 @@ class Ordering:
         self.guests: dict[str, Guest] = {}
         """Lanes of newcomers that were let in here and have not said so to all yet."""
         self.delivered: list[Delivery] = []
+        self.backlog = Backlog()
         self.place = 0
         """How many messages were delivered."""
         self.said = 0
@@ -204,8 +207,26 @@ class Ordering:
         return bool(self._pending or self._changes)
 
     @property
+    def pending_bytes(self) -> int:
+        """Bytes of messages that are in no batch yet."""
+        return self._bytes
+
+    @property
+    def memory_in_use(self) -> int:
+        """Bytes of this member's messages in memory: in no batch yet, or kept for others."""
+        return self._bytes + self.lanes.by_name[self.me].bytes
+
+    def buffer_full(self) -> BufferFullError:
+        """Return the error for a message that `memory` has no room for."""
+        return BufferFullError(
+            f"{member_of(self.me)}: {self.memory_in_use:,} bytes of its messages wait for the "
+            f"others or the store; memory={self.settings.memory:,} is the limit: `await "
+            "peer.send(...)`, or `await peer.room()` first"
+        )
+
+    @property
     def waiting_bytes(self) -> int:
-        """How many bytes of messages are in no batch yet."""
+        """Bytes of messages that wait to be sent."""
         return self._bytes
 
     @property
@@ -258,7 +279,7 @@ class Ordering:
         if self.settings.history:
             answers = tuple(Id(*one) for one in reply_to)
             for number, payload in enumerate(batch.said, batch.first):
-                self.history.append(Message(self.me, number, payload, 0, answers, (), topics))
+                self.history.append(Message(self.me, number, payload, answers, (), topics))
         for change in batch.changes:
             self._changed(self.me, change)
 
@@ -433,12 +454,13 @@ class Ordering:
                 self.delivered.append(given_up)
                 return
         if said:
-            place = self.place
             self.place += len(said)
             answers = tuple([Id(*one) for one in message.reply_to])
             missing = tuple([Id(*one) for one in message.missing])
-            run = Said(message.sender, first, said, place + 1, answers, missing, topics)
+            run = Said(message.sender, first, said, answers, missing, topics)
             self.delivered.append(run)
+            size = len(message.payload)
+            self.backlog.add(message.sender, message.seq, self.place, size, len(said))
             if self.history.maxlen:
                 self.history.extend(run.messages())
         for change in batch.changes:
@@ -633,7 +655,7 @@ class Ordering:
             self._deliver(())
             self._deliver(orphans.released(self.group, self.cuts))
             return
-        self._deliver(self.group.leave(lane, last))
+        self._deliver(self.group.leave(lane, last, force=True))
         lost = self.lanes.newest(lane) - last
         self.given_up += lost
         self.delivered.append(GivenUp(lane, lost, lacking))

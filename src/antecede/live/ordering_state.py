@@ -19,7 +19,7 @@ from antecede.protocols.stored.shapes import (
 )
 
 IDS: Shape = Many((TEXT, NUMBER))
-MESSAGE: Shape = (TEXT, NUMBER, BYTES, NUMBER, IDS, IDS, Many(TEXT))
+MESSAGE: Shape = (TEXT, NUMBER, BYTES, IDS, IDS, Many(TEXT))
 STATE: tuple[Shape, ...] = (
     *(TEXT, BYTES, BYTES, Many((TEXT, NUMBER, NUMBER, NUMBER)), Many((TEXT, TEXT)), Many(TEXT)),
     *(NUMBER, NUMBER, Many(MESSAGE), Many((TEXT, TEXT)), Many((TEXT, BYTES, Many((TEXT, NUMBER))))),
@@ -41,7 +41,7 @@ class State(NamedTuple):
     place: int
     said: int
     open: tuple[Message, ...]
-    """What the application has not acknowledged."""
+    """What the application has not acknowledged: the last of the `place` messages delivered."""
     spoiled: tuple[tuple[str, str], ...]
     guests: tuple[tuple[str, bytes, tuple[tuple[str, int], ...]], ...]
     """Lane, invitation, frontier."""
@@ -78,18 +78,18 @@ def unpack(data: bytes) -> State:
 
 def as_said(message: Message) -> Said:
     """Return a message as what was said at once."""
-    return Said(message.lane, message.number, [message.payload], *message[3:])
+    return Said(message.lane, message.number, [message.payload], *message[3:6])
 
 
 def _plain(message: Message) -> tuple[Any, ...]:
     ids = (tuple(map(tuple, some)) for some in (message.reply_to, message.missing))
-    return (*message[:4], *ids, message.topics)
+    return (*message[:3], *ids, message.topics)
 
 
-def _message(lane: str, number: int, payload: bytes, place: int, *more: Any) -> Message:
+def _message(lane: str, number: int, payload: bytes, *more: Any) -> Message:
     *ids, topics = more
     answers, missing = (tuple([Id(*one) for one in some]) for some in ids)
-    return Message(lane, number, payload, place, answers, missing, topics)
+    return Message(lane, number, payload, answers, missing, topics)
 
 
 __all__ = ["State", "as_said", "pack", "unpack"]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 BATCH_FRAMES = 64
 """Newest own batches whose frames are kept, since they go over all links alike."""
+SMALL_BATCH = 1 << 12
+"""Bytes of a batch whose frame is kept."""
 
 
 class Outflow:
@@ -43,6 +45,9 @@ class Outflow:
         if link.lane and link.named < len(self.places):
             parts.append(wire.pack_names(self.places[link.named :]))
             link.named = len(self.places)
+        if link.member and not link.told_budget:
+            link.told_budget = True
+            link.control.append(wire.framed(wire.BUDGET, varint(self._node.flow.budget)))
         if link.control:
             # The greeting is the first of all, and names nothing.
             if link.bytes_out == 0:
@@ -108,7 +113,7 @@ class Outflow:
 
     def batch_frame(self, name: str, number: int, batch: Sealed) -> bytes:
         """Return a batch as a frame."""
-        if name != self._node.lane:
+        if name != self._node.lane or len(batch.wire) > SMALL_BATCH:
             return self._made(name, number, batch)
         frame = self._framed.get(number)
         if frame is None:

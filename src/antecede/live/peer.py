@@ -178,6 +178,7 @@ class Peer:
         given = {"listen": listen, "address": address, "store": store, "trace": trace}
         making.check(self.settings, given)
         self._majority = self.settings.partition == MAJORITY
+        self._memory = self.settings.memory
         self._timed = self.settings.timed
         if on_alarm is not None and not self._timed:
             raise LocalError(f"on_alarm=: order {order!r} goes by no clock")
@@ -213,7 +214,10 @@ class Peer:
         self._node: Node | None = None
         self._driver: TcpDriver | None = None
         begun = self._note_delivered if trace is not None else None
-        self._inbox = Inbox(begun, by_hand=acknowledge == "explicit")
+        by_hand = acknowledge == "explicit"
+        self._keeps_open = by_hand and store is not None
+        """Whether messages are kept until the application acknowledges them."""
+        self._inbox = Inbox(begun, by_hand=by_hand, durable=store is not None)
         self._waking = Waking()
         self._ended = False
 
@@ -256,6 +260,9 @@ class Peer:
             self._restored = saved is not None
             if saved is not None:
                 node.restore(saved, time.monotonic_ns())
+                self._inbox.begin(node.done)
+            if self._keeps_open:
+                node.inbox_limit = self.settings.memory
             await self._begin_to_listen(node)
             await self._showing.begin(self.status)
             self._driver.start()
@@ -371,7 +378,8 @@ class Peer:
     def members(self) -> tuple[str, ...]:
         """Names of the members, oneself included, sorted; empty before one is in a group.
 
-        One whose former life is not out yet is named once.
+        One whose former life is not out yet is named once. After a restart it has every change that
+        the store knows, also those whose views the application had not taken.
         """
         ordering = self.node.ordering
         return tuple(sorted(set(map(member_of, ordering.members)))) if ordering is not None else ()
@@ -406,6 +414,7 @@ class Peer:
             *(self.node, time.monotonic_ns(), trouble, self._inbox.done_upto()),
             untraced=lost,
             certificate_left_s=left,
+            connection_bytes=self._running.buffered(),
         )
 
     async def found(self) -> None:
@@ -567,8 +576,14 @@ class Peer:
         reply_to: Answered | Iterable[Answered] = (),
         topics: Collection[str] = (),
     ) -> Id:
-        """As `send`, without waiting for room or for the store."""
+        """As `send`, without waiting for room or for the store.
+
+        Raises BufferFullError where more than `memory` bytes wait for the others or the store.
+        """
         ordering = self._check()
+        if ordering.memory_in_use > self._memory:
+            self.node.flow.is_pressed = True
+            raise ordering.buffer_full()
         if not (reply_to or topics or self._looks):  # as mostly, and a hundred thousand a second
             sent = ordering.say(payload)
             if not self._running.turn_due:
@@ -632,7 +647,16 @@ class Peer:
         """Wait while most of the others cannot keep up, as `send` does before it sends."""
         ordering, driver = self._check(), self._running
         at_most = min(PENDING, self.settings.memory // 4)
-        while ordering.waiting_bytes > PENDING or driver.choked() or driver.behind(at_most):
+        flow = self.node.flow
+        while (
+            ordering.waiting_bytes > PENDING
+            or driver.choked()
+            or driver.behind(at_most)
+            or flow.is_full
+        ):
+            if flow.is_full:  # acknowledgements have to be read, or nothing makes room
+                flow.is_pressed = True
+                driver.read(True)
             await self._waking.next_change(0.05)
             self._check()
 
@@ -665,7 +689,8 @@ class Peer:
         """Return messages, and views where the members change, in the order of the group.
 
         Ends as the iteration of messages does, with which it shares them. Raises PeerError when
-        the peer is put out, or had left before, StoreError when its store fails.
+        the peer is put out, or had left before, StoreError when its store fails. After a restart
+        messages come again, and views do not: read `members` first, it has all changes up to then.
         """
         too_late, inbox = self.node.left, self._inbox
         while await self._more(inbox.others):
@@ -686,8 +711,9 @@ class Peer:
             said, left = self._inbox.rest()
             if said is not None:
                 self._inbox.hand_over(said, len(said.payloads), self.node.ordering)
+                taken = self._inbox.taken
                 yield said.tail(left)
-                self._finished(said)
+                self._inbox.finished(said, self.node.ordering, taken)
         self._end_taking(too_late)
 
     async def _more(self, others: deque[View | GivenUp] | None = None) -> bool:
@@ -697,6 +723,7 @@ class Peer:
         """
         inbox = self._inbox
         self._running.done(inbox.done)
+        self._note_consumed()
         while not inbox.next(others):
             self._running.read(True)
             inbox.ready.extend(self.node.take_delivered())
@@ -706,7 +733,14 @@ class Peer:
                 return False
             self._check()
             await self._waking.next_change(None)
+        self._note_consumed()
         return True
+
+    def _note_consumed(self) -> None:
+        """Make room: for what was acknowledged if that is stored, else for what was taken."""
+        count = self._inbox.done if self._keeps_open else self._inbox.taken
+        if self.node.consume(count):
+            self._running.soon()
 
     def _finished(self, said: Said | None) -> None:
         self._inbox.finished(said, self.node.ordering)
@@ -730,7 +764,10 @@ class Peer:
     def _delivered(self) -> None:
         """Something is there for the application; too much: the others have to wait with more."""
         ordering = self.node.ordering
-        if ordering is not None and ordering.place - self._inbox.taken > MAX_READY:
+        if ordering is not None and (
+            ordering.place - self._inbox.taken > MAX_READY
+            or ordering.backlog.bytes > self.node.inbox_limit + self.settings.memory
+        ):
             self._running.read(False)
         self._waking.wake()
 
@@ -742,9 +779,10 @@ class Peer:
         """
         if not isinstance(message, Message):
             raise LocalError(f"a message is acknowledged, not {shown(message)}")
-        inbox = self._inbox
-        inbox.done = max(inbox.done, message.place)
-        self._running.done(inbox.done)
+        self._inbox.acknowledge(message)
+        self._running.done(self._inbox.done)
+        if self._keeps_open:
+            self._note_consumed()
 
     def _check(self) -> Ordering:
         """Return the ordering of the group one is in. Raises where nothing goes on.

@@ -33,7 +33,7 @@ MOST_BYTES: Final = 60 << 20
 MOST_HISTORY: Final = 1_000_000
 _ABOVE_ZERO: Final = (
     *("heartbeat_ns", "silence_ns", "greeting_ns", "relay_ns", "put_out_ns"),
-    *("memory", "disk", "largest"),
+    *("evict_slow_after_ns", "memory", "disk", "largest"),
 )
 MOST_LIVES: Final = 1 << 15
 """Lives of all members, as long as a group lasts: each takes room for good."""
@@ -69,13 +69,15 @@ class Settings:
     """How long a batch may be behind at others before one asks them for it."""
     put_out_ns: int | None = None
     """After so long unheard by all who are connected a member is put out; None: only by hand."""
+    evict_slow_after_ns: int = 10 * NS
+    """All members give the same: how long senders wait for a member that does not acknowledge what
+    they send, before they evict it. Longer than a message takes on the slowest link."""
     memory: int = 64 << 20
-    """Batches that somebody lacks: beyond this they are read from the store when they are needed;
-    without a store who lacks most of them is put out once it stands still, beyond twice this at
-    once."""
+    """Bytes of batches in memory that some member lacks. With a store they are read from it beyond
+    this. Without one the senders of all members stop there until the others have more. A quarter
+    as many bytes of messages wait for the application before nothing more is acknowledged."""
     disk: int = 4 << 30
-    """With a store: beyond this, in memory and in the store, who lacks most is put out once it
-    stands still, beyond this and `memory` at once."""
+    """With a store: the same bytes in memory and in the store, beyond which senders stop."""
     largest: int = 1 << 24
     """Of one message of the application; 60 MiB at most."""
     check_all_seals: bool = False
@@ -239,6 +241,7 @@ class Settings:
     def tags(self) -> tuple[bytes, bytes]:
         """Return the fingerprints of the room and of the options."""
         options = [repr(sorted(self.options.items())), self.partition]
+        options.append(str(self.evict_slow_after_ns))
         if self.by_reply:
             options.append(self.missing_parent)
         if self.check_all_seals:

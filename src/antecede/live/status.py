@@ -138,6 +138,18 @@ class Status:
     """Batches that others got by their numbers alone, since they are about nothing of theirs."""
     clock: ClockStatus | None = None
     """None: the order goes by no clock."""
+    inbox_bytes: int = 0
+    """Of delivered messages that wait for the application, 64 bytes each beside its payload; with
+    acknowledge="explicit" and a store: that it has not acknowledged."""
+    inbox_limit: int = 0
+    """Beyond this nothing more is acknowledged to the senders."""
+    own_bytes: int = 0
+    """Of this member's messages that are in no batch yet, or that some member has not
+    acknowledged."""
+    own_limit: int = 0
+    """Beyond this `send` waits: this sender's share of the least budget of all members."""
+    connection_bytes: int = 0
+    """Written to connections, and not taken by the system yet."""
 
     @property
     def others(self) -> str:
@@ -155,11 +167,12 @@ def status_of(
     *,
     untraced: int = 0,
     certificate_left_s: float | None = None,
+    connection_bytes: int = 0,
 ) -> Status:
     """Return how a peer is doing at a moment (ns).
 
-    `trouble`, `done` (the place up to which the application is done), `untraced`,
-    `certificate_left_s`: what the driver knows better than the node.
+    `trouble`, `done` (how many messages the application is done with), `untraced`,
+    `certificate_left_s`, `connection_bytes`: what the driver knows better than the node.
     """
     done = node.done if done is None else done
     ordering, settings = node.ordering, node.settings
@@ -194,6 +207,11 @@ def status_of(
         topics=node.audience.mine if node.audience is not None else None,
         in_runs=node.audience.runs_sent if node.audience is not None else 0,
         clock=clock_status(node.time),
+        inbox_bytes=ordering.backlog.bytes if ordering is not None else 0,
+        inbox_limit=node.inbox_limit,
+        own_bytes=node.flow.unacknowledged,
+        own_limit=node.flow.limit,
+        connection_bytes=connection_bytes,
     )
 
 
@@ -292,6 +310,8 @@ def as_text(status: Status) -> str:
         f"  {status.others}; {counted(status.sent, 'message')} sent, {status.delivered:,} delivered"
         f", {status.held:,} held, {status.waiting_for_application:,} waiting for the application",
         f"  {_kept(status)}",
+        f"  {_size(status.inbox_bytes)} of {_size(status.inbox_limit)} wait for the application, "
+        f"{_size(status.own_bytes)} of {_size(status.own_limit)} sent and not acknowledged by all",
     ]
     if status.handed_on or status.given_up:
         lines.append(

@@ -29,7 +29,7 @@ from antecede.live.lanes import Sealed
 from antecede.live.node import Saved
 from antecede.live.ordering import Row
 
-VERSION: Final = 1
+VERSION: Final = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (
     key TEXT PRIMARY KEY, value BLOB NOT NULL, crc INTEGER NOT NULL

@@ -9,7 +9,7 @@ file is then written anew with all its rows, and replaced at once.
 
     kind         send, deliver
     id           of the message: "LANE:NUMBER"
-    seq          of a send its number in the lane; of a delivery its place in this member's order
+    seq          of a send its number in the lane; of a delivery its number in this trace, from 1
     member       the lane: one life of a member
     parents      of a send: what the order promises to deliver before it, as far as not implied by
                  others of them: with order "reply" what it answers; with causal orders what was
@@ -26,11 +26,14 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
+from antecede.clocks import intervals
 from antecede.errors import MissingExtraError, StoreError
 from antecede.live.events import Id, Said
 from antecede.protocols.base import Relation
@@ -67,7 +70,7 @@ class _Rows(NamedTuple):
     first: int
     size: int
     seq: int
-    """Of the first: number in the lane, or place."""
+    """Of the first: number in the lane, or among the deliveries of the trace."""
     parents: tuple[str, ...]
     time_ns: int
 
@@ -102,9 +105,10 @@ class Trace:
             _Files(folder, lane, run) if every_s is None else _Published(folder, lane, run, every_s)
         )
         self._pause_s = 1.0 if every_s is None else min(1.0, every_s)
-        self._place = self._files.last_place()
-        """Of the last delivery that is there: what comes again after a restart is not noted twice.
-        """
+        self._noted: defaultdict[str, list[int]]
+        self._noted, self._deliveries = self._files.read_deliveries()
+        """Lane -> numbers delivered, as bounds of intervals: what comes again after a restart is
+        not noted twice. And how many deliveries the trace counts."""
         self._thread = threading.Thread(target=self._run, name="antecede-trace", daemon=True)
         self._thread.start()
 
@@ -123,14 +127,20 @@ class Trace:
 
     def delivered(self, said: Said) -> None:
         """Note that something is handed to the application; not what was said before it joined."""
-        fresh = said.after(self._place)
-        count = len(fresh.payloads)
-        if not fresh.place or not count:
+        if said.is_history or not said.live_count:
             return
-        self._place = fresh.last
-        if self._relation is Relation.BY_DELIVERY:
-            self._since[fresh.lane] = fresh.first + count - 1
-        self._put(_Rows(DELIVER, fresh.lane, fresh.first, count, fresh.place, (), time.time_ns()))
+        noted, last = self._noted[said.lane], said.first + said.live_count - 1
+        if noted and noted[-1] == said.first:  # the usual case: the next numbers of the lane
+            noted[-1] = last + 1
+            fresh: Sequence[int] = range(said.first, last + 1)
+        else:
+            fresh = [n for n in range(said.first, last + 1) if intervals.insert(noted, n)]
+        for first, count in _runs(fresh):
+            seq = self._deliveries + 1
+            self._deliveries += count
+            self._put(_Rows(DELIVER, said.lane, first, count, seq, (), time.time_ns()))
+        if fresh and self._relation is Relation.BY_DELIVERY:
+            self._since[said.lane] = last
 
     @property
     def lost(self) -> int:
@@ -187,6 +197,13 @@ class Trace:
         return more
 
 
+def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield (first, count) of the runs of ascending numbers without gaps."""
+    for _, run in groupby(enumerate(numbers), lambda one: one[1] - one[0]):
+        run_numbers = [number for _, number in run]
+        yield run_numbers[0], len(run_numbers)
+
+
 class _Files:
     """Parquet files that follow one another."""
 
@@ -207,20 +224,29 @@ class _Files:
         self.written = self.finished = 0
         """Rows given to a file, and those in files that are whole; of the thread alone."""
 
-    def last_place(self) -> int:
-        """Return the place of the last delivery in the files that are whole; 0: none."""
-        if self._next == 1:
-            return 0
-        for number in range(self._next - 1, 0, -1):
+    def read_deliveries(self) -> tuple[defaultdict[str, list[int]], int]:
+        """Return lane -> delivered numbers as bounds of intervals, and the last delivery's number.
+
+        Messages are compared by id: a delivery that a crash undid may come again in another order.
+        Raises StoreError for a file that is not whole.
+        """
+        noted: defaultdict[str, list[int]] = defaultdict(list)
+        last = 0
+        for number in range(1, self._next):
             path = self.folder / f"{self._stem}-{number:06}.parquet"
             try:
-                table = read_table(path, columns=["kind", "seq"]).to_pydict()
+                table = read_table(
+                    path, columns=["id", "seq"], filters=[("kind", "=", DELIVER)]
+                ).to_pydict()
+            except FileNotFoundError:
+                continue
             except (OSError, pa.ArrowException) as error:
                 raise StoreError(f"{path} is no whole trace: {error}") from error
-            places = [s for k, s in zip(*table.values(), strict=True) if k == DELIVER]
-            if places:
-                return int(places[-1])
-        return 0
+            for one in table["id"]:
+                lane, _, digits = one.rpartition(":")
+                intervals.insert(noted[lane], int(digits))
+            last = max(last, *table["seq"], 0)
+        return noted, last
 
     def _mine(self, path: Path) -> bool:
         return path.stem.rpartition("-")[0] == self._stem

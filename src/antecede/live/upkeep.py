@@ -21,6 +21,12 @@ FIRST_CALL_NS, LAST_CALL_NS = NS // 10, NS // 2
 PATIENCE_NS = NS
 """How long the member with the smaller name waits for the other's call."""
 FREE_NS = NS // 4
+FREE_FULL_NS = NS // 50
+"""So often batches are freed while senders wait for that, or they are more than `memory`."""
+FALLBACK_TIMES = 2
+FALLBACK_BYTES = 64 << 20
+"""Beyond so many times its own budget, or this where that is less, a member evicts by itself: some
+sender goes on without heeding the others' budgets."""
 GUEST_NS = 60 * NS
 """So long a newcomer that was let in may take to begin."""
 GIVE_UP_NS = 2 * NS
@@ -117,7 +123,7 @@ class Upkeep:
         """Return when `tick` is to be called at the latest, when nothing else happens."""
         node = self._node
         # More often than a heartbeat: who ticks more seldom would seem to have slept.
-        next_ns = now + min(FREE_NS, node.settings.heartbeat_ns // 2)
+        next_ns = now + min(self._free_every_ns(), node.settings.heartbeat_ns // 2)
         if self._behind or (node.ordering is not None and node.ordering.lanes.ahead()):
             next_ns = now + NS // 50
         ordering = node.ordering
@@ -155,9 +161,9 @@ class Upkeep:
             self._forget_guests(now)
             self._give_up(now)
             self._put_out(now)
-        if now - self._freed_ns >= FREE_NS:
+        if now - self._freed_ns >= self._free_every_ns():
             self._freed_ns = now
-            self._free()
+            self._free(now)
             self.held.look(node.active.group, now)
 
     def _forgive(self, now: int) -> None:
@@ -165,6 +171,7 @@ class Upkeep:
         before, self._ticked_ns = self._ticked_ns, now
         slept = now - before if before is not None else 0
         if slept > self._node.settings.heartbeat_ns + FREE_NS:  # more than between two ticks
+            self._node.flow.forgive()
             for link in self._node.links.values():
                 link.heard_ns = max(link.heard_ns, now - self._node.settings.heartbeat_ns)
 
@@ -366,21 +373,35 @@ class Upkeep:
 
     # -- what nobody needs -------------------------------------------------------------------------
 
-    def _free(self) -> None:
+    def _free_every_ns(self) -> int:
+        ordering, settings = self._node.ordering, self._node.settings
+        crowded = ordering is not None and ordering.lanes.bytes > settings.memory
+        return FREE_FULL_NS if crowded or self._node.flow.is_full else FREE_NS
+
+    def _free(self, now: int) -> None:
         node = self._node
-        ordering = node.active
+        ordering, lanes, flow = node.active, node.active.lanes, node.flow
         ordering.free(node.greeted)
-        lanes, settings = ordering.lanes, node.settings
         if node.durable:
-            lanes.spill(settings.memory, node.safe())
-        kept = lanes.bytes + lanes.spilled_bytes - self._left_behind()
-        at_most = settings.disk if node.durable else settings.memory
+            lanes.spill(node.settings.memory, node.safe())
+        flow.update()
+        if not node.is_reading or node.stopped or node.left:
+            flow.forgive()
+            self._laggards.rest()
+            return
+        if (slow := flow.slow(now)) is not None:
+            self._send_away(*slow)
+            return
+        # Senders that heed their limits stay below this, whatever anybody's limits are.
+        at_most = FALLBACK_TIMES * max(flow.budget, FALLBACK_BYTES)
+        kept = lanes.bytes + lanes.spilled_bytes
+        kept -= self._left_behind() if kept > at_most else 0
         if kept <= at_most:
             self._laggards.rest()
             return
         behind = self._behind_here()
-        slowest = self._laggards.judge(kept, at_most, settings.memory, behind)
-        if slowest is not None and not (node.stopped or node.left):
+        slowest = self._laggards.judge(kept, at_most, at_most // FALLBACK_TIMES, behind)
+        if slowest is not None:
             self._send_away(slowest, laggards.words(kept, behind[slowest]))
 
     def _left_behind(self) -> int:

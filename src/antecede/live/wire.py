@@ -10,6 +10,7 @@
     WANT     lanes whose batches behind a number the sender asks for, though they are not the
              other end's own; number 2**63: no more of them
     GONE     lanes, and the oldest number that the sender still has
+    BUDGET   how many bytes the sender keeps for others (`antecede.live.flow`)
     PING     the sender's clock, and members it does not hear; PONG: the same clock back
     BYE      why the link ends
 
@@ -26,7 +27,7 @@ from antecede.errors import DecodeError, LimitError, MismatchError
 from antecede.live.events import is_lane
 
 VERSION = 1
-HELLO, WELCOME, LANES, OWNER, BATCH, HAVE, WANT, GONE, PING, PONG, BYE = range(11)
+HELLO, WELCOME, LANES, OWNER, BATCH, HAVE, WANT, GONE, PING, PONG, BYE, BUDGET = range(12)
 MAX_FRAME = 1 << 26
 MAX_FIRST = 1 << 20
 """Bytes of a frame from somebody who has not been greeted yet."""

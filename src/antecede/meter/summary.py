@@ -28,7 +28,7 @@ from antecede.meter.trace import (
 )
 from antecede.protocols.topics.subscriptions import Subscriptions
 from antecede.trace import evidence
-from antecede.trace.causes import BLANK, REPEATED, ROUNDED, Causes
+from antecede.trace.causes import BLANK, REPEATED, ROUNDED, UNREADABLE, Causes
 
 SOURCES = {
     DELIVERY: evidence.RECEIPTS,
@@ -98,6 +98,7 @@ class Summary:
             REPEATED: self.causes.repeated,
             BLANK: self.causes.blank,
             ROUNDED: self.causes.rounded,
+            UNREADABLE: self.causes.unreadable,
             "absent_causes": self.absent.to_pylist(),
             "listed_back": self.listed_back,
             "contradictions": self.contradictions,

@@ -27,6 +27,7 @@ from antecede.meter.kernels.past import depths
 from antecede.meter.kernels.stamps import Clocks, Happenings, clocks_of, steps_of
 from antecede.meter.stamps import Words
 from antecede.trace.causes import Causes
+from antecede.trace.identities import are_blank, ids_of
 from antecede.trace.rows import conform, distinct
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
 
@@ -134,6 +135,9 @@ def runs_of(events: pa.Table, relation: str | None = None) -> Iterator[Run]:
 def _with_order(events: pa.Table) -> pa.Table:
     if "file_order" not in events.column_names:
         events = events.append_column("file_order", pa.array(np.arange(len(events))))
+    if "run" in events.column_names:
+        at = events.column_names.index("run")
+        events = events.set_column(at, "run", ids_of(events["run"]))
     if "kind" not in events.column_names:
         events = events.append_column("kind", pa.array(["event"] * len(events), pa.string()))
     if "member" not in events.column_names:
@@ -181,8 +185,8 @@ def _run(name: str | None, table: pa.Table, relation: str | None) -> Run:
 def _told(name: str | None, table: pa.Table, relation: str) -> Run:
     """Return a run of sends and what came of them."""
     notes: dict[str, int] = {}
-    named = pc.fill_null(pc.greater(pc.utf8_length(table["id"]), 0), False)
-    usable = pc.and_(table["member"].is_valid(), named)
+    named = pc.fill_null(pc.invert(are_blank(table["id"])), False)
+    usable = pc.and_(pc.fill_null(pc.invert(are_blank(table["member"])), False), named)
     told = pc.is_in(table["kind"], value_set=pa.array([SEND, RECEIVE, DELIVER]))
     note(notes, "neither sent, received nor delivered", pc.invert(told))
     note(notes, "no id", pc.and_(told, pc.invert(named)))

@@ -17,7 +17,7 @@ import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.kernels.topological import Bools, Bytes, Ints, first_mention
-from antecede.order.key_types import common, plain
+from antecede.order.key_types import causes, common, identities, plain
 from antecede.order.spec import OrderSpec, Status
 
 Array: TypeAlias = Any
@@ -93,7 +93,7 @@ def tie_columns(table: pyarrow.Table, spec: OrderSpec) -> list[Array]:
     for name in (spec.id, spec.member, spec.sender, spec.seq):
         if name is None:
             continue
-        column = _key(table, name)
+        column = _identities(table, name)
         if not goes_by_value(column.type):
             column = column.cast(pa.large_string())
         columns.append(column)
@@ -116,12 +116,14 @@ def keys_of(table: pyarrow.Table, spec: OrderSpec) -> Keys:
 
 def _by_id(table: pyarrow.Table, spec: OrderSpec, status: Bytes, group: Ints, groups: int) -> Keys:
     rows_of, values = [], []
+    given = [table.schema.field(str(spec.id)).type]
     for name in spec.after:
-        rows, causes = _flatten(_column(table, name))
+        rows, named = _flatten(_column(table, name))
         rows_of.append(rows)
-        values.append(plain(causes, f"column {name}"))
+        given.append(named.type)
+        values.append(causes(named, f"column {name}"))
     names = [str(spec.id), *spec.after]
-    ids, *values = common([_key(table, names[0]), *values], names)
+    ids, *values = common([_identities(table, names[0]), *values], names, given)
     cause_row = np.concatenate(rows_of)
     by_row = np.argsort(cause_row, kind="stable")
     codes, labels = _encode(pa.chunked_array([ids, *values], type=ids.type))
@@ -154,9 +156,12 @@ def _by_clock(
     table: pyarrow.Table, spec: OrderSpec, status: Bytes, group: Ints, groups: int
 ) -> Keys:
     rows, names, counts, broken = _entries(_column(table, str(spec.clock)))
-    names = plain(names, f"the members in {spec.clock}")
+    given = [table.schema.field(str(spec.member)).type, names.type]
+    names = identities(names, f"the members in {spec.clock}")
     members, names = common(
-        [_key(table, str(spec.member)), names], [str(spec.member), f"members in {spec.clock}"]
+        [_identities(table, str(spec.member)), names],
+        [str(spec.member), f"members in {spec.clock}"],
+        given,
     )
     codes, labels = _encode(pa.chunked_array([members, names], type=members.type))
     member, entry = codes[: len(members)], codes[len(members) :]
@@ -190,7 +195,7 @@ def _by_clock(
 def _by_number(
     table: pyarrow.Table, spec: OrderSpec, status: Bytes, group: Ints, groups: int
 ) -> Keys:
-    sender, labels = _encode(_chunked(_key(table, str(spec.sender))))
+    sender, labels = _encode(_chunked(_identities(table, str(spec.sender))))
     numbers = _column(table, str(spec.seq))
     seq = _int64(numbers, f"column {spec.seq}")
     status[seq < 0] = code(Status.BAD_CLOCK)
@@ -281,6 +286,11 @@ def _large(kind: Array) -> Array:
 def _key(table: pyarrow.Table, name: str) -> Array:
     """Return a column of keys in the one form of its type. Raises InputError."""
     return plain(_column(table, name), f"column {name}")
+
+
+def _identities(table: pyarrow.Table, name: str) -> Array:
+    """Return a column of ids, null where there is none. Raises InputError."""
+    return identities(_column(table, name), f"column {name}")
 
 
 def _chunked(array: Array) -> Array:

@@ -42,7 +42,7 @@ class Status(StrEnum):
     CYCLE = "cycle"
     """Set aside: is its own cause by way of other rows."""
     NULL_KEY = "null_key"
-    """Set aside: no id (member, sender, number) or no group."""
+    """Set aside: no id (member, sender, number; blanks are none) or no group."""
     BAD_CLOCK = "bad_clock"
     """Set aside: the vector lacks its own member's entry, or an entry is negative or null."""
     LATE = "late"

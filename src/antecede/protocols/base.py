@@ -44,7 +44,7 @@ to discard. Who loses messages needs a protocol whose guarantee says that it sur
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from antecede.errors import LocalError
@@ -292,9 +292,27 @@ class Protocol:
         """
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """As newcomer in lanes, after `adopt`: regard each member's messages up to a number as
-        delivered. Where the frontier has said so, nothing is to be done.
+        """Count the messages of other members up to these numbers as delivered.
+
+        Nothing of these members has come before, nor waits for anything of theirs. A number that
+        is not above what counts as delivered here changes nothing. Raises LocalError in orders in
+        which numbers of senders do not tell what is delivered.
         """
+        raise LocalError(
+            f"{type(self).__name__} cannot begin at a frontier: the numbers of the senders do not "
+            "tell what is delivered"
+        )
+
+    def check_listening(self) -> None:
+        """Raise LocalError unless `causes` names all that must come before a message.
+
+        Only then a member without a frontier can begin at the first message that it hears: what
+        comes later and precedes an assumed cause could not be recognized otherwise.
+        """
+        raise LocalError(
+            f"messages of {type(self).__name__} do not name all that comes before them, so no "
+            "member can begin at the first message that it hears: give begin_at a frontier"
+        )
 
     # -- membership -------------------------------------------------------------------------
 
@@ -331,6 +349,29 @@ class Protocol:
         """The member left; `last` is the number of its last message (0: it sent none)."""
         raise LocalError(f"{type(self).__name__} does not let members leave")
 
+    def undelivered(self) -> Iterable[Any]:
+        """Return what is here and waits: messages, and notes that the protocol holds."""
+        return (held.message for held in self.blocked_on())
+
+    def number_named(self, message: Any, member: int) -> int:
+        """Return the highest number of a member that another one's message says there is; 0: none.
+
+        Here: by the causes that the control information names.
+        """
+        if type(self).causes is Protocol.causes:
+            return 0
+        return max((seq for sender, seq in self.causes(message) if sender == member), default=0)
+
+    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+        """Go on without messages that nobody has any more; return what waited for them alone.
+
+        Late copies of them are duplicates. Raises LocalError, and changes nothing, where nothing
+        waits for messages, for one that is here, and for one that cannot be passed over yet.
+        """
+        raise LocalError(
+            f"nothing that {type(self).__name__} holds waits for a message, so none is passed over"
+        )
+
     # -- snapshot ---------------------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
@@ -341,6 +382,13 @@ class Protocol:
         """Become what `snapshot` returned."""
         vars(self).clear()
         vars(self).update(thaw(state))
+
+    def check_whole(self) -> None:
+        """Raise ValueError or a ProtocolError unless the state fits together as a whole.
+
+        For hosts, after `restore` of bytes from outside: every table has the members that it needs,
+        and everything that is held can be. Not part of `restore`, which explorers call often.
+        """
 
     # -- size and wire ----------------------------------------------------------------------
 

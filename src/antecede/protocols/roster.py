@@ -63,6 +63,39 @@ def check_new(sent: int, *come: object) -> None:
         raise LocalError("a frontier is adopted before anything is sent or received")
 
 
+def check_begin(newest: Mapping[int, int], highest: int) -> None:
+    """Raise LocalError for a number to begin at that is above the greatest there can be."""
+    for member, number in newest.items():
+        if number > highest:
+            raise LocalError(f"{number} is no number of member {member}: {highest} is the greatest")
+
+
+def check_whole(
+    me: int,
+    members: tuple[int, ...],
+    known: Collection[int],
+    last: Collection[int],
+    whole: Mapping[str, Collection[int]],
+    some: Mapping[str, Collection[int]],
+) -> None:
+    """Raise ValueError unless members and tables of a restored state fit together.
+
+    `known`: the others that ever were members; `last`: those that left. Each table in `whole` has
+    all others, each in `some` no strangers.
+    """
+    others = set(known)
+    if me in others or me in last or not others.issuperset(last):
+        raise ValueError("members left that never came, or this member itself is among the others")
+    if tuple(members) != still_here((*others, me), last):
+        raise ValueError(f"members {members} are not those that came and did not leave")
+    for name, table in whole.items():
+        if set(table) != others:
+            raise ValueError(f"{name}: members {sorted(table)} in place of {sorted(others)}")
+    for name, table in some.items():
+        if strangers := set(table) - others:
+            raise ValueError(f"{name}: member {min(strangers)} is not another member")
+
+
 def still_here(known: Iterable[int], last: Collection[int]) -> tuple[int, ...]:
     """Return who is in the group: everybody who ever was, but those that left, sorted."""
     return tuple(sorted(set(known).difference(last)))

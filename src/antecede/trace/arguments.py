@@ -9,8 +9,8 @@ from antecede.trace import arrow  # noqa: F401  (registers the built-in readers)
 from antecede.trace.reader import ReadOptions, names
 
 _COLUMNS = {
-    "id": ("id", "identity of the event"),
-    "after": ("parents", "its causes; may be given several times"),
+    "id": ("id", "identity of the event; several times: its parts"),
+    "after": ("parents", "its causes; several times: further causes, or parts as of --id"),
     "member": ("member", "who sent it"),
     "seq": ("seq", "the member's own number for it"),
     "time": ("send_time", "when it was sent"),
@@ -22,7 +22,7 @@ _COLUMNS = {
 }
 GROUP = "group"
 """Option of commands that order or count by group; elsewhere `--run` shows one of several."""
-_SEVERAL = ("after", "topic")
+_SEVERAL = ("id", "after", "topic")
 
 
 def add_read_arguments(
@@ -46,7 +46,11 @@ def add_read_arguments(
     clocks.add_argument(
         "--delimiter", metavar="R", help="expression between executions; group trace names them"
     )
-    table = parser.add_argument_group("tables: which column holds what, where names do not tell")
+    table = parser.add_argument_group(
+        "tables: which column holds what, where names do not tell",
+        "COLUMN is a name, or an expression of JMESPath on a row, as in --after "
+        "\"tags[?[0]=='e'][1]\"",
+    )
     for option, (_, meaning) in _COLUMNS.items():
         if option == "text" and not text:
             continue

@@ -27,6 +27,8 @@ from antecede.trace.batches import (
     to_batch,
 )
 from antecede.trace.formats import editing, git, irc, lora, mail, shiviz, spans
+from antecede.trace.formats.document_formats import FORMATS
+from antecede.trace.formats.documents import DocumentReader
 from antecede.trace.paths import all_inputs
 from antecede.trace.reader import Detail, Item, Reader, ReadOptions
 from antecede.trace.schema import Event
@@ -48,7 +50,7 @@ __all__ = [
 ]
 BATCH_ROWS = 65_536
 
-for _reader in (
+_READERS: tuple[Reader, ...] = (
     shiviz.ShivizReader(),
     mail.MailReader(),
     git.GitReader(),
@@ -56,8 +58,10 @@ for _reader in (
     irc.IrcReader(),
     editing.EditingReader(),
     lora.LoraReader(),
+    *map(DocumentReader, FORMATS),
     table.TableReader(),
-):
+)
+for _reader in _READERS:
     reader.register(_reader)
 
 
@@ -70,7 +74,9 @@ class Trace:
     format: str
     details: dict[str, int | str] = field(default_factory=dict)
     own: pa.Table | None = None
-    """The rows of `events` with the columns of the user's table; None for other formats."""
+    """The rows of `events` with the columns of the user's table, or with further columns of formats
+    that have some: status, kind and attributes of spans, groups of a log's expression. None: no
+    such column."""
 
 
 def read(
@@ -82,10 +88,10 @@ def read(
 ) -> Trace:
     """Read one trace from files given in order; see `read_batches` for the errors.
 
-    `own`: keep the columns of the user's table, too. Raise FormatError if not one event could
-    be read.
+    `own`: keep the columns of the user's table, or further ones, too. Raise FormatError if not one
+    event could be read.
     """
-    chosen = _choose(paths, format or implied_format(options))
+    chosen = choose_readers(paths, format or implied_format(options), options)
     batches = list(_batches(chosen, _checked(chosen, options), BATCH_ROWS, own))
     events = pa.Table.from_batches([batch.events for batch in batches], SCHEMA)
     quarantine = pa.Table.from_batches([batch.quarantine for batch in batches], QUARANTINE_SCHEMA)
@@ -112,7 +118,18 @@ def read_batches(
     FormatError if its format cannot be told or the paths differ in format. Bad records raise
     nothing: they are in `quarantine`.
     """
-    chosen = _choose(paths, format or implied_format(options))
+    chosen = choose_readers(paths, format or implied_format(options), options)
+    return batches_of(chosen, options, batch_rows, own=own)
+
+
+def batches_of(
+    chosen: Sequence[tuple[Path, Reader]],
+    options: ReadOptions | None = None,
+    batch_rows: int = BATCH_ROWS,
+    *,
+    own: bool = False,
+) -> Iterator[Batch]:
+    """Read files by readers that were chosen before; see `read_batches`."""
     return _batches(chosen, _checked(chosen, options), batch_rows, own)
 
 
@@ -146,15 +163,18 @@ def implied_format(options: ReadOptions | None) -> str | None:
     return shiviz.ShivizReader.name if options is not None and options.regex is not None else None
 
 
-def _choose(paths: Sequence[str | Path], format: str | None) -> list[tuple[Path, Reader]]:
+def choose_readers(
+    paths: Sequence[str | Path], format: str | None, options: ReadOptions | None = None
+) -> list[tuple[Path, Reader]]:
+    """Return the files that paths lead to, each with its reader. Raise as `read_batches` does."""
     chosen: list[tuple[Path, Reader]] = []
     for path in all_inputs(paths, format):
-        found = reader.by_name(format) if format is not None else reader.choose(path)
+        found = reader.by_name(format) if format is not None else reader.choose(path, options)
         if chosen and chosen[0][1].name != found.name:
             message = f"is {found.name}, but {chosen[0][0]} is {chosen[0][1].name}: one at a time"
             raise FormatError(message, path=str(path))
         chosen.append((path, found))
-    return _once(chosen)
+    return _among(_once(chosen))
 
 
 def _checked(chosen: Sequence[tuple[Path, Reader]], options: ReadOptions | None) -> ReadOptions:
@@ -168,6 +188,16 @@ def _checked(chosen: Sequence[tuple[Path, Reader]], options: ReadOptions | None)
             message = f"is read as {one.name}, which has no use for {', '.join(idle)}"
             raise InputError(f"{message}; say --format if it is something else", path=str(path))
     return options
+
+
+def _among(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
+    """Give each path the reader that knows all of them, where the format has one."""
+    among = getattr(chosen[0][1], "among", None)
+    if among is None:
+        return chosen
+    paths = [path for path, _ in chosen]
+    together = among(paths)
+    return [(path, together) for path in paths]
 
 
 def _once(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:

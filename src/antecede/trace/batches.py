@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from antecede.trace import schema
+from antecede.trace.identities import is_blank
 from antecede.trace.reader import NO_ID, Detail, Item
 from antecede.trace.schema import Event, Quarantined
 from antecede.trace.tables.by_columns import Chunk
@@ -117,7 +118,7 @@ class Waiting:
             note(self.details, item)
         elif isinstance(item, Quarantined):
             self.bad.append(item)
-        elif not item.id:
+        elif is_blank(item.id):
             self.bad.append(_unusable(item, NO_ID))
         else:
             if not self.made or isinstance(self.made[-1], Chunk):

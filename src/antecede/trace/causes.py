@@ -9,13 +9,23 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from antecede.formatting import counted
+from antecede.trace.identities import IDS_ARE
 
 COLUMNS, TOLD_BY = "columns", "told_by"
 """Names of details: the columns of a user's table, and which of them could tell causality."""
 REPEATED, BLANK = "repeated_causes", "blank_causes"
 """Names of details: what readers leave out already, counted by the same rule."""
+UNREAD = "unread_reply_headers"
+"""Name of a detail: headers of mail that should name an answered mail and from which none is
+read."""
+AMBIGUOUS = "ambiguous_causes"
+"""Name of a detail: causes whose id several events have, as ids are unique within a source."""
 ROUNDED, ROUNDED_IN = "rounded_causes", "rounded_causes_in"
 """Names of details: causes that are floating-point numbers from 2**53 on, and in which columns."""
+PARTIAL = "partial_causes"
+"""Name of a detail: causes that lack parts of which the ids are made."""
+UNREADABLE, UNREADABLE_IN = "unreadable_causes", "unreadable_causes_in"
+"""Names of details: causes that are numbers but no ids, and in which columns."""
 
 
 class Causes(NamedTuple):
@@ -32,6 +42,16 @@ class Causes(NamedTuple):
     """Causes of which nobody can tell which id they were."""
     rounded_in: str = ""
     """The columns that hold them."""
+    unread: int = 0
+    """Headers of replies that name no mail."""
+    ambiguous: int = 0
+    """Causes whose id events of several sources have."""
+    unreadable: int = 0
+    """Causes that are numbers with a fraction, or infinite."""
+    unreadable_in: str = ""
+    """The columns that hold them."""
+    partial: int = 0
+    """Causes that lack parts of which the ids are made."""
 
     def plus(self, other: Causes) -> Causes:
         """Return the counts of two disjoint parts of a trace."""
@@ -41,14 +61,33 @@ class Causes(NamedTuple):
             self.blank + other.blank,
             self.rounded + other.rounded,
             self.rounded_in or other.rounded_in,
+            self.unread + other.unread,
+            self.ambiguous + other.ambiguous,
+            self.unreadable + other.unreadable,
+            self.unreadable_in or other.unreadable_in,
+            self.partial + other.partial,
         )
 
     def with_read(self, details: Mapping[str, Any]) -> Causes:
         """Return these counts with what a reader left out before."""
-        repeated, blank, rounded = (
-            int(details.get(name, 0)) for name in (REPEATED, BLANK, ROUNDED)
+
+        def count(name: str) -> int:
+            return int(details.get(name, 0))
+
+        def columns(name: str) -> str:
+            return str(details.get(name, ""))
+
+        more = Causes(
+            repeated=count(REPEATED),
+            blank=count(BLANK),
+            rounded=count(ROUNDED),
+            rounded_in=columns(ROUNDED_IN),
+            unread=count(UNREAD),
+            ambiguous=count(AMBIGUOUS),
+            unreadable=count(UNREADABLE),
+            unreadable_in=columns(UNREADABLE_IN),
+            partial=count(PARTIAL),
         )
-        more = Causes(0, repeated, blank, rounded, str(details.get(ROUNDED_IN, "")))
         return self.plus(more)
 
     def notes(self) -> Iterator[tuple[str, str]]:
@@ -70,4 +109,25 @@ class Causes(NamedTuple):
                 f"{self.rounded_in} floating-point numbers from 2**53 on, which several whole "
                 "numbers become",
                 "matched with no event: save ids as text or int64",
+            )
+        if self.unread:
+            yield (
+                f"{counted(self.unread, 'reply header')} (In-Reply-To, References) without an id",
+                "left out: such a mail may answer another; no cause of it is known",
+            )
+        if self.ambiguous:
+            yield (
+                f"{counted(self.ambiguous, 'cause')} whose id several sources have",
+                "matched with no event: ids are unique within a source, and a cause names none",
+            )
+        if self.unreadable:
+            yield (
+                f"{counted(self.unreadable, 'cause')} not readable as an id, in column "
+                f"{self.unreadable_in}: {IDS_ARE}",
+                "matched with no event",
+            )
+        if self.partial:
+            yield (
+                f"{counted(self.partial, 'cause')} without all parts of which the ids are made",
+                "matched with no event: say --after once for each part, in the order of --id",
             )

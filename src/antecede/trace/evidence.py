@@ -36,7 +36,8 @@ SOURCE: Final = "causality_source"
 """Key of reports and JSON."""
 BY_NATURE: Final = {
     "shiviz": CLOCKS,
-    **dict.fromkeys(("git", "spans", "mail", "irc", "editing", "lora"), CAUSES),
+    **dict.fromkeys(("automerge", "editing", "git", "irc", "lora", "mail"), CAUSES),
+    **dict.fromkeys(("matrix", "nostr", "spans"), CAUSES),
 }
 """Formats that record causes of every event, so that an event without any is a root."""
 ADVICE: Final = "say --after COLUMN (ids of causes) or --clock COLUMN (a vector clock)"

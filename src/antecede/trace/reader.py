@@ -58,7 +58,8 @@ class Reader(Protocol):
     """A format of traces.
 
     It may also have `uses`, the fields of `ReadOptions` that it looks at: a user who gives
-    another one is told so. Without it, nothing is checked.
+    another one is told so. Without it, nothing is checked. With `gives_way_to_columns` a file is
+    read as a table if the user names columns.
     """
 
     name: str
@@ -133,7 +134,7 @@ def by_name(name: str) -> Reader:
     return reader
 
 
-def choose(path: Path) -> Reader:
+def choose(path: Path, options: ReadOptions | None = None) -> Reader:
     """Return the reader that recognizes the file by looking at it; FormatError if none does."""
     if not path.exists():
         raise InputError("no such file or folder", path=str(path))
@@ -144,7 +145,12 @@ def choose(path: Path) -> Reader:
         message = "is UTF-16 text; make it UTF-8 first, for example: iconv -f UTF-16 -t UTF-8"
         raise FormatError(message, path=str(path))
     load_entry_points()
-    scores = {reader.name: reader.sniff(path, head) for reader in _READERS.values()}
+    as_table = options is not None and bool(options.columns)
+    scores = {
+        reader.name: reader.sniff(path, head)
+        for reader in _READERS.values()
+        if not (as_table and getattr(reader, "gives_way_to_columns", False))
+    }
     best = max(scores, key=lambda name: scores[name])
     if scores[best] <= 0:
         raise FormatError(_unknown(path, head), path=str(path))

@@ -25,7 +25,7 @@ import pyarrow.compute
 from antecede.errors import InputError
 from antecede.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, quarantine_batch
 from antecede.trace.causes import Causes
-from antecede.trace.identities import flat, keys
+from antecede.trace.identities import are_blank, causes_of, flat, ids_of, is_blank, keys
 from antecede.trace.reader import NO_ID
 from antecede.trace.schema import DELIVER, RECEIVE, Quarantined
 from antecede.trace.text import shorten
@@ -73,7 +73,7 @@ def conform(table: pa.Table) -> pa.Table:
     for field in SCHEMA:
         if field.name in table.column_names:
             try:
-                column: Any = table[field.name].cast(field.type)
+                column = _conformed(table[field.name], field)
             except pa.ArrowException as error:
                 raise InputError(f"column {field.name}: {error}") from error
         elif field.name == "file_order":
@@ -88,13 +88,34 @@ def conform(table: pa.Table) -> pa.Table:
     return pa.table(columns, schema=SCHEMA)
 
 
+def _conformed(column: Any, field: Any) -> Any:
+    """Return a column in the schema's type; what names nothing is null, in lists of causes too."""
+    if field.name in ("id", "member", "run"):
+        return ids_of(column)
+    kind = column.type
+    if field.name in ("parents", "clock_members") and pa.types.is_floating(
+        getattr(kind, "value_type", kind)
+    ):
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
+        offsets: Any = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+        values = _whole(causes_of(pc.list_flatten(column)), pa.string())
+        missing = _whole(column.is_null(), pa.bool_())
+        return pa.chunked_array([pa.ListArray.from_arrays(offsets, values, mask=missing)])
+    return column.cast(field.type)
+
+
+def _whole(column: Any, kind: Any) -> Any:
+    """Return a chunked column as one array of a type."""
+    return pa.concat_arrays([pa.array([], kind), *column.cast(kind).chunks])
+
+
 def distinct(table: pa.Table, by_clock: bool) -> Rows:
     """Return the events of a table in the schema.
 
     In vector-clock logs (`by_clock`) two rows are the same event only if text and clock agree
     too, since a member that restarts counts from one again.
     """
-    named = pc.fill_null(pc.greater(pc.utf8_length(table["id"]), 0), False)
+    named = pc.fill_null(pc.invert(are_blank(table["id"])), False)
     bad = [_refuse(row, NO_ID) for row in table.filter(pc.invert(named)).to_pylist()]
     table = table.filter(named)
     kind = table["kind"]
@@ -123,7 +144,7 @@ def _with_causes(events: Any) -> tuple[Any, Bools, Causes]:
         return events, selfish, Causes()
     names: Any = pc.list_flatten(lists)
     child = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
-    blank = pc.fill_null(pc.equal(pc.utf8_trim_whitespace(names), ""), True)
+    blank = pc.fill_null(are_blank(names), True)
     blank = blank.to_numpy(zero_copy_only=False)
     own = pc.fill_null(pc.equal(names, flat(events, "id").take(pa.array(child))), False)
     own = own.to_numpy(zero_copy_only=False)
@@ -196,7 +217,7 @@ def clock_refusal(member: Any, names: list[Any] | None, counts: list[Any] | None
     if names is None:
         return NO_CLOCK
     counts = counts or []
-    if len(names) != len(counts) or len({*names}) != len(names) or None in names:
+    if len(names) != len(counts) or len({*names}) != len(names) or any(map(is_blank, names)):
         return BAD_CLOCK
     if any(count is None or count < 0 for count in counts):
         return BAD_CLOCK

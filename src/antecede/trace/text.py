@@ -8,7 +8,6 @@ not UTF-8 are shown as backslash escapes; no line is lost for them.
 from __future__ import annotations
 
 import datetime
-import email.utils
 import gzip
 import io
 import re
@@ -175,18 +174,14 @@ def iso_time(text: str) -> int | None:
     except ValueError:
         return None
     below_second = int(fraction[1][:9].ljust(9, "0")) if fraction else 0
-    return _since_epoch(when, below_second)
+    return since_epoch(when, below_second)
 
 
-def mail_time(text: str) -> int | None:
-    """Return the time of a mail's Date or Received header as ns since 1970, None if unreadable."""
-    try:
-        return _since_epoch(email.utils.parsedate_to_datetime(text), 0)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
+def since_epoch(when: datetime.datetime, below_second: int) -> int | None:
+    """Return a time as ns since 1970; UTC if it has no zone, None if out of range.
 
-
-def _since_epoch(when: datetime.datetime, below_second: int) -> int | None:
+    `below_second`: nanoseconds to add.
+    """
     if when.tzinfo is None:
         when = when.replace(tzinfo=datetime.UTC)
     try:

@@ -93,9 +93,9 @@ class _Rows:
 
 
 def broken(trace: Trace) -> list[int]:
-    """Return the first row that breaks a promise; [] where none does."""
+    """Return the rows that break a promise."""
     texts = trace.events["text"].to_pylist()
-    return [row for row, text in enumerate(texts) if text and text.startswith(BROKEN)][:1]
+    return [row for row, text in enumerate(texts) if text and text.startswith(BROKEN)]
 
 
 def _words(mark: Mark) -> str:

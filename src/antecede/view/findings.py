@@ -169,16 +169,21 @@ def _own(
 def _copies(scene: Scene, copies: Copies) -> Iterator[dict[str, Any]]:
     from antecede.view.copies import AGAIN, NOWHERE, UNDELIVERED
 
-    for bit, one, several, advice in (
-        (NOWHERE, "message was", "messages were", "sent, and no row tells of an arrival"),
-        (UNDELIVERED, "copy was", "copies were", "received by a member that never delivers it"),
-        (AGAIN, "arrival was", "arrivals were", "of a copy that had come to the member before"),
+    for bit, one, several, what, advice in (
+        (NOWHERE, "message", "messages", "without an arrival", "lost, or still on its way"),
+        (
+            *(UNDELIVERED, "copy was", "copies were", "held to the end"),
+            "received by a member that never delivers it",
+        ),
+        (
+            *(AGAIN, "arrival was", "arrivals were", "repeated"),
+            "of a copy that had come to the member before",
+        ),
     ):
         found = np.flatnonzero(copies.marks & bit)
         if len(found):
-            word = {NOWHERE: "lost", UNDELIVERED: "held to the end", AGAIN: "repeated"}[bit]
             yield {
-                "what": f"{counted(len(found), one, several)} {word}",
+                "what": f"{counted(len(found), one, several)} {what}",
                 "advice": advice,
                 "rows": [int(found[0])],
             }

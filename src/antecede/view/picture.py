@@ -60,6 +60,7 @@ def picture(
     base: int | None = None,
     told: bool = True,
     also: Sequence[Mapping[str, Any]] = (),
+    broken: Sequence[int] = (),
     asked: Causality | None = None,
 ) -> Picture:
     """Return the picture of a trace that was read.
@@ -68,7 +69,8 @@ def picture(
     `most`: events that it holds. A larger trace is cut to those nearest to `around`, or (`latest`)
     to the last ones, and says so. `base`: what the time of what rows tell is counted from, the
     earliest if None. `told`: with findings. `also`: findings to
-    begin with (what, advice, rows). The columns of `trace.own` are shown with each event.
+    begin with (what, advice, rows). `broken`: rows that break a promise, for a whole trace.
+    The columns of `trace.own` are shown with each event.
     Raises InputError for an event that is not there, and for a larger trace without `around`.
     """
     asked = Causality(trace, by=by, unproven=True) if asked is None else asked
@@ -98,6 +100,7 @@ def picture(
         "times": [{"name": one.name, "base": str(one.base)} for one in scene.axes],
         "epoch": _looks_like_dates(scene),
         "own": own,
+        "broken": list(broken),
         **said,
     }
     return Picture(meta, {**arrays, **further})

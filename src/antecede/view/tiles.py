@@ -19,9 +19,8 @@ import json
 import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import pairwise
-from operator import or_
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,6 +46,7 @@ from antecede.view.findings import audited
 from antecede.view.further import as_text
 from antecede.view.packing import Array, dictionary, packed
 from antecede.view.picture import Picture, picture
+from antecede.view.search import match_rows, needed_columns, read_terms
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
@@ -249,14 +249,16 @@ class Tiles:
         return "1"
 
     def block(self, asked: Mapping[str, str]) -> bytes:
-        """Return a stretch (`x0`, `x1`: places behind the first one), what has `find` in it, or
-        what is `related` to an event (its place in the files).
+        """Return a stretch (`x0`, `x1`: places behind the first one), the next event that matches
+        the terms `find` behind `from` and `place`, or what is `related` to an event (its place in
+        the files).
         """
         low, high = self._about["low"], self._about["high"]
         if "related" in asked:
             return self._related(_number(asked["related"], 0))
         if "find" in asked:
-            return self._near(self._match(asked["find"], _number(asked.get("from"), 0)))
+            after = _number(asked.get("from"), -1)
+            return self._match(asked["find"], after, _number(asked.get("place"), -SMALLEST - 1))
         if "x0" not in asked:
             if self._start is not None:
                 return self._near(self._start)
@@ -282,27 +284,26 @@ class Tiles:
                 return int(first["at"]), int(first["file_order"])
         raise InputError(f"{event} is not in the pieces", path=str(self._folder))
 
-    def _match(self, text: str, after: int) -> tuple[int, int]:
-        """Return the first event behind a place whose id, text or further columns hold a text;
-        FIELD:TEXT: that one alone.
+    def _match(self, asked: str, after: int, place: int) -> bytes:
+        """Return the piece around the first event behind another one that a search matches.
+
+        `after`, `place`: where the other one stands along the axis and in the files. After the last
+        event the search goes on with the first one.
         """
-        columns = {"id": "id", "text": "text"} | {name: OWN + name for name in self._own}
-        field, colon, word = text.partition(":")
-        wanted = [*columns.values()]
-        if colon and word and field in columns:
-            wanted, text = [columns[field]], word
-        masks = [pc.match_substring(ds.field(name), text, ignore_case=True) for name in wanted]
-        mask = reduce(or_, masks)  # a null is no reason against another column
+        own = [OWN + name for name in self._own]
+        terms = read_terms(asked, len(own))
         behind = min(max(self._about["low"] + after, SMALLEST), self._about["high"])
-        mask &= ds.field("at") > behind
-        for batch in self._events.scanner(columns=["at", "file_order"], filter=mask).to_batches():
-            if len(batch):
-                first = batch.slice(0, 1).to_pylist()[0]
-                return int(first["at"]), int(first["file_order"])
-        raise InputError(
-            f"no event behind this place has {text!r:.60} in "
-            + " or ".join(["its id", "text", *self._own][:6])
-        )
+        at, order = ds.field("at"), ds.field("file_order")
+        later = (at > behind) | ((at == behind) & (order > place))
+        for wrapped, part in ((False, later), (True, ~later)):
+            columns = [*needed_columns(terms, own), "at", "file_order"]
+            for batch in self._events.scanner(columns=columns, filter=part).to_batches():
+                found = batch.filter(match_rows(batch, terms, own))
+                if len(found):
+                    first = found.slice(0, 1).to_pylist()[0]
+                    where = int(first["at"]), int(first["file_order"])
+                    return self._near(where, wrapped=wrapped)
+        raise InputError("no event matches the search")
 
     @cached_property
     def _asked(self) -> tuple[Causality, Array]:
@@ -333,16 +334,17 @@ class Tiles:
         same = pc.is_null(runs) if run is None else pc.fill_null(pc.equal(runs, run), False)
         total = int(np.count_nonzero(same.to_numpy() & asked.alive))
         concurrent = total - counts["past"] - counts["future"] - 1
-        return packed({"place": place, "concurrent": concurrent, **counts}, bits)
+        depth = int(asked.depths[row])
+        return packed({"place": place, "concurrent": concurrent, "depth": depth, **counts}, bits)
 
     # -- answers ---------------------------------------------------------------------------------
 
-    def _near(self, where: tuple[int, int]) -> bytes:
+    def _near(self, where: tuple[int, int], **more: Any) -> bytes:
         at, place = where
         half = max(1, (self._about["high"] - self._about["low"]) // 2)
         while half > 1 and self._count(at - half, at + half) > PIECE // 4:
             half //= 2
-        return self._piece(at - half, at + half, place, self._count(at - half, at + half))
+        return self._piece(at - half, at + half, place, self._count(at - half, at + half), **more)
 
     def _stretch(self, first: int, last: int, place: int) -> bytes:
         count = self._count(first, last)
@@ -368,7 +370,7 @@ class Tiles:
         end = np.searchsorted(bins, (last - low) // width, side="right")
         return int(before[end] - before[begin])
 
-    def _piece(self, first: int, last: int, place: int, count: int) -> bytes:
+    def _piece(self, first: int, last: int, place: int, count: int, **more: Any) -> bytes:
         """Return the events of a stretch, and of as much on both sides as there is room for."""
         while count < PIECE:
             width = max(last - first, 2)
@@ -395,7 +397,7 @@ class Tiles:
         base = self._about["low"]
         shown = picture(trace, title=self.title, base=base, told=False, asked=asked)
         self._mark(shown, rows)
-        meta = {**shown.meta, **self._common(), "piece": self._ends(first, last)}
+        meta = {**shown.meta, **self._common(), "piece": self._ends(first, last), **more}
         meta[evidence.SOURCE] = self._about.get(evidence.SOURCE, meta[evidence.SOURCE])
         meta["notes"] = self._notes(len(rows))
         meta["findings"] = self._findings(meta["notes"])
@@ -467,6 +469,7 @@ class Tiles:
             "of": said["rows"],
             "tiles": True,
             "whole": self._whole is not None,
+            "own": self._own,
             "extent": {"low": 0, "high": said["high"] - said["low"]},
             "times": [{"name": "event_time", "base": str(said["low"])}] if timed else [],
             "epoch": timed and said["low"] > 10**9 * 86_400 * 3650,

@@ -22,6 +22,7 @@ MODULES: Final = (
     "graph.js",
     "lanes.js",
     "axis.js",
+    "search.js",
     "scene.js",
     "words.js",
     "elements.js",

@@ -16,7 +16,7 @@ ALICE, BOB, CAROL = "alice~00000000", "bob~00000000", "carol~00000000"
 
 
 def message(lane: str, number: int, text: str, *answers: Id, lost: bool = False) -> Message:
-    return Message(lane, number, text.encode(), 1, answers, answers if lost else ())
+    return Message(lane, number, text.encode(), answers, answers if lost else ())
 
 
 def lunch() -> Room:

@@ -66,27 +66,14 @@ def fewest_steps(
 
 
 @njit
-def latest_steps(
-    place: Ints, offsets: Ints, causes: Ints, between: Bools, start: int, end: int
-) -> Ints:
-    """Return the rows of a chain from `start` to `end` whose every step is immediate.
-
-    From the end back, always to the latest cause by `place` that `between` allows: the rows behind
-    `start`, and itself. Nothing can come between such a cause and its effect.
-    """
-    chain = np.empty(len(place), np.int64)
-    count = 0
-    row = np.int64(end)
-    while row != start:
-        chain[count] = row
-        count += 1
-        latest = np.int64(-1)
-        for edge in range(offsets[row], offsets[row + 1]):
-            cause = causes[edge]
-            if cause >= 0 and between[cause] and (latest < 0 or place[cause] > place[latest]):
-                latest = cause
-        if latest < 0:
-            return np.empty(0, np.int64)
-        row = latest
-    chain[count] = start
-    return chain[: count + 1][::-1].copy()
+def longest_chains(order: Ints, offsets: Ints, causes: Ints, alive: Bools) -> Ints:
+    """Return the number of causes in the longest chain before each row [n]; -1 without a place."""
+    depth = np.full(len(alive), np.int64(-1), np.int64)
+    for row in order:
+        if alive[row]:
+            depth[row] = 0
+            for edge in range(offsets[row], offsets[row + 1]):
+                cause = causes[edge]
+                if cause >= 0 and alive[cause] and depth[cause] >= depth[row]:
+                    depth[row] = depth[cause] + 1
+    return depth

@@ -7,7 +7,7 @@ another member delivers in another order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from antecede.check.script.actions import Send
@@ -160,6 +160,24 @@ def _comparing() -> Callable[[Occurrence], Occurrence]:
         return one
 
     return marked
+
+
+def changed_states(
+    results: Iterable[CommandResult],
+) -> Iterator[tuple[CommandResult, str, dict[str, str]]]:
+    """Yield each action with a member that it changed, and the fields of its state that changed."""
+    known: dict[str, dict[str, str]] = {}
+    for result in results:
+        for name, fields in result.states.items():
+            before = known.setdefault(name, {})
+            changed = {field: text for field, text in fields.items() if before.get(field) != text}
+            before.update(changed)
+            if changed:
+                yield result, name, changed
+
+
+NEWS_OF = "news of "
+"""Before the label of a cause that is for other members."""
 
 
 def waits(one: Occurrence) -> str:

@@ -16,10 +16,11 @@ from pathlib import Path
 
 from antecede.check.calls import Hung, in_words, is_own, watching
 from antecede.check.effects import MisuseError
-from antecede.check.script.actions import Action, Blocked, State
+from antecede.check.script.actions import Action, Blocked, Send, State
 from antecede.check.script.describe import describe
 from antecede.check.script.execution import (
     ACKNOWLEDGED,
+    NEWS_OF,
     CommandResult,
     Occurrence,
     ScriptRun,
@@ -116,6 +117,8 @@ class Playing:
         self.session = _begun(script)
         self.world, self.names = self.session.world, self.session.names
         self.before: set[int] = set()
+        self.recipients: dict[str, frozenset[str]] = {}
+        """Label of a message for chosen members -> their names."""
 
     def results(self) -> Iterator[CommandResult]:
         """Carry out one command after the other; raises ScriptError at one that cannot be.
@@ -172,6 +175,8 @@ class Playing:
 
     def _moved(self, action: Action) -> tuple[tuple[Occurrence, ...], tuple[str, ...]]:
         """Carry out an action; returns what happened, or why the message was refused."""
+        if isinstance(action, Send) and action.to:
+            self.recipients[action.label] = frozenset(action.to)
         flying = list(self.world.in_flight)  # kept alive, so that ids stay unique
         self.before = {id(copy) for copy in flying}
         try:
@@ -205,9 +210,17 @@ class Playing:
         return Occurrence(name, step.kind, step.label, step.detail)
 
     def _reasons(self, at: int, missing: tuple[str, ...], reason: str) -> tuple[str, ...]:
-        """Return what a held message waits for, in words where it is for no message."""
+        """Return the causes that a held message waits for, in words where these are no messages.
+
+        A message for others never arrives here: the member waits for a message that knows of it.
+        """
         waits = self.world.members[at].guarantee.needs_time
-        return missing or ((reason,) if reason else (FOR_TIME,) if waits else ())
+        everybody = frozenset((self.names[at],))
+        named = tuple(
+            label if self.names[at] in self.recipients.get(label, everybody) else NEWS_OF + label
+            for label in missing
+        )
+        return named or ((reason,) if reason else (FOR_TIME,) if waits else ())
 
     def _new(self) -> list[InFlight]:
         return [copy for copy in self.world.in_flight if id(copy) not in self.before]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from antecede.check.script.actions import Send, Tick
-from antecede.check.script.execution import CommandResult, Occurrence
+from antecede.check.script.execution import NEWS_OF, CommandResult, Occurrence
 from antecede.protocols.base import Relation
 
 _ORDERS: Final[Mapping[Relation, str]] = {
@@ -102,12 +102,11 @@ class Words:
         return f"it waits for {causes}"
 
     def _causes(self, labels: tuple[str, ...]) -> str:
-        return listed(
-            tuple(
-                f"{label} from {self.sender[label]}" if label in self.sender else label
-                for label in labels
-            )
-        )
+        return listed(tuple(map(self._cause, labels)))
+
+    def _cause(self, label: str) -> str:
+        sender = self.sender.get(label.removeprefix(NEWS_OF))
+        return label if sender is None else f"{label} from {sender}"
 
 
 def listed(names: tuple[str, ...]) -> str:

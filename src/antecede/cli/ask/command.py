@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -14,11 +15,13 @@ import pyarrow.compute
 
 from antecede.causality.asking import CAUSES, CLOCKS, EVENTS, WAYS, Causality, Event
 from antecede.cli.ask.clocks import skew_among, skew_notes
+from antecede.cli.ask.further import Further, only_one, plain_rows
 from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say_shortage
 from antecede.cli.files.output import check_writable, draft_of
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import aligned, counted, harmless
+from antecede.trace import time_words
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
 from antecede.trace.evidence import SOURCE
@@ -26,6 +29,8 @@ from antecede.trace.tables.writing import format_of, write_table
 
 pc: Any = pyarrow.compute
 MOST: Final = 20
+NAMED: Final = 5
+"""Events of the question that an answer names."""
 WIDEST: Final = 60
 """Characters of a cell that a terminal shows."""
 SHOWN: Final = ("id", "kind", "member", "topics", "text")
@@ -63,7 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "words",
         nargs="+",
         metavar="QUESTION ID",
-        help=f"{asked}. ID@MEMBER is the arrival of a message at a member",
+        help=f"{asked}. ID@MEMBER is the arrival of a message at a member; FIELD:TEXT the events "
+        "with that text in a column, as level:ERROR (not with Spark)",
     )
     parser.add_argument(
         "--by",
@@ -97,12 +103,16 @@ def run(args: argparse.Namespace) -> int:
     else:
         check_writable(out, paths, args.force)
         format_of(out)
-    asked, events, whole = _found(args, paths, question, ids)
+    asked, events, further = _found(args, paths, question, ids)
+    whole = further is not None
+    further = further or Further()
     answer = answered(asked, question, events, whole=whole)
     if out is not None:
         with draft_of(out) as draft:
-            write_table(answer.rows, draft, format_of(out))
-    _print(args, asked, question, ids, events, answer, whole)
+            changed = write_table(further.attach(answer.rows), draft, format_of(out))
+        for one in changed:
+            print(f"changed: {one.words()}", file=sys.stderr)
+    _print(args, asked, question, ids, events, answer, whole, further)
     if out is not None and not args.json:
         print(f"{counted(len(answer.rows), 'row')} -> {out}")
     return 0 if answer.yes else 1
@@ -110,17 +120,19 @@ def run(args: argparse.Namespace) -> int:
 
 def _found(
     args: argparse.Namespace, paths: list[str], question: str, ids: Sequence[str]
-) -> tuple[Causality, Sequence[Event], bool]:
-    """Return what answers, the events named, and whether it holds the whole trace."""
+) -> tuple[Causality, Sequence[Event], Further | None]:
+    """Return what answers, the events named, and further columns; None: a part of the trace."""
     options = read_options(args)
     engine = chosen_engine(args, paths, args.format, options)
     if engine.name == SPARK:
         from antecede.cli.ask.on_spark import found_on_spark
 
-        return *found_on_spark(args, paths, options, question, ids, engine), False
+        return *found_on_spark(args, paths, options, question, ids, engine), None
     say_shortage(engine)
-    asked = Causality(read(paths, args.format, options), by=args.by)
-    return asked, [_named(asked, one, args.in_run) for one in ids], True
+    trace = read(paths, args.format, options, own=True)
+    asked, further = Causality(trace, by=args.by), Further(trace)
+    asked.notes += time_words.notes(trace.details)
+    return asked, _events(asked, further, question, ids, args.in_run), further
 
 
 def split_words(words: Sequence[str]) -> tuple[list[str], str, list[str]]:
@@ -136,6 +148,22 @@ def split_words(words: Sequence[str]) -> tuple[list[str], str, list[str]]:
         takes = QUESTIONS[question][0]
         raise InputError(f"{question} asks about {takes}; {counted(len(ids), 'id')} given")
     return list(words[:at]), question, ids
+
+
+def _events(
+    asked: Causality, further: Further, question: str, ids: Sequence[str], run: str | None
+) -> list[Event]:
+    """Return the events that texts name: ids, then FIELD:TEXT, then ID@MEMBER."""
+    found: list[Event] = []
+    for text in ids:
+        several = None if asked.has(text) else further.events(asked, text, run)
+        if several is None:
+            found.append(_named(asked, text, run))
+        elif question in _ARGUMENTS:
+            found.append(only_one(text, several))
+        else:
+            found += several
+    return found
 
 
 def _named(asked: Causality, text: str, run: str | None) -> Event:
@@ -157,7 +185,9 @@ def answered(
         return Answer(f"none: {events[0]} did not happen before {events[1]}", rows)
     of = f"{len(rows):,} of {counted(asked.placed, 'event')}"
     what = of if whole else counted(len(rows), "event")
-    names = " or ".join(str(one) for one in events)
+    names = " or ".join(map(str, events[:NAMED]))
+    if len(events) > NAMED:
+        names += f" or {counted(len(events) - NAMED, 'other')}"
     if question == "between":
         path = asked.path(*events)
         return Answer(f"{what} happened between {' and '.join(map(str, events))}", rows, path)
@@ -195,25 +225,26 @@ def _print(
     events: Sequence[Event],
     answer: Answer,
     whole: bool,
+    further: Further,
 ) -> None:
     if args.json:
-        told = _plain(asked, question, ids, answer)
+        told = _plain(asked, question, ids, answer, further)
         told["clock_skew"] = skew_among(asked, _told(asked, events, answer))
         if not whole:  # how many have a place in the whole was not looked for
             del told["events"]
         print(json.dumps(told, indent=2, ensure_ascii=False))
         return
     if args.table:
-        print("\n".join(_lines(answer.rows, len(answer.rows))))
+        print("\n".join(_lines(further, answer.rows, len(answer.rows))))
         return
     print(harmless(f"{answer.says}, by {WORDS[asked.by]}{':' if len(answer.rows) else ''}"))
     nearest = question == "past"  # what is nearest comes first
     rows = answer.rows if _is_chain(answer) else asked.placed_rows(answer.rows, nearest=nearest)
-    for line in _lines(rows, args.most, _is_chain(answer)):
+    for line in _lines(further, rows, args.most, _is_chain(answer)):
         print(f"  {line}")
     if answer.path is not None and not _is_chain(answer) and len(answer.path):
         print(f"A chain of {counted(len(answer.path) - 1, 'step')}:")
-        for line in _lines(answer.path, args.most, chain=True):
+        for line in _lines(further, answer.path, args.most, chain=True):
             print(f"  {line}")
     for note in [*asked.notes, *skew_notes(skew_among(asked, _told(asked, events, answer)))]:
         print(harmless(f"Note: {note}"))
@@ -229,7 +260,9 @@ def _is_chain(answer: Answer) -> bool:
     return answer.path is answer.rows
 
 
-def _plain(asked: Causality, question: str, ids: Sequence[str], answer: Answer) -> dict[str, Any]:
+def _plain(
+    asked: Causality, question: str, ids: Sequence[str], answer: Answer, further: Further
+) -> dict[str, Any]:
     found: dict[str, Any] = {
         "question": question,
         "ids": list(ids),
@@ -237,21 +270,22 @@ def _plain(asked: Causality, question: str, ids: Sequence[str], answer: Answer) 
         SOURCE: asked.source,
         "answer": answer.yes if question == "before" else len(answer.rows),
         "events": asked.placed,
-        "rows": [] if _is_chain(answer) else answer.rows.to_pylist(),
+        "rows": [] if _is_chain(answer) else plain_rows(further.attach(answer.rows)),
         "notes": asked.notes,
     }
     if answer.path is not None:
-        found["path"] = answer.path.to_pylist()
+        found["path"] = plain_rows(further.attach(answer.path))
     return found
 
 
-def _lines(rows: pa.Table, most: int, chain: bool = False) -> list[str]:
+def _lines(further: Further, rows: pa.Table, most: int, chain: bool = False) -> list[str]:
     """Return rows as aligned lines: the first ones, or of a chain its two ends."""
     if not len(rows):
         return []
     head = -(-most // 2) if chain and len(rows) > most else min(most, len(rows))
     tail = most - head if chain and len(rows) > most else 0
-    names = [name for name in SHOWN if _tells(rows, name)]
+    rows = further.attach(rows)
+    names = [*(name for name in SHOWN if _tells(rows, name)), *further.shown(rows)]
     cells = [[_cell(row[name]) for name in names] for row in _ends(rows, head, tail)]
     width = shutil.get_terminal_size((100, 24)).columns
     lines = list(aligned([names, *cells], [True] * len(names), within=width))

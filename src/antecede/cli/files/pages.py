@@ -104,6 +104,7 @@ def write_page_of(diagram: Diagram, said: str, out: Path) -> None:
     from antecede.view.diagrams import broken, trace_of
 
     trace = trace_of(diagram)
-    finding = {"what": said, "advice": "", "rows": broken(trace)}
+    wrong = broken(trace)
+    finding = {"what": said, "advice": "", "rows": wrong[:1]}
     title = diagram.title or "a counterexample"
-    save_text(out, page(picture(trace, title=title, also=[finding])))
+    save_text(out, page(picture(trace, title=title, also=[finding], broken=wrong)))

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute
 
 from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine
@@ -25,11 +26,12 @@ from antecede.order.trace import TIMES, Ordered, Prepared, order_trace, prepare
 from antecede.progress import Progress
 from antecede.trace import evidence, time_words
 from antecede.trace.arguments import add_read_arguments, column_words, one_way, read_options
-from antecede.trace.arrow import read
+from antecede.trace.arrow import Trace, read
 from antecede.trace.sequence import SEQ, steps_back
 from antecede.trace.tables import separators
 from antecede.trace.tables.own_columns import Changed
-from antecede.trace.tables.reader import absent_keys, guessed_columns
+from antecede.trace.tables.reader import TableReader, absent_keys, guessed_columns
+from antecede.trace.tables.with_own import OWN, with_own
 from antecede.trace.tables.writing import format_of, write_table
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
@@ -79,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         if args.topic:
             events, topics = within_topics(ordered.events, prepared.spec)
             ordered = ordered._replace(events=events)
-    result = result_of(ordered.events, trace.own, prepared.spec)
+    result = result_of(ordered.events, _own(trace, prepared.spec), prepared.spec)
     cleared, changed = _write(result, ordered, out, aside)
     _report(prepared, ordered, out, spent)
     if prepared.source == evidence.NONE:
@@ -99,6 +101,17 @@ def run(args: argparse.Namespace) -> int:
     if said := look_if_read(result.table, out, options, column_words(args)):
         print(f"\n{said}")
     return 0
+
+
+def _own(trace: Trace, spec: OrderSpec) -> pa.Table | None:
+    """Return the columns that the result has beside those of the order.
+
+    They are those of a user's table; other formats have the schema, with their further columns.
+    """
+    if trace.own is None or trace.format == TableReader.name:
+        return trace.own
+    names = [OWN + name if name in spec.written else name for name in trace.own.column_names]
+    return with_own(trace.events, trace.own.rename_columns(names))[0]
 
 
 def quarantine_path(out: Path) -> Path:

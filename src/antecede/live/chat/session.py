@@ -101,12 +101,12 @@ class Chat:
             self.tell(Notice(_given_up(event)))
 
     def _came(self, message: Message) -> None:
-        if not message.place and self.room.posts:
+        if message.is_history and self.room.posts:
             return  # of the history: begun with, or so old by now that newer ones took its place
         before = self.room.members
         self._look_who()
-        at_s = time.time() if message.place else None
-        post = self.room.add(message, time.monotonic(), at_s=at_s, earlier=not message.place)
+        at_s = None if message.is_history else time.time()
+        post = self.room.add(message, time.monotonic(), at_s=at_s, earlier=message.is_history)
         if post is not None:
             self.tell(Said(post))
             if post.waited_s or self.room.members != before:
@@ -156,7 +156,7 @@ class Chat:
         answered = () if answers is None else (self.room.post(answers).id,)
         await self.peer.room()
         sent = self.peer.send_nowait(payload, reply_to=answered)
-        message = Message(sent.lane, sent.number, payload, 0, answered)
+        message = Message(sent.lane, sent.number, payload, answered)
         post = self.room.add(message, time.monotonic(), at_s=time.time())
         assert post is not None  # a number is given out once
         await self.peer.kept()

@@ -195,7 +195,7 @@ class Departures:
         if node.group is None or self.out:
             return
         try:
-            node.came_of(node.group.leave(lane, closing.last), at)
+            node.came_of(node.group.leave(lane, closing.last, force=True), at)
         except LocalError as error:
             self.out = f"out of step with the others: {error}; join anew"
 

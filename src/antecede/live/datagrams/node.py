@@ -299,7 +299,7 @@ class DatagramNode:
             self.refuse(message.sender, error)
             return
         if batch.said:
-            said = Said(message.sender, batch.first, batch.said, self.place + 1)
+            said = Said(message.sender, batch.first, batch.said)
             self.delivered.append(said)
             self.place += len(batch.said)
 

@@ -95,6 +95,8 @@ class Host:
         self.writing = False
         self.acknowledges = True
         """Whether the application acknowledges what it gets."""
+        self.takes = True
+        """Whether the application takes what is delivered."""
         self.waiting: list[Callable[[], None]] = []
         """What came while it was frozen."""
         self.clock: Callable[[int], int] = lambda now: now
@@ -318,15 +320,35 @@ class MemoryNetwork:
             node.link_down(number, self.now)
 
     def _hand_out(self, host: Host, node: Node) -> None:
+        if not host.takes:
+            return
+        self._take(host, node)
+
+    def take(self, name: str) -> None:
+        """Let the application at a host take what is delivered, though it does not by itself."""
+        host = self.hosts[name]
+        if host.node is not None and not host.frozen:
+            self._take(host, host.node)
+            self.turn(name)
+
+    def has_room(self, name: str) -> bool:
+        """Return whether a sender at a host need not wait for the others."""
+        node = self.hosts[name].node
+        if node is None or not node.flow.is_full:
+            return True
+        node.flow.is_pressed = True
+        return False
+
+    def _take(self, host: Host, node: Node) -> None:
         events = node.take_delivered()
+        node.consume(node.taken)
         for event in events:
             if isinstance(event, Said):
                 host.events += event.messages()
             else:
                 host.events.append(event)
         if host.acknowledges:
-            places = [event.last for event in events if isinstance(event, Said)]
-            node.acknowledged(max(places, default=0))
+            node.acknowledged(node.taken)
 
     def _write(self, host: Host, node: Node) -> None:
         """Give the store what is new; it is written a little later, one turn after the other."""

@@ -28,6 +28,8 @@ from antecede.live.store import Store
 LOG: Final = logging.getLogger("antecede.live")
 BUDGET: Final = 1 << 18
 """Bytes of batches that are written to a connection at once."""
+WRITTEN_APART: Final = 1 << 20
+"""Beyond so many bytes the parts of a write are not copied into one."""
 HIGH_WATER: Final = 1 << 18
 BULK: Final = 1 << 13
 BULK_TIMES: Final = 4
@@ -96,8 +98,8 @@ class Connection(asyncio.Protocol):
 
 class TcpDriver:
     """Runs one node in the running loop. `ready` is called when there is something for the
-    application, `changed` when something else happened; `done` tells up to which place the
-    application is done.
+    application, `changed` when something else happened; `done` tells with how
+    many messages the application is done.
     """
 
     def __init__(
@@ -342,9 +344,13 @@ class TcpDriver:
             return
         parts = self.node.pull(number, BUDGET, now)
         if parts:
-            data = b"".join(parts)
-            transport.write(data)
-            if len(data) >= BUDGET and connection.paused_since is None:
+            size = sum(map(len, parts))
+            if size < WRITTEN_APART:
+                transport.write(b"".join(parts))
+            else:
+                for part in parts:
+                    transport.write(part)
+            if size >= BUDGET and connection.paused_since is None:
                 self.soon()
         if link.closing:
             self._hang_up(connection)
@@ -362,6 +368,15 @@ class TcpDriver:
         link = self.node.links.get(connection.number)
         if link is not None and link.closing and connection.transport is not None:
             connection.transport.abort()
+
+    def buffered(self) -> int:
+        """Return the bytes that are written to connections and not taken by the system yet."""
+        transports = (one.transport for one in self.connections.values())
+        return sum(
+            one.get_write_buffer_size()
+            for one in transports
+            if one is not None and not one.is_closing()
+        )
 
     def choked(self) -> bool:
         """Whether most of those who listen take no more at present."""
@@ -423,10 +438,10 @@ class TcpDriver:
     def _note(self, entry: Entry) -> None:
         write_entry(LOG, self.node.name, self.node.settings.room, entry)
 
-    def done(self, place: int) -> None:
-        """The application is done with all up to this place: noted with the next that is stored."""
+    def done(self, count: int) -> None:
+        """The application is done with the first so many: noted with the next that is stored."""
         if self._store is not None:
-            self.node.acknowledged(place)
+            self.node.acknowledged(count)
 
     def _call_due(self, now: int) -> None:
         for _, address in self.node.upkeep.dials(now):
@@ -436,7 +451,7 @@ class TcpDriver:
         """Read from the others, or leave that to the kernel while the application is behind."""
         if go_on == self._reading:
             return
-        self._reading = go_on
+        self._reading = self.node.is_reading = go_on
         for connection in self.connections.values():
             transport = connection.transport
             if transport is not None and not transport.is_closing():

@@ -27,10 +27,10 @@ from antecede.live.hierarchy.log import Log
 from antecede.live.hierarchy.mesh import INSIDE
 from antecede.live.hierarchy.mesh_group import Down, Traffic
 from antecede.live.hierarchy.origin import Place, Places
-from antecede.live.laggards import Behind, Laggards
+from antecede.live.laggards import LOOKS, Behind, Laggards
 from antecede.live.links import Link
 from antecede.live.settings import NS
-from antecede.live.upkeep import FREE_NS, GIVE_UP_NS
+from antecede.live.upkeep import FALLBACK_BYTES, FALLBACK_TIMES, FREE_NS, GIVE_UP_NS
 from antecede.protocols.hierarchical import messages
 from antecede.protocols.hierarchical.messages import Acknowledgement, Upward
 
@@ -79,7 +79,8 @@ class Hub:
         self._told: dict[int, dict[str, int]] = {}
         """Link of the mesh -> what it was told that all inside have."""
         self._looked_ns = self._freed_ns = 0
-        self._laggards = Laggards()
+        looks = max(LOOKS, node.settings.evict_slow_after_ns // FREE_NS)
+        self._laggards = Laggards(looks)
 
     def begin(self) -> None:
         """The mesh was founded, or joined: what was said before is not to be had here."""
@@ -400,7 +401,8 @@ class Hub:
             one.lane: Behind(self.log.bytes_between(one.had, passed), one.had)
             for one in self.inside.values()
         }
-        slowest = self._laggards.judge(kept, at_most, at_most, behind)
+        allowance = FALLBACK_TIMES * max(at_most, FALLBACK_BYTES)
+        slowest = self._laggards.judge(kept, at_most, allowance, behind)
         if slowest is not None:
             self.put_out(slowest, laggards.words(kept, behind[slowest]))
 

@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 from antecede.clocks.wire import Reader, varint
-from antecede.errors import DecodeError, LocalError, MismatchError
+from antecede.errors import BufferFullError, DecodeError, LocalError, MismatchError
 from antecede.live import batches, differing, wire
 from antecede.live.batches import Batch
 from antecede.live.events import Change, ChangeKind, Id, Said, View
@@ -68,13 +68,17 @@ class InsideOrdering(Ordering):
         """Numbers of the first messages of the batches that are kept."""
 
     def say(self, payload: bytes, reply_to: Sequence[Id] = (), topics: Collection[str] = ()) -> Id:
-        """As in a flat group. Raises LocalError also while too much is not safe yet."""
+        """As in a flat group. Raises BufferFullError while too much is not safe yet."""
         if self.lanes.bytes > self.settings.memory:
-            raise LocalError(
-                f"{self.lanes.bytes} bytes that were said are not safe in the mesh yet; "
-                f"memory={self.settings.memory} is the most. Is a super peer reached?"
-            )
+            raise self.buffer_full()
         return super().say(payload, reply_to, topics)
+
+    def buffer_full(self) -> BufferFullError:
+        """Return the error for a message that `memory` has no room for."""
+        return BufferFullError(
+            f"{self.lanes.bytes} bytes that were said are not safe in the mesh yet; "
+            f"memory={self.settings.memory} is the most. Is a super peer reached?"
+        )
 
     @property
     def waiting_bytes(self) -> int:
@@ -113,8 +117,9 @@ class InsideOrdering(Ordering):
             self.came_back(who.first)
             return
         said = batches.unpack(data).said
-        self.delivered.append(Said(who.lane, who.first, said, self.place + 1))
+        self.delivered.append(Said(who.lane, who.first, said))
         self.place += len(said)
+        self.backlog.add(who.lane, 0, self.place, len(data), len(said))
 
 
 class Calls(Upkeep):

@@ -29,6 +29,7 @@ from antecede.errors import InputError, LocalError
 from antecede.order.replay.member import ReplayedMember
 from antecede.order.replay.rows import Arrival, RowOutcome
 from antecede.order.replay.spec import ADDED, PER_S, DeliverSpec, DeliverStatus
+from antecede.trace.identities import is_blank
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
@@ -99,7 +100,7 @@ def read_log(table: pyarrow.Table, spec: DeliverSpec) -> Log:
 
     Raises InputError for a column whose type cannot serve.
     """
-    observers, groups = _texts(table, spec.observer), _texts(table, spec.group)
+    observers, groups = _observers(table, spec.observer), _texts(table, spec.group)
     times = times_of_rows(table, spec)
     wires = _values(table, spec.wire, pa.binary())
     ties: Any = [None] * table.num_rows
@@ -172,6 +173,11 @@ def _texts(table: pyarrow.Table, name: str | None) -> list[str | None]:
     if name is None:
         return [None] * table.num_rows
     return list(_cast(_plain(table, name), pa.string(), name).to_pylist())
+
+
+def _observers(table: pyarrow.Table, name: str) -> list[str | None]:
+    """Return the names of members, None for blanks (`trace.identities`)."""
+    return [None if is_blank(one) else one for one in _texts(table, name)]
 
 
 def _plain(table: pyarrow.Table, name: str) -> Any:

@@ -252,6 +252,15 @@ class ExternalClock:
             raise ValueError(f"a held message of {min(strangers)}, who is not in the group")
         self._file(held)
 
+    def check_whole(self, others: Iterable[int]) -> None:
+        """Raise ValueError unless VTx has these others, and who left, and no process twice."""
+        known = self.counts.keys() | self.vectors.keys()
+        twice = self.counts.keys() & self.vectors.keys()
+        if twice or self.me in known or not known >= self.last.keys():
+            raise ValueError("VTx has a process twice, or somebody left who is not in it")
+        if known - self.last.keys() != set(others):
+            raise ValueError(f"VTx of processes {sorted(known)}")
+
     def _file(self, held: Iterable[External]) -> None:
         """Hold these messages and no others, each filed under the first thing that it misses."""
         self.held, self.waiting = {}, {}

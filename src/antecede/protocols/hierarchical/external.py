@@ -206,6 +206,15 @@ class ExternalPeer(Protocol):
         self.counts, self.vectors = dict(ci[0]), dict(ci[1])
         self.clock.restore(clock)
 
+    def check_whole(self) -> None:
+        """Raise ValueError unless members, VTx and CI are of one group."""
+        self.clock.check_whole(self.others())
+        clock = self.clock
+        if self.me not in self.members or not clock.counts.keys() >= self.counts.keys():
+            raise ValueError(f"CI: integers of processes {sorted(self.counts)}")
+        if not clock.vectors.keys() >= self.vectors.keys():
+            raise ValueError(f"CI: bit vectors of processes {sorted(self.vectors)}")
+
     def describe(self) -> dict[str, str]:
         """Return VTx and CI in the source's notation, by process."""
         shown = {peer: str(seq) for peer, seq in self.counts.items()}

@@ -291,6 +291,11 @@ class InternalPeer(Protocol):
             newest = self.base + self._absent(message).bit_length()
             self.waiting.setdefault(newest, []).append(message.seq)
 
+    def check_whole(self) -> None:
+        """Raise ValueError unless the super peer is there."""
+        if self.me not in self.members or self.super_peer not in self.members:
+            raise ValueError(f"members {self.members} without this peer or its super peer")
+
     def describe(self) -> dict[str, str]:
         """Return SN, RV and DV in the source's notation."""
         rv = "1" * self.base + bin(self.bits)[:1:-1] * bool(self.bits)

@@ -376,6 +376,20 @@ class SuperPeer(Protocol):
         self.table.super_peers = frozenset({self.me, *self.clock.vectors})
         self.table.restore(table)
 
+    def check_whole(self) -> None:
+        """Raise ValueError unless LR, floors and VTx are of the peers that are here."""
+        here = set(self.group)
+        if here != self.lr.keys() - self.last.keys() or not self.lr.keys() >= self.last.keys():
+            raise ValueError(f"LR: peers {sorted(self.lr)} in place of {sorted(here)}")
+        if self.me not in self.members or not here <= set(self.members) - {self.me}:
+            raise ValueError(f"members {self.members} without this peer or its group")
+        waited = {k for k in self.lr if self.last.get(k) != self.lr[k][0]}
+        if set(self.table.floors) != waited:
+            raise ValueError(f"floors: peers {sorted(self.table.floors)}")
+        if any(message.sender not in self.lr for message in self.held.values()):
+            raise ValueError("a held message of a peer that is not in the group")
+        self.clock.check_whole({*self.members} - here - {self.me})
+
     def describe(self) -> dict[str, str]:
         """Return VTx, LR (by peer), TT (by process) and I in the source's notation."""
         lr = ", ".join(f"<{taken}, {given}>" for _, (taken, given) in sorted(self.lr.items()))

@@ -179,6 +179,11 @@ class MatrixBase(CountingProtocol):
             return counts[of]
         return lanes.get(self.matrix[member], of)
 
+    def _pass(self, lost: MessageId) -> Sequence[Effect]:
+        """Count a lost message as delivered; what is kept of its sender does not follow on it."""
+        self.buffer.forget({lost.sender: lost.seq})
+        return super()._pass(lost)
+
     # -- membership and snapshot --------------------------------------------------------------
 
     def frontier(self) -> Hashable:
@@ -209,6 +214,15 @@ class MatrixBase(CountingProtocol):
         self.matrix = self._fit(tuple(rows.get(k, 0) for k in range(self.lanes)))
         self._check_rows(self.matrix)
         self._check_kept(kept)
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count messages as delivered. Nothing that is kept of these members follows on them."""
+        grown = {k: number for k, number in newest.items() if number > self.counts[k]}
+        super().begin_at(newest)
+        self.buffer.forget(grown)
+
+    def check_listening(self) -> None:
+        """Return: a message carries its sender's whole vector."""
 
     def _check_kept(self, kept: Any) -> None:
         """Raise ValueError unless what is kept of each sender ends with its last one here."""
@@ -252,6 +266,13 @@ class MatrixBase(CountingProtocol):
         self._check_rows((*self.matrix, *self.stamped))
         self.buffer.restore(kept)
         self._check_kept(kept)
+
+    def check_whole(self) -> None:
+        """Raise ValueError unless there is a row for each number, 0 for who is not here."""
+        super().check_whole()
+        for rows in (self.matrix, self.stamped):
+            if len(rows) != self.lanes or rows != self._fit(rows):
+                raise ValueError(f"{len(rows)} rows of a matrix for {self.lanes} numbers")
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
         """Return the matrix by rows as in Sahai et al. 2020, and the messages that are not known

@@ -158,6 +158,10 @@ class Matrix(MatrixBase):
         wanted = [k for k in self.buffer.of(origin) if intervals.contains(request.bounds, k)]
         return tuple(Transmit((sender,), self.buffer.get(origin, k)) for k in wanted)
 
+    def undelivered(self) -> Iterable[Any]:
+        """Return the held messages, and the heartbeats of members that have more than I."""
+        return (*super().undelivered(), *self.notes.values())
+
     def _covers(self, vector: int) -> bool:
         return (self.clock - vector) & self.guard == self.guard
 
@@ -269,6 +273,17 @@ class Matrix(MatrixBase):
         super().set_extra(rows)
         self.notes = {note.sender: note for note in notes}
         self.asked = dict(asked)
+
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless notes and requests are of others here."""
+        super().check_whole()
+        for note in self.notes.values():
+            if note.sender in self.last or note.seq:
+                raise ValueError(f"a note of member {note.sender}")
+            self._check_note(note)
+        known = {*self.counts, self.me}
+        if not known.issuperset(self.asked):
+            raise ValueError(f"asked: members {sorted(self.asked)}")
 
     def is_note(self, message: AnyMessage) -> bool:
         """Tell whether this is a heartbeat or a request."""

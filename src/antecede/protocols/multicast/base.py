@@ -21,7 +21,7 @@ On the wire destinations are runs of member numbers: three bytes for one, five f
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -162,20 +162,54 @@ class AddressedProtocol(Protocol):
 
     def release(self, message: Any) -> Sequence[Effect]:
         """Deliver a message and all that waited for it; see the module for the order."""
+        return self._let_go([message])
+
+    def _let_go(self, ready: list[Any]) -> Sequence[Effect]:
         effects: list[Effect] = []
-        ready = [message]
         for done in ready:
             effects.append(Deliver(done))
             news = self.record(done)
-            if not self.held:
-                continue
-            for waiter in sorted(self.woken(news), key=lambda one: (one.sender, one.seq)):
-                if self.lacks(waiter):
-                    self.file(waiter)
-                else:
-                    del self.held[self.identity(waiter)]
-                    ready.append(waiter)
+            if self.held:
+                ready += self._free(self.woken(news))
         return effects
+
+    def _free(self, woken: Iterable[Any]) -> list[Any]:
+        """Take out and return those that lack nothing, in order; file the others again."""
+        free = []
+        for waiter in sorted(woken, key=lambda one: (one.sender, one.seq)):
+            if self.lacks(waiter):
+                self.file(waiter)
+            else:
+                del self.held[self.identity(waiter)]
+                free.append(waiter)
+        return free
+
+    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+        """Go on without messages that held ones name; see the base.
+
+        Numbers before may be for others. So a number stands for all before it of its sender that
+        are not here. Raises LocalError for one that no held message waits for, and while an
+        earlier one of its sender is held, which goes first.
+        """
+        before, effects = self.snapshot(), list[Effect]()
+        missing = {one for held in self.blocked_on() for one in held.missing}
+        named = sorted(missing.intersection(lost))
+        if strange := sorted(set(lost).difference(missing)):
+            sender, seq = strange[0]
+            raise LocalError(f"no held message waits for message {seq} of member {sender}")
+        for one in named:
+            if earlier := [k for k in self.held if k.sender == one.sender and k.seq <= one.seq]:
+                self.restore(before)
+                raise LocalError(
+                    f"message {one.seq} of member {one.sender} is passed over only after message "
+                    f"{min(earlier).seq} of member {one.sender}, which is held"
+                )
+            effects += self._let_go(self._free(self.pass_one(one)))
+        return effects
+
+    @abstractmethod
+    def pass_one(self, lost: MessageId) -> list[Any]:
+        """Count a lost message as known here; return, out of the index, what may go by that."""
 
     def check_head(self, message: Any) -> None:
         """Raise for a sender, number or destinations that can not be."""
@@ -268,6 +302,18 @@ class AddressedProtocol(Protocol):
         self.clear_index()
         for message in self.held.values():
             self.file(message)
+
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless members and held messages fit together."""
+        known = self.known - {self.me}
+        roster.check_whole(self.me, self.members, known, self.last, {}, {})
+        if self.me not in self.known:
+            raise ValueError(f"member {self.me} is not in its own group")
+        for message in self.held.values():
+            behind = self.behind(message)
+            self.check(message, behind)
+            if message.sender == self.me or self.me not in message.to or not behind:
+                raise ValueError(f"held: message {message.seq} of member {message.sender}")
 
     # -- snapshot and wire --------------------------------------------------------------------
 

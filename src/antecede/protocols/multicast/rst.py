@@ -270,6 +270,20 @@ class Rst(AddressedProtocol):
         """Take out of the index what waited for a message that is delivered now."""
         return [self.held[key] for key in self.waiting.pop(news, ())]
 
+    def pass_one(self, lost: MessageId) -> list[RstMessage]:
+        """Take the row of the lost message's sender over from a message that needs it."""
+        sender, number = lost
+        needing = next(self.held[key] for key, needs in self.needs.items() if lost in needs)
+        self.matrix[sender] = merge(self.matrix[sender], needing.matrix[sender], self.guard)
+        self.delivered[sender] = number
+        filed = [one for one in self.waiting if one.sender == sender and one.seq <= number]
+        return [waiter for one in filed for waiter in self.woken(one)]
+
+    def number_named(self, message: RstMessage, member: int) -> int:
+        """Return the most messages of the member to one destination that the matrix counts."""
+        rows = message.matrix
+        return max(unpack(rows[member], len(self.matrix))) if member < len(rows) else 0
+
     # -- membership and snapshot --------------------------------------------------------------
 
     def newest(self, member: int) -> int:
@@ -295,6 +309,17 @@ class Rst(AddressedProtocol):
         self.matrix = rows
         self.lay_out()
 
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Raise LocalError: a sender's number does not say how many of its messages were for me."""
+        raise LocalError(
+            "order 'sent' counts messages by channel: the numbers of a sender do not tell how "
+            "many of its messages were for this member. Use an invitation (accept), or order 'ses'"
+        )
+
+    def check_listening(self) -> None:
+        """Raise LocalError, as `begin_at` does."""
+        self.begin_at({})
+
     def snapshot(self) -> Hashable:
         """Return the state without what follows from it."""
         return self.common_state(), trimmed(self.matrix)
@@ -305,6 +330,17 @@ class Rst(AddressedProtocol):
         self.matrix = [*matrix]
         self.set_common_state(common)
         self.index()
+
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless the matrix is one of this group."""
+        barred, side = self.guard | self.strange, len(self.matrix)
+        if side != max(self.known) + 1:
+            raise ValueError(f"a matrix of {side} rows")
+        for member, row in enumerate(self.matrix):
+            wrong = row >> self.width or row & barred or (row and member not in self.known)
+            if wrong or get(row, member) or (member == self.me and self.newest(member) > self.sent):
+                raise ValueError(f"a matrix whose row of member {member} cannot be")
+        super().check_whole()
 
     # -- what a message says ------------------------------------------------------------------
 

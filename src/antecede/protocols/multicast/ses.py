@@ -47,6 +47,7 @@ from antecede.clocks.lanes import (
     unpack,
 )
 from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
+from antecede.protocols import roster
 from antecede.protocols.base import Effect, Guarantee, MessageId, Relation, Transmit
 from antecede.protocols.multicast.base import INTEGER_BYTES, AddressedProtocol
 from antecede.protocols.multicast.ses_messages import (
@@ -181,6 +182,15 @@ class Ses(AddressedProtocol):
                 del self.waiting[member]
         return found
 
+    def pass_one(self, lost: MessageId) -> list[SesMessage]:
+        """Count the sends of a member up to a lost one as known here."""
+        self.clock = merge(self.clock, unit(lost.sender, lost.seq), self.guard)
+        return self.woken(unit(lost.sender) << VALUE_BITS)
+
+    def number_named(self, message: SesMessage, member: int) -> int:
+        """Return the member's entry of the stamp."""
+        return get(message.stamp, member)
+
     # -- refusals -------------------------------------------------------------------------------
 
     def check(self, message: SesMessage, behind: int) -> None:
@@ -234,6 +244,14 @@ class Ses(AddressedProtocol):
         self._check(clock, kept)
         self.clock, self.entries = clock, kept
 
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count the sends of other members up to these numbers as known here."""
+        roster.check_begin(newest, MAX_VALUE)
+        self.clock = merge(self.clock, pack(newest.items()), self.guard)
+
+    def check_listening(self) -> None:
+        """Return: V_m[me] covers all messages to me in the past of m."""
+
     def _check(self, clock: int, entries: Mapping[int, int]) -> None:
         """Raise LocalError for a C and a V, from outside, that no member can have."""
         if not 0 <= clock < 1 << self.width or clock & self.strange:
@@ -267,6 +285,12 @@ class Ses(AddressedProtocol):
         if get(self.clock, self.me) != self.sent:
             raise ValueError(f"{self.sent} messages sent, of which C knows nothing")
         self.index()
+
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless V has entries of others that are here alone."""
+        super().check_whole()
+        if not self.entries.keys() <= {*self.others()} or not all(self.entries.values()):
+            raise ValueError(f"V: entries of members {sorted(self.entries)}")
 
     # -- what a message says ------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from antecede.clocks import intervals
 from antecede.clocks.intervals import MAX_NUMBER
 from antecede.clocks.wire import Reader, varint
 from antecede.errors import SequenceError, UnknownMemberError
@@ -99,6 +100,14 @@ class NumberedProtocol(Protocol):
         self.last = dict(last)
         self.members = roster.still_here((*self.arrived, self.me), self.last)
 
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count the messages of other members up to these numbers as arrived."""
+        for member, number in newest.items():
+            self.arrived[member] = intervals.with_all_up_to(self.arrived[member], number)
+
+    def check_listening(self) -> None:
+        """Return: a message is preceded by earlier ones of its sender, or by none."""
+
     def join(self, member: int) -> Sequence[Effect]:
         """Expect the newcomer's messages."""
         known = self.arrived.keys() | {self.me}
@@ -123,6 +132,10 @@ class NumberedProtocol(Protocol):
         self.members = roster.without(self.members, (member,))
         self.last[member] = last
         return NOTHING
+
+    def check_whole(self) -> None:
+        """Raise ValueError unless the tables have the same members."""
+        roster.check_whole(self.me, self.members, self.arrived, self.last, {}, {})
 
     # -- size and wire ----------------------------------------------------------------------
 

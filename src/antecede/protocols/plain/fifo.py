@@ -13,7 +13,7 @@ delivered message of each member.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from antecede.clocks import intervals
@@ -31,6 +31,7 @@ from antecede.protocols.base import (
     MessageId,
     Relation,
 )
+from antecede.protocols.lost import pass_over
 from antecede.protocols.plain.base import INTEGER_BYTES, NumberedMessage, NumberedProtocol
 
 
@@ -133,6 +134,26 @@ class Fifo(NumberedProtocol):
         super().leave(member, last)
         late = sorted(key for key in self.held if key.sender == member and key.seq > last)
         return tuple(Discard(self.held.pop(key), AFTER_LEAVE) for key in late)
+
+    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+        """Go on behind messages that are lost; see the base."""
+        return pass_over(self, lost, self.newest, self.held.__contains__, self._pass)
+
+    def _pass(self, lost: MessageId) -> Sequence[Effect]:
+        intervals.insert(self.arrived[lost.sender], lost.seq)
+        following = self.held.pop(MessageId(lost.sender, lost.seq + 1), None)
+        return () if following is None else self._deliver_run(following)
+
+    def check_whole(self) -> None:
+        """Raise ValueError unless what is held has arrived, and is not delivered."""
+        super().check_whole()
+        for key, message in self.held.items():
+            number = key.seq
+            here = key.sender in self.arrived and number > self.newest(key.sender)
+            if key != self.identity(message) or not here:
+                raise ValueError(f"held: message {number} of member {key.sender}")
+            if not intervals.contains(self.arrived[key.sender], number):
+                raise ValueError(f"held: message {number} of member {key.sender} has not arrived")
 
     # -- what a message says ------------------------------------------------------------------
 

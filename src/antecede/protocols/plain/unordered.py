@@ -111,6 +111,12 @@ class Unordered(NumberedProtocol):
         vars(self).clear()
         vars(self).update({"closed": {}, **given, **thaw(state)})
 
+    def check_whole(self) -> None:
+        """Raise ValueError unless the tables have the same members."""
+        super().check_whole()
+        if not self.arrived.keys() >= self.closed.keys():
+            raise ValueError(f"closed: members {sorted(self.closed)}")
+
     def storage_bytes(self) -> int:
         """Return 4 bytes for the own number and 8 bytes a node of the intervals."""
         nodes = sum(map(intervals.nodes, self.arrived.values()))

@@ -13,9 +13,16 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from antecede.clocks.intervals import MAX_NUMBER, NODE_BYTES, nodes
+from antecede.clocks.intervals import (
+    MAX_NUMBER,
+    NODE_BYTES,
+    Intervals,
+    contains,
+    nodes,
+    with_all_up_to,
+)
 from antecede.clocks.own_clock import OwnClock
-from antecede.errors import RemoteError
+from antecede.errors import LocalError, RemoteError
 from antecede.protocols import roster
 from antecede.protocols.base import NOTHING, Effect, Guarantee, Held, MessageId, Protocol
 from antecede.protocols.printed.reply_lists import PrintedOrderingList
@@ -105,8 +112,23 @@ class SbState(Protocol):
         self._set_up(self.policy)
         if self.printed is not None:
             for member, bounds in self.delivered.items():
-                kept = zip(bounds[::2], (stop - 1 for stop in bounds[1::2]), strict=True)
-                self.printed[member] = self._printed_list(kept)
+                self.printed[member] = self._printed_list(_nodes(bounds))
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count the messages of other members up to these numbers as delivered."""
+        for member, number in newest.items():
+            self.delivered[member] = with_all_up_to(self.delivered[member], number)
+            if self.printed is not None:
+                self.printed[member] = self._printed_list(_nodes(self.delivered[member]))
+
+    def check_listening(self) -> None:
+        """Raise LocalError: an answer names what it answers, and not what that answers."""
+        raise LocalError(
+            "an answer names what it answers, and not what that answers. A member that begins at "
+            "the first message that it hears could not recognize what precedes an assumed "
+            "message: give begin_at a frontier, or make this group with "
+            "missing_parent='release' and patience_s"
+        )
 
     def join(self, member: int) -> Sequence[Effect]:
         """Expect messages of the newcomer. Raises LocalError for a number used before."""
@@ -182,6 +204,21 @@ class SbState(Protocol):
             if self.printed.keys() != self.delivered.keys():
                 raise ValueError(f"lists as printed of members {sorted(self.printed)}")
 
+    def check_whole(self) -> None:
+        """Raise ValueError unless lists and held messages fit together."""
+        known = self.delivered.keys() - {self.me}
+        some = {"set aside": self.gone.keys() - {self.me}}
+        roster.check_whole(self.me, self.members, known, self.last, {}, some)
+        own = self.delivered.get(self.me, [])
+        if own != list(Intervals.up_to(self.sent).bounds):
+            raise ValueError(f"{self.sent} messages sent, and another list of these")
+        for (sender, seq), row in self.store.rows.items():
+            parents = row.message.parents
+            if any(parent.sender not in self.delivered for parent in parents):
+                raise ValueError(f"held: message {seq} of member {sender} answers a stranger")
+            if contains(self.delivered[sender], seq):
+                raise ValueError(f"held: message {seq} of member {sender} is delivered")
+
     # -- size, wire, view -------------------------------------------------------------------
 
     def encode(self, message: SbMessage) -> bytes:
@@ -241,6 +278,11 @@ class SbState(Protocol):
 
 def _span(low: int, high: int) -> str:
     return str(low) if low == high else f"{low}-{high}"
+
+
+def _nodes(bounds: Sequence[int]) -> Iterable[tuple[int, int]]:
+    """Return (lowest, highest) of each node of an ordering list."""
+    return zip(bounds[::2], (stop - 1 for stop in bounds[1::2]), strict=True)
 
 
 def _is_row(member: object, row: tuple[list[int], int]) -> bool:

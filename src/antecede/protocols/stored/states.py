@@ -42,7 +42,7 @@ from antecede.protocols.stored.shapes import (
 
 _BOUNDS_LIST = Leaf(
     "a stored list of intervals",
-    lambda v: type(v) is tuple and v[:2] == (TAG, LIST) and BOUNDS.holds(v[2]),
+    lambda v: type(v) is tuple and len(v) == 3 and v[:2] == (TAG, LIST) and BOUNDS.holds(v[2]),
 )
 _NUMBERS: Shape = Many((MEMBER, NUMBER))
 _RANGES: Shape = Many((MEMBER, BOUNDS))

@@ -210,7 +210,10 @@ class ClockOrdered(ClockDelivery):
         """
         channel = self.channel
         if not self.in_lanes:
-            raise LocalError("numbers to begin at are for groups whose host carries lanes (lanes=)")
+            raise LocalError(
+                "an order by clocks begins at a frontier only where the host carries lanes: give "
+                "lanes=True, or use an invitation (accept)"
+            )
         others = {k: number for k, number in newest.items() if k in self.floors}
         here = {k: number for k, number in others.items() if k not in channel.last}
         roster.check_new(channel.sent, *(channel.newest[k] for k in here), *channel.ahead.values())
@@ -287,6 +290,21 @@ class ClockOrdered(ClockDelivery):
             effects += self._deliver(0)  # by which nobody goes under "null"
         return effects
 
+    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+        """Give up numbers that are known to miss, and all before them that are not here.
+
+        Numbers before may be for others. Raises LocalError for one that is not known to miss.
+        """
+        channel, effects = self.channel, list[Effect]()
+        for sender, seq in sorted(lost):
+            gaps = channel.gaps(sender) if sender in channel.newest else []
+            if not any(first <= seq <= last for first, last in gaps):
+                raise LocalError(f"message {seq} of member {sender} is not known to miss here")
+        for sender, seq in sorted(lost):
+            effects += self._pass_over(sender, seq, self.own_clock.read_ns or 0)
+            self._note_gap(sender)
+        return effects
+
     def snapshot(self) -> Hashable:
         """Return the state, without what the constructor was given."""
         parts = ((self, ("members",)), (self.channel, Channel.state), (self, self.own_state))
@@ -309,6 +327,41 @@ class ClockOrdered(ClockDelivery):
         if everybody != set(self.separation.members):
             self._relate(everybody)
         self.look_again()
+
+    def check_whole(self) -> None:
+        """Raise ValueError unless all tables have their members, and what is held can be."""
+        channel, present = self.channel, set(self.others())
+        whole: dict[str, Collection[int]] = {
+            "ahead": channel.ahead,
+            "high": channel.high,
+            "floors": self.floors,
+            "delivered": self.delivered,
+        }
+        some: dict[str, Collection[int]] = {
+            "given up": channel.given_up,
+            "asked": channel.asked_ns,
+            "heard": self.heard,
+        }
+        known = channel.newest
+        roster.check_whole(self.me, self.members, known, channel.last, whole, some)
+        if set(channel.before) != present or not present.issuperset(channel.spoke_ns):
+            raise ValueError(f"before: members {sorted(channel.before)} in place of {present}")
+        if not channel.last.keys() >= self.left_ns.keys():
+            raise ValueError(f"left: members {sorted(self.left_ns)}")
+        ahead = [(k, at, one) for k in known for at, one in channel.ahead[k].items()]
+        if any(one.sender != k or not at == one.before < one.seq for k, at, one in ahead):
+            raise ValueError("a message ahead of a gap that is of another member or number")
+        held = [(key, taken.message) for key, taken in self.held.items()]
+        if any(key != self.identity(one) or key.sender not in known for key, one in held):
+            raise ValueError("a held message under another number, or of a stranger")
+        if any(one.seq > known[one.sender] for _, one in held):
+            raise ValueError("a held message that was not taken in")
+        if any(sender != note.sender for sender, note in self.heard.items()):
+            raise ValueError("a null message of another member")
+        if self.delivery == "bound" and not self.carries_pt:
+            waiting = {key for key, _ in held} | {self.identity(one) for _, _, one in ahead}
+            if not waiting <= self.arrived_ns.keys():
+                raise ValueError("a held message that never arrived")
 
     # -- what a message says ------------------------------------------------------------------
 

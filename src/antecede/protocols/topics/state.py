@@ -302,6 +302,11 @@ class TopicState(Protocol):
         self.subscriptions = Subscriptions({**self.subscriptions.topics, **dict(subscribed)})
         self._set_up()
 
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count the events of other members up to these numbers as arrived."""
+        for member, number in newest.items():
+            self.arrived[member] = intervals.with_all_up_to(self.arrived[member], number)
+
     def join(self, member: int) -> Sequence[Effect]:
         """Expect the newcomer's events, and send it those that it subscribes to."""
         known = self.arrived.keys() | {self.me}
@@ -359,6 +364,18 @@ class TopicState(Protocol):
         }
         self._set_up()
 
+    def check_whole(self) -> None:
+        """Raise ValueError unless tables, times and held events are of members of the group."""
+        some = {"closed": self.closed}
+        roster.check_whole(self.me, self.members, self.arrived, self.last, {}, some)
+        known = {*self.arrived, self.me}
+        for vector in (self.vt, *(waiting.message.vt for waiting in self.held.values())):
+            if strangers := {member for member, _ in items(vector)} - known:
+                raise ValueError(f"a vector time with member {min(strangers)}")
+        for sender, seq in self.held:
+            if sender not in self.arrived or not intervals.contains(self.arrived[sender], seq):
+                raise ValueError(f"held: event {seq} of member {sender} has not arrived")
+
     def _subscribed(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
         known = self.subscriptions.topics
         return tuple((member, tuple(sorted(known[member]))) for member in sorted(known))
@@ -397,6 +414,10 @@ class TopicState(Protocol):
     def causes(self, message: TopicMessage) -> tuple[MessageId, ...]:
         """Return nothing: the times name no event that must come before."""
         return ()
+
+    def number_named(self, message: TopicMessage, member: int) -> int:
+        """Return the member's entry of the vector time, where one is carried."""
+        return 0 if self.as_published else get(message.vt, member)
 
     def mentions(self, message: TopicMessage) -> tuple[int, ...]:
         """Return the sender and the members of the vector time."""

@@ -27,7 +27,7 @@ no agreement here on a new one, and nobody joins or leaves.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from antecede.clocks import intervals
@@ -51,6 +51,7 @@ from antecede.protocols.base import (
     Relation,
     Transmit,
 )
+from antecede.protocols.lost import pass_over
 
 INTEGER_BYTES = 4
 
@@ -286,6 +287,50 @@ class Sequencer(Protocol):
         run = self.places.get(self.delivered + 1)
         return () if run is None else (MessageId(run[0], run[1]),)
 
+    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+        """Go on behind messages that nobody has; see the base.
+
+        The sequencer gives a lost message no place. Others leave out the place that it has.
+        """
+        here, count_of = self.held.__contains__, self.counts.__getitem__
+        if self.me == self.sequencer:
+            return pass_over(self, lost, count_of, here, self._pass_unplaced)
+
+        def is_next(one: MessageId) -> bool:
+            return self.places.get(self.delivered + 1, (None, 0))[:2] == one
+
+        return pass_over(self, lost, count_of, here, self._pass_place, is_next)
+
+    def _pass_unplaced(self, lost: MessageId) -> Sequence[Effect]:
+        sender, seq = lost
+        self.counts[sender] = seq
+        intervals.insert(self.arrived[sender], seq)
+        following = self.held.get(MessageId(sender, seq + 1))
+        return () if following is None else self._place(following)
+
+    def _pass_place(self, lost: MessageId) -> Sequence[Effect]:
+        origin, first, length = self.places.pop(self.delivered + 1)
+        self.delivered += 1
+        self.counts[origin] = lost.seq
+        if length > 1:
+            self.places.setdefault(self.delivered + 1, (origin, first + 1, length - 1))
+        return self._deliver_next()
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count the messages of others up to these numbers as delivered, and the places before.
+
+        Each message has one place, so the next place follows from the numbers of all members
+        together. Raises LocalError at the sequencer, which would give its places again.
+        """
+        if self.me == self.sequencer:
+            raise LocalError(
+                f"member {self.me} gives the places, and numbers of messages do not tell which of "
+                "them it has given: restore a snapshot instead of beginning at a frontier"
+            )
+        for member, number in newest.items():
+            self.delivered += max(0, number - self.counts[member])
+            self.counts[member] = max(number, self.counts[member])
+
     # -- snapshot ---------------------------------------------------------------------------
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
@@ -319,6 +364,21 @@ class Sequencer(Protocol):
             self.arrived.update((k, list(Intervals.up_to(count).bounds)) for k, count in counts)
             for message in held:
                 intervals.insert(self.arrived[message.sender], message.seq)
+
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless counts, places and held messages are theirs."""
+        if set(self.counts) != set(self.members):
+            raise ValueError(f"counts: members {sorted(self.counts)}")
+        if self.counts[self.me] > self.sent:
+            raise ValueError(f"{self.sent} messages sent, and more of them delivered")
+        for (sender, seq), message in self.held.items():
+            if sender != self.me:
+                self._check(message)
+            if seq <= self.counts[sender] or (sender == self.me and seq > self.sent):
+                raise ValueError(f"held: message {seq} of member {sender}")
+        for place, (origin, first, length) in self.places.items():
+            if place <= self.delivered or origin not in self.counts or not (first and length):
+                raise ValueError(f"places: {place} of member {origin}")
 
     # -- what a message says ----------------------------------------------------------------
 

@@ -30,12 +30,12 @@ agreement of all.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from antecede.clocks.intervals import MAX_NUMBER
 from antecede.clocks.wire import Reader, varint
-from antecede.errors import SequenceError, UnknownMemberError
+from antecede.errors import LocalError, SequenceError, UnknownMemberError
 from antecede.protocols import roster
 from antecede.protocols.base import (
     AFTER_LEAVE,
@@ -52,6 +52,7 @@ from antecede.protocols.base import (
     Relation,
     Transmit,
 )
+from antecede.protocols.lost import pass_over
 
 INTEGER_BYTES = 4
 MOST_AHEAD = 16
@@ -284,6 +285,30 @@ class AgreedTimestamps(Protocol):
         self._forget(member)
         return effects + self._deliver()
 
+    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+        """Go on behind messages that nobody has; see the base."""
+
+        def is_here(one: MessageId) -> bool:
+            return one.seq in self.ahead[one.sender]
+
+        return pass_over(self, lost, self.newest.__getitem__, is_here, self._pass)
+
+    def _pass(self, lost: MessageId) -> Sequence[Effect]:
+        member, seq = lost
+        self.newest[member] = seq
+        if promised := self.promised[member].pop(seq, 0):
+            self.floors[member] = max(self.floors[member], promised)
+        self._follow(member)
+        return self._deliver()
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Raise LocalError: numbers do not tell the linear time that this member acknowledged."""
+        raise LocalError(
+            "order 'total-agreed' waits for acknowledgements of every member, this one's too. "
+            "Numbers of messages do not tell the linear time up to which it has acknowledged: "
+            "restore a snapshot instead of beginning at a frontier"
+        )
+
     # -- snapshot ---------------------------------------------------------------------------
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
@@ -317,6 +342,25 @@ class AgreedTimestamps(Protocol):
         self.ahead_count = sum(map(len, self.ahead.values()))
         self.promised = {member: dict(here) for member, here in promised.items()}
         self.queue = [(message.lt, message.sender, message) for message in queue]
+
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless all tables have their members."""
+        whole = {"ahead": self.ahead, "promised": self.promised}
+        some = {"floors": self.floors}
+        roster.check_whole(self.me, self.members, self.newest, self.last, whole, some)
+        for member, newest in self.newest.items():
+            if (member not in self.floors) is not (newest == self.last.get(member)):
+                raise ValueError(f"floors: member {member} is there wrongly, or lacks")
+            for seq, message in self.ahead[member].items():
+                if self.identity(message) != (member, seq) or seq <= newest + 1:
+                    raise ValueError(f"ahead: message {seq} of member {member}")
+                self._check(message)
+            if any(last <= newest for last in self.promised[member]):
+                raise ValueError(f"promised: what is taken in of member {member}")
+        counts = {**self.newest, self.me: self.sent}
+        for lt, sender, message in self.queue:
+            if not 0 < message.seq <= counts.get(sender, 0) or not 0 < lt <= self.lt:
+                raise ValueError(f"queue: message {message.seq} of member {sender}")
 
     # -- what a message says ----------------------------------------------------------------
 

@@ -24,7 +24,7 @@ has not been told here yet: the host tells the join first, or offers the message
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from antecede.clocks import counters
@@ -33,6 +33,7 @@ from antecede.clocks.lanes import (
     MAX_MEMBER,
     MAX_VALUE,
     VALUE_BITS,
+    get,
     guards,
     items,
     pack,
@@ -54,6 +55,7 @@ from antecede.protocols.base import (
     MessageId,
     Protocol,
 )
+from antecede.protocols.lost import pass_over
 
 INTEGER_BYTES = 4
 PAIR_BYTES = 8
@@ -209,23 +211,46 @@ class CountingProtocol(Protocol):
 
     def release(self, message: Any) -> Sequence[Effect]:
         """Deliver a message and all that waited for it; see the module for the order."""
+        return self._let_go([message])
+
+    def _let_go(self, ready: list[Any]) -> Sequence[Effect]:
         effects: list[Effect] = []
-        ready = [message]
         for done in ready:
             self.record(done)
             effects.append(Deliver(done))
-            waiters = self.waiting.pop((done.sender, done.seq), None)
-            if waiters is None:
-                continue
-            waiters.sort(key=lambda waiter: (waiter.sender, waiter.seq))
-            for waiter in waiters:
-                cause = self.lacks(waiter)
-                if cause is None:
-                    del self.held[waiter.sender, waiter.seq]
-                    ready.append(waiter)
-                else:
-                    self.waiting.setdefault(cause, []).append(waiter)
+            ready += self._woken(done.sender, done.seq)
         return effects
+
+    def _woken(self, sender: int, seq: int) -> list[Any]:
+        """Take out and return what waited for a message and lacks nothing, in order."""
+        waiters = self.waiting.pop((sender, seq), None)
+        if waiters is None:
+            return []
+        free = []
+        waiters.sort(key=lambda waiter: (waiter.sender, waiter.seq))
+        for waiter in waiters:
+            cause = self.lacks(waiter)
+            if cause is None:
+                del self.held[waiter.sender, waiter.seq]
+                free.append(waiter)
+            else:
+                self.waiting.setdefault(cause, []).append(waiter)
+        return free
+
+    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+        """Go on behind messages that are lost; see the base."""
+        here = self.held.__contains__
+        return pass_over(self, lost, self.counts.__getitem__, here, self._pass)
+
+    def _pass(self, lost: MessageId) -> Sequence[Effect]:
+        """Count a lost message as delivered; return what it lets go."""
+        self.counts[lost.sender] = lost.seq
+        self.clock += unit(lost.sender)
+        return self._let_go(self._woken(*lost))
+
+    def number_named(self, message: Any, member: int) -> int:
+        """Return the member's entry among the causes."""
+        return get(message.causes, member)
 
     def blocked_on(self) -> tuple[Held, ...]:
         """Return held messages by (sender, number), each with the causes not delivered yet.
@@ -265,6 +290,13 @@ class CountingProtocol(Protocol):
         self.counts = {member: count for member, count in counts if member != self.me}
         self.last = dict(last)
         self.members = roster.still_here((*self.counts, self.me), self.last)
+        self._lay_out()
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count the messages of other members up to these numbers as delivered."""
+        roster.check_begin(newest, MAX_VALUE)
+        for member, number in newest.items():
+            self.counts[member] = max(self.counts[member], number)
         self._lay_out()
 
     def join(self, member: int) -> Sequence[Effect]:
@@ -382,6 +414,16 @@ class CountingProtocol(Protocol):
         self._lay_out()
         self.set_extra(extra)
         self._index()
+
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless counts and held messages fit together."""
+        roster.check_whole(self.me, self.members, self.counts, self.last, {}, {})
+        if late := [k for k, last in self.last.items() if self.counts[k] > last]:
+            raise ValueError(f"counts: more of member {late[0]} than it sent")
+        for sender, seq in self.held:
+            self.check(self.held[sender, seq])
+            if seq <= self.counts[sender]:
+                raise ValueError(f"held: message {seq} of member {sender} is delivered")
 
     def _index(self) -> None:
         self.waiting = {}

@@ -127,6 +127,22 @@ class Bss(CountingProtocol):
         """Take over what `extra` returned."""
         self.differences, self.as_published, self.stamped = extra
 
+    def check_whole(self) -> None:
+        """Raise ValueError unless the last timestamp is one that there was."""
+        super().check_whole()
+        past = self.clock - self.stamped
+        if self.stamped.bit_length() > self.width or past & self.guard != self.guard:
+            raise ValueError("a last timestamp with messages that are not here")
+
+    def check_listening(self) -> None:
+        """Raise LocalError with `differences`: entries that a message leaves out are not known."""
+        if self.differences:
+            raise LocalError(
+                "with differences=True a message leaves out what its sender's message before it "
+                "carried, so no member can begin at the first message that it hears: give begin_at "
+                "a frontier, or make the group without differences"
+            )
+
     # -- size and wire ----------------------------------------------------------------------
 
     def control_bytes(self, message: CausesMessage) -> int:

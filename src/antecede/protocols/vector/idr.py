@@ -19,10 +19,11 @@ is the entries to drop.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from antecede.clocks.lanes import LANE_BITS, VALUE_BITS, unit
+from antecede.errors import LocalError
 from antecede.protocols.base import (
     Deliver,
     Effect,
@@ -113,6 +114,21 @@ class Idr(CountingProtocol):
         super().adopt(counts)
         self.ci = sum(self.marks[member] for member in members)
 
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count messages as delivered; what is sent here next depends on the newest of them."""
+        grown = [k for k, number in newest.items() if number > self.counts[k]]
+        super().begin_at(newest)
+        for member in grown:
+            self.ci |= self.marks[member]
+
+    def check_listening(self) -> None:
+        """Raise LocalError: only immediate causes are named."""
+        raise LocalError(
+            "messages of idr (order 'causal') name only their immediate causes. A member that "
+            "begins at the first message that it hears could not recognize what precedes these: "
+            "give begin_at a frontier, or use order 'bss' in the whole group"
+        )
+
     def extra(self) -> Hashable:
         """Return CI."""
         return self.ci
@@ -120,6 +136,13 @@ class Idr(CountingProtocol):
     def set_extra(self, extra: Any) -> None:
         """Take over what `extra` returned."""
         self.ci = extra
+
+    def check_whole(self) -> None:
+        """Raise ValueError unless CI names members, and each of them with a message."""
+        super().check_whole()
+        named = [k for k, mark in self.marks.items() if self.ci & mark]
+        if self.ci != sum(self.marks[k] for k in named) or not all(map(self.counts.get, named)):
+            raise ValueError("CI names who has sent nothing, or is not in the group")
 
     # -- size and wire ----------------------------------------------------------------------
 

@@ -17,14 +17,11 @@ from pyspark.sql.window import Window
 from antecede.audit.pairs import PairChoice
 from antecede.spark.audits.event_columns import KEY, PLACE, ROW
 from antecede.spark.audits.run_graph import graphs_of
+from antecede.spark.identities import is_blank
 from antecede.trace.reader import NO_ID
 from antecede.trace.rows import CONTENT
 from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
 
-SPACES = "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680" + (
-    "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
-)
-"""What Arrow takes for blanks in text."""
 NAMES, REASON = "__antecede_names", "reason"
 LARGEST = (1 << 63) - 1
 
@@ -41,7 +38,7 @@ def judged(events: DataFrame) -> DataFrame:
 
     Rows of receipts and deliveries are neither, unless one stands in for the event.
     """
-    events = events.withColumn("__named", F.coalesce(F.length("id") > 0, F.lit(False)))
+    events = events.withColumn("__named", ~is_blank(F.col("id")))
     second = F.coalesce(_kind(events).isin(RECEIVE, DELIVER), F.lit(False))
     events = events.withColumn("__second", second)
     # Rows without an id are spread, not sorted in one task; they are no events anyhow.
@@ -77,8 +74,8 @@ def distinct_events(rows: DataFrame) -> DataFrame:
     events = rows.where("first")
     given = F.col("parents") if "parents" in rows.columns else F.array().cast("array<string>")
     given = F.coalesce(given, F.array().cast("array<string>"))
-    blank = F.filter(given, _blank)
-    kept = F.filter(given, lambda name: ~_blank(name) & (name != F.col("id")))
+    blank = F.filter(given, is_blank)
+    kept = F.filter(given, lambda name: ~is_blank(name) & (name != F.col("id")))
     return events.withColumns(
         {
             NAMES: F.array_distinct(kept),
@@ -195,10 +192,6 @@ def step_back(order: str) -> Column:
 
 def _set(values: Column) -> Column:
     return F.sort_array(F.array_distinct(values))
-
-
-def _blank(name: Column) -> Column:
-    return F.coalesce(F.btrim(name, F.lit(SPACES)) == "", F.lit(True))
 
 
 def _kind(rows: DataFrame) -> Column:

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.window import Window
 
 from antecede.spark.audits.event_columns import KEY, PLACE
+from antecede.spark.identities import is_blank
 from antecede.trace.reader import NO_ID
 from antecede.trace.rows import BAD_CLOCK, NO_CLOCK
 from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
@@ -63,7 +64,7 @@ def _with_clocks(events: DataFrame) -> DataFrame:
     paired = (
         (F.size(names) == F.size(counts))
         & (F.size(F.array_distinct(names)) == F.size(names))
-        & ~F.exists(names, lambda name: name.isNull())
+        & ~F.exists(names, is_blank)
         & ~F.exists(counts, lambda count: count.isNull() | (count < 0))
     )
     clock = F.when(names.isNotNull() & paired, F.map_from_arrays(names, counts))
@@ -79,7 +80,7 @@ def _with_clocks(events: DataFrame) -> DataFrame:
 
 def _told_apart(rows: DataFrame) -> DataFrame:
     """Add `first`: is it the event, and `again`: is it a later row of one."""
-    named = ~F.col("__refused") & F.coalesce(F.length("id") > 0, F.lit(False))
+    named = ~F.col("__refused") & ~is_blank(F.col("id"))
     second = F.coalesce(F.col("kind").isin(RECEIVE, DELIVER), F.lit(False))
     rows = rows.withColumns({"__named": named, "__second": second})
     # Rows that are no events are spread, not sorted in one task.

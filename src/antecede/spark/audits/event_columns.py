@@ -23,6 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.errors import InputError
+from antecede.spark.identities import cause_of, id_of
 from antecede.trace import schema
 from antecede.trace.arrow import SCHEMA
 
@@ -74,10 +75,16 @@ def _conformed(df: DataFrame, name: str) -> Column:
     good: tuple[type[t.DataType], ...] = (t.IntegralType, t.NullType)
     if "string" in wanted:
         good = (*good, t.StringType)
+    if name in ("id", "parents", "member", "run"):
+        good = (*good, t.FloatType, t.DoubleType)
     if not isinstance(inner, good):
         raise InputError(
             f"column {name} must be {wanted}; it is {kind.simpleString()}: cast it as you mean it"
         )
+    if name in ("id", "member", "run"):
+        return id_of(F.col(name), kind)
+    if isinstance(inner, t.FloatType | t.DoubleType):
+        return F.transform(F.col(name), lambda one: cause_of(one, inner))
     simple = t.StringType() if "string" in wanted else t.LongType()
     return F.col(name).cast(t.ArrayType(simple) if "list" in wanted else simple)
 

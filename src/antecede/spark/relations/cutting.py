@@ -32,6 +32,7 @@ from antecede.errors import InputError
 from antecede.order.spec import OrderSpec
 from antecede.spark.columns import column_of
 from antecede.spark.evidence import refuse_unless_supported
+from antecede.spark.identities import id_column
 from antecede.spark.relations.stamping import MADE, analysed, by_group, checked, control, table_of
 
 _SIDE, _PROCESS, _AT, _MARK = (f"__antecede_{name}" for name in ("side", "process", "at", "mark"))
@@ -218,7 +219,7 @@ def _sided(df: DataFrame, positions: Positions, process: str, at: str) -> DataFr
         "left",
     )
     inside = F.coalesce(column_of(at) <= F.col(_AT), F.lit(False))
-    unknown = column_of(process).isNull() | column_of(at).isNull()
+    unknown = id_column(df, process).isNull() | column_of(at).isNull()
     side = F.when(unknown, UNKNOWN).when(inside, YES).otherwise(NO).cast("tinyint")
     return joined.select(*map(column_of, df.columns), side.alias(_SIDE))
 

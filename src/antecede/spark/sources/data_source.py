@@ -39,8 +39,9 @@ from antecede.spark.workers import ready_workers
 from antecede.trace import arrow, reader
 from antecede.trace.batches import QUARANTINE_SCHEMA, SCHEMA, Batch
 from antecede.trace.paths import inputs
-from antecede.trace.reader import ReadOptions
+from antecede.trace.reader import Reader, ReadOptions
 from antecede.trace.schema import COLUMNS
+from antecede.trace.tables.expressions import is_expression
 from antecede.trace.tables.reader import TableReader
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
@@ -146,7 +147,7 @@ class Plan:
             **texts,
             time_unit=_unit(given.get("timeunit")),
             columns={
-                field: tuple(part.strip() for part in given[name].split(","))
+                field: _columns_in(given[name])
                 for name, field in COLUMN_OPTIONS.items()
                 if name in given
             },
@@ -174,10 +175,15 @@ class Plan:
     def pieces(self, inputs: Sequence[Path], first: int = 0) -> list[InputPartition]:
         """Return the work on inputs numbered from `first`: a file each, of Parquet row groups."""
         found = []
+        together: dict[str, Reader] = {}
         for number, path in enumerate(inputs, first):
-            name = self.format or reader.choose(path).name
+            name = self.format or reader.choose(path, self.options).name
             table = name == TableReader.name
-            works = work_of([path], self.options) if table else [Work(str(path), str(path))]
+            among = getattr(reader.by_name(name), "among", None)
+            if among is not None and len(inputs) > 1 and name not in together:
+                together[name] = among(inputs)
+            one = Work(str(path), str(path), reader=together.get(name))
+            works = work_of([path], self.options) if table else [one]
             order = number * STEP
             for work in works:
                 found.append(InputPartition((order, work)))
@@ -201,6 +207,9 @@ class Plan:
     def _batches(self, work: Work) -> Iterator[Batch]:
         if work.columns is not None:
             return batches_of(work, self.options)
+        if work.reader is not None:
+            chosen = [(Path(work.path), work.reader)]
+            return arrow.batches_of(chosen, self.options, ROWS_AT_ONCE)
         return arrow.read_batches([work.path], self.format, self.options, ROWS_AT_ONCE)
 
     def _rows(self, batch: Batch, first: int) -> Iterator[pyarrow.RecordBatch]:
@@ -236,6 +245,13 @@ def _as_rows(bad: Any, schema: Any) -> Any:
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _columns_in(text: str) -> tuple[str, ...]:
+    """Return names of columns between commas, or one expression, which may have commas."""
+    if is_expression(text):
+        return (text,)
+    return tuple(part.strip() for part in text.split(","))
 
 
 def _bare(batch: Any, schema: Any) -> Any:

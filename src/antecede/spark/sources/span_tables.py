@@ -1,13 +1,13 @@
-"""Spans in a DataFrame to events: OpenTelemetry's by column expressions.
+"""Spans in a DataFrame to events: OpenTelemetry's, Jaeger's and the like by column expressions.
 
-The rule is that of `antecede.trace.formats.spans_otlp`; which column is which,
-`antecede.trace.formats.spans_table` tells. Tests hold all three to each other.
+The rule is that of `antecede.trace.formats.spans_otlp` and `spans_jaeger`, of ids `spans_ids`, of
+times `spans_times`; which column is which, `antecede.trace.formats.spans_table` tells. Tests hold
+all ways to each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -15,111 +15,99 @@ from pyspark.sql import types as t
 
 from antecede.errors import InputError
 from antecede.spark.columns import bare, column_of
+from antecede.spark.sources.span_ids import NUMBERS, Id, bare_or_null, ids_in, with_ids
 from antecede.spark.sources.zipkin_tables import events_of_zipkin
-from antecede.trace.formats.spans_otlp import INSTANCE, KINDS, SPAN_BYTES, TRACE_BYTES
-from antecede.trace.formats.spans_part import ROLES
+from antecede.trace.formats.spans_ids import SPAN_BYTES, TRACE_BYTES
+from antecede.trace.formats.spans_jaeger import HOSTS
+from antecede.trace.formats.spans_otlp import KINDS
+from antecede.trace.formats.spans_part import INSTANCE, ROLES
 from antecede.trace.formats.spans_table import COLUMNS, Found, found_in
-from antecede.trace.formats.zipkin_table import is_zipkin, plain_name
+from antecede.trace.formats.spans_times import FACTORS, RANGES
+from antecede.trace.formats.zipkin_table import check_zipkin, is_zipkin, plain_name
 from antecede.trace.reader import NO_ID
 from antecede.trace.schema import EVENT
 
 _WHOLE = r"\A[+-]?[0-9]{1,31}\z"
-_NUMBERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 _OF_64_BITS = "decimal(38,0)"
+_TRACE, _SPAN, _PARENT, _START, _END, _UNIT = (
+    f"antecede {name}" for name in ("trace", "span", "parent", "start", "end", "unit")
+)
+"""Columns between two steps, under names that tables hardly have."""
 
 
 def events_of_spans(df: DataFrame) -> DataFrame:
-    """Return the events of spans: of OpenTelemetry's a row for each row.
+    """Return the events of spans, a row for each row.
 
     The columns are `antecede.trace.formats.spans_table.COLUMNS`: those of the event schema that
-    spans tell, then `reason` (why a row is no event; its `id` is null) and `unreadable_times`. For
-    tables as collectors write them: flat OTLP (`traceId`, `spanId`, `parentSpanId`,
-    `startTimeUnixNano`, ...) and ClickHouse's (`TraceId`, `Timestamp`, `Duration`, `Links.TraceId`,
-    `ResourceAttributes`); names count without dots, underscores and case. Native expressions alone:
-    also for streams. Spark keeps microseconds of timestamps.
+    spans tell, then `reason` (why a row is no event; its `id` is null), `unreadable_times`, and
+    `time_unit` (the unit in which times were read, if it is not the declared one). For tables as
+    collectors write them: flat OTLP (`traceId`, `spanId`, `parentSpanId`, `startTimeUnixNano`,
+    ...), ClickHouse's (`TraceId`, `Timestamp`, `Duration`, `Links.TraceId`, `ResourceAttributes`),
+    Jaeger's (`traceID`, `spanID`, `references`, `process`; microseconds), Elastic APM's
+    (`trace.id`, `timestamp.us`) and Datadog's (ids as integers); names count without dots,
+    underscores and case. Native expressions alone: also for streams. Spark keeps microseconds of
+    timestamps. A trace id of 64 bits and one of 128 bits are two traces here.
 
     Zipkin's tables (`traceId`, `id`, `parentId`, `kind`, `timestamp`, `duration`, `localEndpoint`,
     ...; times in microseconds; version 1: `annotations`) give a row for each event, as two
     processes may share a span and one may report it in pieces. So the rows of a trace go to one
     task, of at most 1 GiB a trace, and streams are refused.
 
-    Raises InputError where the columns are not there or of types that cannot serve.
+    Raises InputError where the columns are not there, none of them tells causes, or types cannot
+    serve.
 
         events = spark.table("otel_traces").transform(events_of_spans)
         antecede.spark.audit(events.where("reason is null"))
     """
     if is_zipkin(df.columns):
+        check_zipkin(df.columns)
         return events_of_zipkin(df)
     of = found_in(df.columns)
-    trace = _identity(df, of.trace, TRACE_BYTES)
-    span = _identity(df, of.span, SPAN_BYTES)
-    parent = None if of.parent is None else _identity(df, of.parent, SPAN_BYTES)
-    start, bad_start = _time(df, of.start)
-    end, bad_end = _end(df, of, start)
-    good = trace.isNotNull() & span.isNotNull()
-    own = F.array() if parent is None else F.array(F.concat(trace, F.lit("/"), parent))
+    wanted = {_TRACE: Id(of.trace, TRACE_BYTES), _SPAN: Id(of.span, SPAN_BYTES)}
+    if of.parent is not None:
+        wanted[_PARENT] = Id(of.parent, SPAN_BYTES)
+    name = F.lit(None).cast("string") if of.name is None else bare_or_null(column_of(of.name))
+    trace, span = column_of(_TRACE), column_of(_SPAN)
+    own = F.array()
+    if of.parent is not None:
+        own = F.array(F.concat(trace, F.lit("/"), column_of(_PARENT)))
     causes = F.array_distinct(
         F.filter(F.concat(own, _links(df, of)), lambda name: name.isNotNull())
     )
-    name = F.lit(None).cast("string") if of.name is None else _words(column_of(of.name))
     none = F.array().cast("array<string>")
+    good = trace.isNotNull() & span.isNotNull()
+    member, role = _member(df, of), _role(df, of)
+    timed, times = _with_times(with_ids(df, wanted), of)
     made = (
         F.lit(EVENT),
         _if(good, F.concat(trace, F.lit("/"), span)),
-        _if(good, _member(df, of)),
+        _if(good, member),
         F.when(good, causes).otherwise(none),
         F.when(good, F.array(trace)).otherwise(none),
-        _if(good, start),
-        _if(good, end),
-        _if(good, _role(df, of.kind)),
+        _if(good, times.start),
+        _if(good, times.end),
+        _if(good, role),
         _if(good, name),
         F.when(~good, F.lit(NO_ID)),
-        F.when(good, bad_start + bad_end).otherwise(F.lit(0)).cast("long"),
+        F.when(good, times.unreadable).otherwise(F.lit(0)).cast("long"),
+        _if(good, times.taken),
     )
-    return df.select(*(column.alias(name) for name, column in zip(COLUMNS, made, strict=True)))
+    return timed.select(*(column.alias(name) for name, column in zip(COLUMNS, made, strict=True)))
 
 
 def _if(good: Column, column: Column) -> Column:
     return F.when(good, column)
 
 
-def _words(column: Column) -> Column:
-    """Return text without blanks around it, null for blanks alone."""
-    stripped = bare(column)
-    return F.when(stripped != "", stripped)
-
-
-def _identity(df: DataFrame, name: str, size: int) -> Column:
-    kind = df.schema[name].dataType
-    if not isinstance(kind, t.StringType | t.BinaryType):
-        raise InputError(f"column {name} must be text or bytes; it is {kind.simpleString()}")
-    return _identity_of(column_of(name), kind, size)
-
-
-def _identity_of(column: Column, kind: t.DataType, size: int) -> Column:
-    """Return an identity in hexadecimal; null for none, blank and all zero."""
-    written = F.hex(column) if isinstance(kind, t.BinaryType) else column
-    written = _words(written)
-    hexadecimal = written.rlike(rf"\A[0-9a-fA-F]{{{2 * size}}}\z")
-    digits, padding = {TRACE_BYTES: (22, "=="), SPAN_BYTES: (11, "=")}[size]
-    base64 = written.rlike(rf"\A[A-Za-z0-9+/]{{{digits}}}{padding}\z")
-    whole = F.concat(F.substring(written, 1, digits), F.lit("=" * (-digits % 4)))
-    found = F.lower(
-        F.when(hexadecimal, written).when(base64, F.hex(F.unbase64(whole))).otherwise(written)
-    )
-    return F.when(~found.rlike(r"\A0*\z"), found)
-
-
 def _links(df: DataFrame, of: Found) -> Column:
     """Return the names of linked spans, null for links that name none."""
     none = F.array().cast("array<string>")
     if of.link_traces is not None and of.link_spans is not None:
-        kinds = [_element(df, name) for name in (of.link_traces, of.link_spans)]
-        both = F.arrays_zip(
-            column_of(of.link_traces).alias("trace"), column_of(of.link_spans).alias("span")
+        traces, spans = (
+            ids_in(column_of(name), name, _element(df, name), size)
+            for name, size in ((of.link_traces, TRACE_BYTES), (of.link_spans, SPAN_BYTES))
         )
-        keys = [field.name for field in df.select(both.alias("b")).schema["b"].dataType.elementType]  # type: ignore[attr-defined]
-        return F.coalesce(F.transform(both, lambda link: _link(link, keys, kinds)), none)
+        return F.coalesce(F.zip_with(traces, spans, _named), none)
     if of.links is None:
         return none
     kind = _element(df, of.links)
@@ -128,15 +116,18 @@ def _links(df: DataFrame, of: Found) -> Column:
     known = {plain_name(field.name): field for field in kind.fields}
     if not {"traceid", "spanid"} <= known.keys():
         raise InputError(f"column {of.links}: its structs lack traceId or spanId")
-    fields = [known["traceid"], known["spanid"]]
-    keys, kinds = [field.name for field in fields], [field.dataType for field in fields]
-    named = F.transform(column_of(of.links), lambda link: _link(link, keys, kinds))
-    return F.coalesce(named, none)
+    traces, spans = (
+        ids_in(_fields(of.links, known[key].name), of.links, known[key].dataType, size)
+        for key, size in (("traceid", TRACE_BYTES), ("spanid", SPAN_BYTES))
+    )
+    return F.coalesce(F.zip_with(traces, spans, _named), none)
 
 
-def _link(link: Column, keys: Sequence[str], kinds: Sequence[t.DataType]) -> Column:
-    trace = _identity_of(link.getField(keys[0]), kinds[0], TRACE_BYTES)
-    span = _identity_of(link.getField(keys[1]), kinds[1], SPAN_BYTES)
+def _fields(name: str, field: str) -> Column:
+    return F.transform(column_of(name), lambda one: one.getField(field))
+
+
+def _named(trace: Column, span: Column) -> Column:
     return F.concat(trace, F.lit("/"), span)
 
 
@@ -147,71 +138,142 @@ def _element(df: DataFrame, name: str) -> t.DataType:
     return kind.elementType
 
 
-def _time(df: DataFrame, name: str | None) -> tuple[Column, Column]:
-    """Return nanoseconds since 1970, and 1 where a time could not be read."""
-    nothing = F.lit(None).cast("long")
+class _Times(NamedTuple):
+    """Times of a span as columns, and how they were read."""
+
+    start: Column
+    end: Column
+    unreadable: Column
+    taken: Column
+
+
+def _with_times(df: DataFrame, of: Found) -> tuple[DataFrame, _Times]:
+    """Return a table with further columns, and the times of its spans as functions of these.
+
+    The rule is `antecede.trace.formats.spans_times.read_times`.
+    """
+    unit = of.unit()
+    numbers = {_START: _number(df, of.start, unit), _END: _number(df, of.end, unit)}
+    df = df.withColumns(
+        {new: one.value for new, one in numbers.items()}
+        | {f"{new} is there": one.is_there for new, one in numbers.items()}
+    )
+    start, end = (_Number(column_of(new), column_of(f"{new} is there")) for new in numbers)
+    begins = F.when(start.is_there, start.value).otherwise(end.value)
+    taken = F.lit(unit)
+    for other, (low, high) in RANGES.items():
+        if other != unit:
+            taken = F.when((begins >= low) & (begins < high), F.lit(other)).otherwise(taken)
+    df = df.withColumns({_UNIT: taken})
+    taken = column_of(_UNIT)
+    first, last = (F.when(one.is_there, _nanoseconds(one.value, taken)) for one in (start, end))
+    bad = _unread(start.is_there, first)
+    also_bad = _unread(end.is_there, last)
+    if of.duration is not None:
+        kind = df.schema[of.duration].dataType
+        whole = isinstance(kind, NUMBERS) or (isinstance(kind, t.DecimalType) and kind.scale == 0)
+        if not whole:
+            raise InputError(
+                f"column {of.duration} must be whole numbers; it is {kind.simpleString()}"
+            )
+        given = of.duration_unit()
+        length = column_of(of.duration)
+        in_ns = _nanoseconds(length.cast(_OF_64_BITS), taken if given is None else F.lit(given))
+        counts = ~end.is_there & length.isNotNull()
+        last = F.when(counts, F.try_add(first, in_ns)).otherwise(last)
+        also_bad = F.when(counts, _unread(F.lit(True), in_ns)).otherwise(also_bad)
+    return df, _Times(first, last, bad + also_bad, F.when(taken != unit, taken))
+
+
+class _Number(NamedTuple):
+    """A column of times: its number (decimal; null: none, or unreadable), and if there is one."""
+
+    value: Column
+    is_there: Column
+
+
+def _number(df: DataFrame, name: str | None, unit: str) -> _Number:
+    """Return the number of a time, timestamps in the unit of the table."""
     if name is None:
-        return nothing, F.lit(0)
+        return _Number(F.lit(None).cast(_OF_64_BITS), F.lit(False))
     kind, column = df.schema[name].dataType, column_of(name)
     if isinstance(kind, t.TimestampType | t.TimestampNTZType):
-        micros: Any = F.unix_micros(column.cast("timestamp"))
-        found = F.when(micros != 0, F.try_multiply(micros, F.lit(1000)))
-        return found, _unread(micros.isNotNull() & (micros != 0), found)
-    if isinstance(kind, _NUMBERS):
-        return F.when(column != 0, column.cast("long")), F.lit(0)
-    whole_decimal = isinstance(kind, t.DecimalType) and kind.scale == 0
-    if not whole_decimal and not isinstance(kind, t.StringType):
+        micros = F.unix_micros(column.cast("timestamp")).cast("decimal(28,0)")
+        found = (micros * 1000 / FACTORS[unit]).cast(_OF_64_BITS)
+        return _Number(found, F.coalesce(found != 0, F.lit(False)))
+    if isinstance(kind, NUMBERS) or (isinstance(kind, t.DecimalType) and kind.scale == 0):
+        return _Number(column.cast(_OF_64_BITS), F.coalesce(column != 0, F.lit(False)))
+    if not isinstance(kind, t.StringType):
         raise InputError(
-            f"column {name} must be whole numbers of nanoseconds, as numbers or text, or "
-            f"timestamps; it is {kind.simpleString()}"
+            f"column {name} must be whole numbers, as numbers or text, or timestamps; it is "
+            f"{kind.simpleString()}"
         )
-    if whole_decimal:
-        found = F.when(column != 0, column.try_cast("long"))
-        return found, _unread(column.isNotNull() & (column != 0), found)
     stripped = bare(column)
     number = F.when(stripped.rlike(_WHOLE), stripped.try_cast(_OF_64_BITS))
-    absent = column.isNull() | column.isin("", "0")
-    found = F.when(~absent, number.try_cast("long"))
-    return found, _unread(~absent, found)
+    return _Number(number, column.isNotNull() & ~column.isin("", "0"))
+
+
+def _nanoseconds(number: Column, unit: Column) -> Column:
+    """Return a number of a unit as ns; null for zero and beyond 64 bits."""
+    factor = F.create_map(*(F.lit(one) for pair in FACTORS.items() for one in pair))[unit]
+    return F.try_multiply(number, factor.cast("decimal(10,0)")).try_cast("long")
 
 
 def _unread(there: Column, found: Column) -> Column:
     return F.when(there & found.isNull(), 1).otherwise(0)
 
 
-def _end(df: DataFrame, of: Found, start: Column) -> tuple[Column, Column]:
-    if of.end is not None or of.duration is None:
-        return _time(df, of.end)
-    kind = df.schema[of.duration].dataType
-    whole = isinstance(kind, _NUMBERS) or (isinstance(kind, t.DecimalType) and kind.scale == 0)
-    if not whole:
-        raise InputError(
-            f"column {of.duration} must be whole numbers of nanoseconds; it is "
-            f"{kind.simpleString()}"
-        )
-    return F.try_add(start, column_of(of.duration).try_cast("long")), F.lit(0)
-
-
-def _role(df: DataFrame, name: str | None) -> Column:
-    if name is None:
-        return F.lit(None).cast("string")
+def _role(df: DataFrame, of: Found) -> Column:
+    of_tags = F.lit(None).cast("string") if of.tags is None else _tag(df, of.tags, "span.kind")
+    of_tags = F.lower(bare_or_null(of_tags))
+    of_tags = F.when(of_tags.isin(*ROLES), of_tags)
+    if of.kind is None:
+        return of_tags
+    name = of.kind
     column, kind = column_of(name), df.schema[name].dataType
     by_number = F.create_map(*(F.lit(one) for pair in KINDS.items() for one in pair))
-    if isinstance(kind, _NUMBERS):
-        return by_number[column.cast("int")]
+    if isinstance(kind, NUMBERS):
+        return F.when(column.isNull(), of_tags).otherwise(by_number[column.cast("int")])
     if not isinstance(kind, t.StringType):
         raise InputError(f"column {name} must be a word or a number; it is {kind.simpleString()}")
-    word = F.regexp_replace(F.lower(column), r"\Aspan_kind_", "")
+    word = F.regexp_replace(F.lower(bare(column)), r"\A(span_kind_|spankind\.)", "")
     number = bare(column)
     number = F.when(number.rlike(r"\A[+]?[0-9]{1,9}\z"), number.try_cast("int"))
-    return F.when(word.isin(*ROLES), word).otherwise(by_number[number])
+    found = F.when(word.isin(*ROLES), word).otherwise(by_number[number])
+    return F.when(column.isNull(), of_tags).otherwise(found)
+
+
+def _tag(df: DataFrame, name: str, key: str) -> Column:
+    """Return the value of a tag as text, of a list of key and value, or a map."""
+    return _value_of(column_of(name), df.schema[name].dataType, key)
+
+
+def _value_of(tags: Column, kind: t.DataType, key: str) -> Column:
+    none = F.lit(None).cast("string")
+    if isinstance(kind, t.MapType) and isinstance(kind.keyType, t.StringType):
+        keys = (key, key.replace(".", "@"))
+        return F.coalesce(*(F.element_at(tags, F.lit(one)).cast("string") for one in keys))
+    if isinstance(kind, t.StructType):
+        names = {one.name.replace("@", "."): one.name for one in kind.fields}
+        return tags.getField(names[key]).cast("string") if key in names else none
+    if not isinstance(kind, t.ArrayType) or not isinstance(kind.elementType, t.StructType):
+        return none
+    fields = kind.elementType.names
+    held = [name for name in ("value", "vStr") if name in fields]
+    if "key" not in fields or not held:
+        return none
+    first = F.try_element_at(F.filter(tags, lambda tag: tag.getField("key") == key), F.lit(1))
+    return F.coalesce(*(first.getField(name).cast("string") for name in held))
 
 
 def _member(df: DataFrame, of: Found) -> Column:
+    if of.process is not None:
+        return _jaeger_member(df, of.process)
+
     def attribute(key: str) -> Column:
         if of.resource is None:
             return F.lit(None).cast("string")
-        return _words(F.element_at(column_of(of.resource), F.lit(key)))
+        return bare_or_null(F.element_at(column_of(of.resource), F.lit(key)))
 
     if of.resource is not None:
         kind = df.schema[of.resource].dataType
@@ -222,12 +284,39 @@ def _member(df: DataFrame, of: Found) -> Column:
             )
     service = attribute("service.name")
     if of.service is not None:
-        said = _words(column_of(of.service))
+        said = bare_or_null(column_of(of.service))
         if of.resource is not None:
             there = F.array_contains(F.map_keys(column_of(of.resource)), "service.name")
             said = F.when(~F.coalesce(there, F.lit(False)), said)
         service = F.coalesce(service, said)
     instance = F.coalesce(*map(attribute, INSTANCE))
+    return F.coalesce(attribute("k8s.pod.name"), _process(service, instance))
+
+
+def _process(service: Column, instance: Column) -> Column:
     both = service.isNotNull() & instance.isNotNull() & (service != instance)
-    process = F.when(both, F.concat(service, F.lit("@"), instance))
-    return F.coalesce(attribute("k8s.pod.name"), process, service, instance)
+    named = F.when(both, F.concat(service, F.lit("@"), instance))
+    return F.coalesce(named, service, instance)
+
+
+def _jaeger_member(df: DataFrame, name: str) -> Column:
+    kind = df.schema[name].dataType
+    known = (
+        {plain_name(one.name): one for one in kind.fields} if isinstance(kind, t.StructType) else {}
+    )
+    if "servicename" not in known:
+        raise InputError(
+            f"column {name} must be a struct with serviceName; it is {kind.simpleString()}"
+        )
+
+    def tag(key: str) -> Column:
+        held = [known[one] for one in ("tag", "tags") if one in known]
+        values = (_value_of(where.getField(one.name), one.dataType, key) for one in held)
+        return bare_or_null(F.coalesce(F.lit(None).cast("string"), *values))
+
+    where = column_of(name)
+    service = bare_or_null(where.getField(known["servicename"].name).cast("string"))
+    instance = F.coalesce(*map(tag, INSTANCE))
+    host = F.when(service.isNotNull(), F.coalesce(*map(tag, HOSTS)))
+    found = _process(service, F.coalesce(instance, host))
+    return F.coalesce(tag("k8s.pod.name"), found)

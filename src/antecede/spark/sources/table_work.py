@@ -20,7 +20,7 @@ from antecede.trace import reader
 from antecede.trace.arrow import implied_format
 from antecede.trace.batches import Batch, Waiting
 from antecede.trace.paths import all_inputs
-from antecede.trace.reader import Detail, ReadOptions
+from antecede.trace.reader import Detail, Reader, ReadOptions
 from antecede.trace.tables import blocks
 from antecede.trace.tables.by_columns import Piece, pieces
 from antecede.trace.tables.columns import Columns
@@ -42,6 +42,8 @@ class Work(NamedTuple):
     """What the first rows of the table told; None: the task looks for itself."""
     rows: int = 0
     """Rows of Parquet."""
+    reader: Reader | None = None
+    """Reader that knows the other files of the trace, where a format has one."""
 
 
 def tables_of(paths: Sequence[str | Path], format: str | None, options: ReadOptions) -> list[Path]:
@@ -52,7 +54,7 @@ def tables_of(paths: Sequence[str | Path], format: str | None, options: ReadOpti
     name = format or implied_format(options)
     found = all_inputs(paths, name)
     for path in found:
-        chosen = reader.by_name(name) if name is not None else reader.choose(path)
+        chosen = reader.by_name(name) if name is not None else reader.choose(path, options)
         if chosen.name != TableReader.name:
             message = (
                 f"is {chosen.name}, which one process reads: say --engine local, or make a table "

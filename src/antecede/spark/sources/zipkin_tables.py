@@ -12,19 +12,20 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql import types as t
 
 from antecede.errors import InputError
 from antecede.spark.audits.event_columns import KEY, PLACE, RUN_BYTES, run_by_run, runs_in
-from antecede.spark.columns import bare, column_of
+from antecede.spark.columns import column_of
+from antecede.spark.sources.span_ids import Id, steps, with_ids
 from antecede.spark.workers import ready_workers
+from antecede.trace.formats.spans_ids import DIGITS, SPAN_BYTES, TRACE_BYTES
 from antecede.trace.formats.spans_table import table_of
 from antecede.trace.formats.zipkin_table import rows_of, used
 
 MADE = (
     "kind string, id string, member string, parents array<string>, topics array<string>, "
     "start_time long, end_time long, role string, text string, reason string, "
-    "unreadable_times long"
+    "unreadable_times long, time_unit string"
 )
 _NO_TRACE = "\0"
 _SPREAD = 1000
@@ -42,20 +43,15 @@ def events_of_zipkin(df: DataFrame) -> DataFrame:
             "them: call this on the table that the stream writes, or in foreachBatch"
         )
     of = used(df.columns)
-    for what in ("traceId", "id", "parentId"):
-        kind = df.schema[of[what]].dataType if what in of else t.StringType()
-        if not isinstance(kind, t.StringType | t.BinaryType):
-            raise InputError(
-                f"column {of[what]} must be text or bytes; it is {kind.simpleString()}"
-            )
+    for name in (of[what] for what in ("traceId", "id", "parentId") if what in of):
+        steps(name, df.schema[name].dataType, SPAN_BYTES)  # raises for types that hold no ids
     ready_workers(df.sparkSession)
-    trace = column_of(of["traceId"])
-    binary = isinstance(df.schema[of["traceId"]].dataType, t.BinaryType)
-    key = F.lower(F.hex(trace) if binary else bare(trace))
+    # A trace may have an id of 128 bits in some rows, and the right half of it in others.
+    key = F.right(column_of(KEY), F.lit(DIGITS))
     spread = F.concat(F.lit(_NO_TRACE), (F.monotonically_increasing_id() % _SPREAD).cast("string"))
-    rows = df.select(
+    rows = with_ids(df, {KEY: Id(of["traceId"], TRACE_BYTES)}).select(
         *(column_of(name) for name in of.values()),
-        F.when(key != "", key).otherwise(spread).alias(KEY),
+        F.coalesce(key, spread).alias(KEY),
         F.lit(0).alias(PLACE),
     )
     return run_by_run(rows).mapInArrow(_made, MADE)

@@ -27,9 +27,9 @@ from typing import IO, Any, cast
 
 from antecede.errors import FormatError
 from antecede.trace import text
+from antecede.trace.identities import name_of
 from antecede.trace.reader import Detail, Item, ReadOptions
 from antecede.trace.schema import Event, Quarantined
-from antecede.trace.tables.columns import name_of
 
 PIECE = 1 << 16
 """Bytes that are read at once."""

@@ -1,10 +1,9 @@
 """LoRaWAN uplinks as JSON lines: one message of a device, heard by many gateways.
 
-Two spellings: network servers that list `rxInfo` (`devEUI`, `fCnt`, `fPort`; ChirpStack) and
-those that list `hotspots` (`dev_eui`, `fcnt`, `port`; Helium). Each record gives a `send` row,
-whose member is the device and whose `arrival` is the archive's time (`_timestamp` in ms, else
-`_date`), and a `receive` row for each gateway with its own time, null where it has no clock.
-The device has none: there is no `send_time`.
+`lora_spellings` lists the network servers (ChirpStack 4 and 3, The Things Stack 3, Helium). Each
+record gives a `send` row, whose member is the device and whose `arrival` is the archive's time
+(`_timestamp` in ms, else `_date`, else the server's), and a `receive` row for each gateway with its
+own time, null where it has no clock. The device has none: there is no `send_time`.
 
 Theory of operation. The frame counter is the device's own number, and its only order: an uplink's
 parent is the device's one before it among those heard, looked for in `LOOK_AHEAD` records too,
@@ -16,6 +15,7 @@ as a late one comes after its effect. What the counter leaves open:
 - The same number with the same payload within an hour is the same uplink, reported again
   (`repeated_records`); its receptions count. With another payload it tells of a reset.
 - A number a little lower (`LATE`) that was not heard yet is late (`late_records`).
+- Where the server tells the session (device address, session key), another one is a reset.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from typing import Any, NamedTuple
 
 from antecede.errors import InputError
 from antecede.trace import text
+from antecede.trace.formats.lora_spellings import FIELDS, Fields, is_other, unwrap
+from antecede.trace.identities import name_of
 from antecede.trace.reader import NO_ID, Detail, Item, ReadOptions
 from antecede.trace.schema import RECEIVE, SEND, Event, Quarantined
-from antecede.trace.tables.columns import name_of
 
 LOOK_AHEAD = 64
 """Records read on before a row is given out, so that an uplink that comes late is a parent."""
@@ -43,32 +44,13 @@ COPY_WITHIN_NS = 3600 * 10**9
 WRAP = 1 << 16
 REMEMBERED = 1024
 """Uplinks of a device that are remembered, to know copies by."""
+MAX_SESSIONS = 4
+"""Latest sessions of a device to which late uplinks may belong."""
 MAX_COUNTER = 1 << 32
 MAX_GATEWAYS = 1 << 12
 """Receptions of one uplink: rows of `LOOK_AHEAD` records wait in memory together."""
 
-_FINGERPRINT = ("data", "payload", "raw_packet", "devaddr", "devAddr", "fPort", "port")
 _COUNTS = ("counter_wraps", "counter_resets", "repeated_records", "late_records")
-
-
-class _Spelling(NamedTuple):
-    """Names of the fields in one kind of record."""
-
-    gateways: str
-    gateway: str
-    time: str
-    device: str
-    counter: str
-    port: str
-    application: tuple[str, ...]
-
-
-SPELLINGS = (
-    _Spelling(
-        "rxInfo", "gatewayID", "time", "devEUI", "fCnt", "fPort", ("applicationName", "_topic")
-    ),
-    _Spelling("hotspots", "id", "reported_at", "dev_eui", "fcnt", "port", ("app_eui",)),
-)
 
 
 class LoraReader:
@@ -81,10 +63,10 @@ class LoraReader:
         """Recognize a record with a device and its gateways among the first lines."""
         for line in text.decode(head).lstrip("\ufeff").split("\n")[:20]:
             record = _object(line)
-            if isinstance(record, dict) and any(
-                {s.gateways, s.device, s.counter} <= record.keys() for s in SPELLINGS
-            ):
-                return 0.95
+            if isinstance(record, dict):
+                record = unwrap(record)
+                if any(fields.fits(record) and fields.is_uplink(record) for fields in FIELDS):
+                    return 0.95
         return 0.0
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
@@ -146,7 +128,7 @@ class _Uplinks:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.sessions: dict[str, _Session] = {}
+        self.sessions: dict[str, dict[str | None, _Session]] = {}
         self.restarts: dict[str, int] = {}
         self.rows: deque[_Row] = deque()
         self.records = 0
@@ -168,39 +150,43 @@ class _Uplinks:
         if isinstance(record, str):
             self._bad(line, number, None, record)
             return
-        spelling = next((s for s in SPELLINGS if s.gateways in record), None)
-        if spelling is None:
-            known = any(s.device in record and s.counter not in record for s in SPELLINGS)
-            if known:  # a device's status, a join, a downlink
+        record = unwrap(record)
+        listed = [fields for fields in FIELDS if fields.value("gateways", record) is not None]
+        if not listed:
+            if is_other(record):
                 self.counts["other_records"] += 1
             else:
-                self._bad(line, number, None, "no list of gateways (rxInfo or hotspots)")
+                names = ", ".join(dict.fromkeys(one.spelling.gateways for one in FIELDS))
+                self._bad(line, number, None, f"no list of gateways ({names})")
             return
-        device = name_of(record.get(spelling.device))
-        counter = record.get(spelling.counter)
-        gateways = record[spelling.gateways]
+        fields = next((one for one in listed if one.fits(record)), listed[0])
+        device = name_of(fields.value("device", record))
+        counter = fields.value("counter", record)
+        if counter is None and fields.spelling.is_zero_omitted:
+            counter = 0
+        gateways = fields.value("gateways", record)
         if device is None:
             self._bad(line, number, None, NO_ID)
         elif type(counter) is not int or not 0 <= counter < MAX_COUNTER:
             reason = f"the frame counter is no whole number of 32 bits: {str(counter)[:40]}"
             self._bad(line, number, device, reason)
         elif not isinstance(gateways, list):
-            self._bad(line, number, device, f"{spelling.gateways} is no list")
+            self._bad(line, number, device, f"{fields.spelling.gateways} is no list")
         elif len(gateways) > MAX_GATEWAYS:
-            reason = f"{spelling.gateways} lists more than {MAX_GATEWAYS:,} gateways"
+            reason = f"{fields.spelling.gateways} lists more than {MAX_GATEWAYS:,} gateways"
             self._bad(line, number, device, reason)
         else:
-            self._uplink(record, spelling, device, counter, number)
+            self._uplink(record, fields, device, counter, number)
 
     def _uplink(
-        self, record: dict[str, Any], spelling: _Spelling, device: str, counter: int, line: int
+        self, record: dict[str, Any], fields: Fields, device: str, counter: int, line: int
     ) -> None:
-        arrival = self._time(record.get("_timestamp", record.get("_date")))
-        fingerprint = hash(repr([record.get(name) for name in _FINGERPRINT]))
-        session, seq, new = self._place(device, counter, fingerprint, arrival)
-        port = name_of(record.get(spelling.port))
-        found = (name_of(record.get(name)) for name in spelling.application)
-        application = next((name for name in found if name is not None), None)
+        arrival = self._time(fields.value("arrival", record))
+        fingerprint = hash(repr(fields.value("payload", record)))
+        key = name_of(fields.value("session", record))
+        session, seq, new = self._place(device, key, counter, fingerprint, arrival)
+        port = name_of(fields.value("port", record))
+        application = name_of(fields.value("application", record))
         topics = (application, None if port is None else f"port {port}")
         sent = Event(
             kind=SEND,
@@ -209,20 +195,21 @@ class _Uplinks:
             seq=seq,
             topics=tuple(topic for topic in topics if topic is not None),
             arrival=arrival,
-            text=name_of(record.get("deviceName", record.get("name"))),
+            text=name_of(fields.value("name", record)),
             source=self.source,
             line=line,
         )
         if new:
             self._wait(sent, session)
         heard: set[tuple[str, int | None]] = set()
-        for gateway in record[spelling.gateways]:
-            name = name_of(gateway.get(spelling.gateway)) if isinstance(gateway, dict) else None
+        for gateway in fields.value("gateways", record):
+            name = name_of(fields.value("gateway", gateway))
             if name is None:
-                reason = f"{spelling.gateways} holds a gateway without {spelling.gateway}"
+                listed = fields.spelling
+                reason = f"{listed.gateways} holds a gateway without {listed.gateway}"
                 self._bad(json.dumps(gateway, ensure_ascii=False), line, sent.id, reason)
                 continue
-            at = self._time(gateway.get(spelling.time))
+            at = self._time(fields.value("time", gateway))
             if (name, at) in heard:  # a second antenna
                 self.counts["repeated_receptions"] += 1
                 continue
@@ -230,12 +217,18 @@ class _Uplinks:
             self._wait(sent._replace(kind=RECEIVE, member=name, seq=None, arrival=at, text=None))
 
     def _place(
-        self, device: str, counter: int, fingerprint: int, at: int | None
+        self, device: str, key: str | None, counter: int, fingerprint: int, at: int | None
     ) -> tuple[_Session, int, bool]:
-        """Return the uplink's session, its number in it, and whether it is a new one."""
-        session = self.sessions.get(device)
-        if session is None:
-            session = self.sessions[device] = _Session(device, device)
+        """Return the uplink's session, its number in it, and whether it is a new one.
+
+        `key`: what the server says of the session; None: it says nothing.
+        """
+        session = self.sessions.get(device, {}).get(key)
+        if session is None and key is not None and device in self.restarts:
+            session = self._restart(device, key)
+        elif session is None:
+            self.restarts.setdefault(device, 1)
+            session = self.sessions.setdefault(device, {})[key] = _Session(device, device)
         near_end = WRAP - REMEMBERED
         if counter < REMEMBERED and near_end <= session.last - session.base < WRAP:
             session.base += WRAP
@@ -252,11 +245,20 @@ class _Uplinks:
             self.counts["late_records"] += seq < session.last
             session.add(seq, fingerprint, at)
             return session, seq, True
-        self.counts["counter_resets"] += 1
-        restart = self.restarts[device] = self.restarts.get(device, 1) + 1
-        session = self.sessions[device] = _Session(device, f"{device}/{restart}")
+        session = self._restart(device, key)
         session.add(counter, fingerprint, at)
         return session, counter, True
+
+    def _restart(self, device: str, key: str | None) -> _Session:
+        """Return a new session of a device that had one."""
+        self.counts["counter_resets"] += 1
+        self.restarts[device] += 1
+        mine = self.sessions[device]
+        mine.pop(key, None)
+        if len(mine) >= MAX_SESSIONS:
+            del mine[next(iter(mine))]
+        session = mine[key] = _Session(device, f"{device}/{self.restarts[device]}")
+        return session
 
     def _time(self, value: object) -> int | None:
         """Return milliseconds since 1970, or an ISO time, as ns; count what cannot be read."""

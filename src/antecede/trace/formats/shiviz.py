@@ -10,8 +10,8 @@ if it held a clock: then it goes to quarantine. The file is read whole: expressi
 lines.
 
 Of the other groups of the expression, one called like a time (`TIMES`) tells when the host's
-clock had the event: it becomes `send_time`. What cannot be read as a time is counted; the
-groups that nothing is read from are named in the details.
+clock had the event: it becomes `send_time`. What cannot be read as a time is counted. All other
+groups (`level`, `thread`, ...) are further columns, named in the details.
 
 Expressions of strangers are matched by `antecede.trace.formats.matching`, which ends those that
 would never end; the known dialects are too, where a line is so long that they would be slow.
@@ -23,6 +23,7 @@ import datetime
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from antecede.errors import FormatError
 from antecede.trace import text
@@ -46,6 +47,10 @@ LONG_LINE = 4096
 """Characters of a line that a known dialect may meet: it takes their square in steps."""
 
 
+Found = tuple[Item, dict[str, Any] | None]
+"""What is read, and the further columns of an event."""
+
+
 class ShivizReader:
     """Reader of vector-clock logs; see the module."""
 
@@ -63,6 +68,10 @@ class ShivizReader:
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield the events of all executions, file order kept."""
+        return (item for item, _ in self.read_with_own(path, options))
+
+    def read_with_own(self, path: Path, options: ReadOptions) -> Iterator[Found]:
+        """Yield the events of all executions, and the groups that are no column of the schema."""
         raw, breaks_off = text.read_up_to(path, MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
             line = raw.count(b"\n") + 1
@@ -70,11 +79,11 @@ class ShivizReader:
             raise FormatError(message, path=str(path), line=line)
         log = _Log(path, _text(raw), breaks_off, options)
         if log.breaks_off:
-            yield log.quarantined(len(log.text), log.breaks_off, "")
-        yield Detail("regex", log.dialect.spelling)
+            yield log.quarantined(len(log.text), log.breaks_off, ""), None
+        yield Detail("regex", log.dialect.spelling), None
         yield from log.items()
-        yield Detail("unmatched_lines", log.unmatched_lines)
-        yield from log.told()
+        yield Detail("unmatched_lines", log.unmatched_lines), None
+        yield from ((detail, None) for detail in log.told())
 
 
 class _Log:
@@ -131,7 +140,7 @@ class _Log:
             name, start = match.groups.get("trace") or f"execution {number}", match.end
         yield name, start, len(self.text)
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[Found]:
         """Yield the events of all executions, and what is wrong between them."""
         executions = list(self.executions())
         ranges = [(start, end) for _, start, end in executions]
@@ -140,11 +149,15 @@ class _Log:
         for number, (run, done, end) in enumerate(executions):
             while match is not None and match.range == number:
                 if match.start < match.end:
-                    yield from self._between(done, match.start)
+                    yield from ((bad, None) for bad in self._between(done, match.start))
                     done = match.end
-                    yield self._event(run, match)
+                    yield self._event(run, match), self._further(match)
                 match = next(matches, None)
-            yield from self._between(done, end)
+            yield from ((bad, None) for bad in self._between(done, end))
+
+    def _further(self, match: matching.Found) -> dict[str, Any] | None:
+        """Return the groups that are no column of the schema."""
+        return {name: match.groups[name] for name in self.unread} or None
 
     def _found(
         self, pattern: re.Pattern[str], ranges: Sequence[tuple[int, int]]
@@ -192,7 +205,7 @@ class _Log:
             units = [unit for unit in ("s", "ms", "us", "ns") if unit in self.guessed_units]
             yield Detail(GUESSED, " and ".join(units))
         if self.unread:
-            yield Detail("groups_not_read", ", ".join(self.unread))
+            yield Detail("further_groups", ", ".join(self.unread))
 
     def _event(self, run: str | None, match: matching.Found) -> Event | Quarantined:
         host = (match.groups["host"] or "").strip()

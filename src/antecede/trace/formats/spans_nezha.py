@@ -1,14 +1,18 @@
-"""Spans as CSV with the columns of the Nezha data sets: a parent `root` is none; times are ns."""
+"""Spans as CSV with the columns of the Nezha data sets (2023): a parent `root` is none; ns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from antecede.trace import text
+from antecede.trace.formats.spans_ids import SPAN_BYTES, TRACE_BYTES, normalize_id
 from antecede.trace.formats.spans_part import name_of
-from antecede.trace.reader import Item, ReadOptions
-from antecede.trace.schema import Event
+from antecede.trace.formats.spans_times import TimeCounts, read_times, unit_for
+from antecede.trace.reader import NO_ID, Detail, Item, ReadOptions
+from antecede.trace.schema import Event, Quarantined
+from antecede.trace.tables.own_columns import Own
 from antecede.trace.tables.reader import TableReader
 
 COLUMNS = ("TraceID", "SpanID", "ParentID", "PodName", "StartTimeUnixNano", "EndTimeUnixNano")
@@ -20,6 +24,7 @@ _OF = {
     "start_time": ("StartTimeUnixNano",),
     "end_time": ("EndTimeUnixNano",),
 }
+_NAME = "OperationName"
 _NO_PARENT = "root"
 
 
@@ -29,16 +34,43 @@ def recognize(sample: str) -> bool:
     return header.issuperset(COLUMNS)
 
 
-def read(path: Path) -> Iterator[Item]:
+def read(
+    path: Path, options: ReadOptions, own: bool
+) -> Iterator[tuple[Item, Mapping[str, Any] | None]]:
     """Yield the spans; the name of the operation may be absent."""
-    with_name = {**_OF, "text": ("OperationName",)}
     header = next((line for _, line in text.lines(path)), "")
-    columns = with_name if "OperationName" in header else _OF
-    for item in TableReader().read(path, ReadOptions(columns=columns, time_unit="ns")):
-        yield _span(item) if isinstance(item, Event) else item
+    columns = {**_OF, "text": (_NAME,)} if _NAME in header else _OF
+    unit = unit_for("ns", options.time_unit)
+    counts = TimeCounts(unit)
+    # As ns the numbers of the file come as they are; `read_times` gives them their unit.
+    plain = ReadOptions(columns=columns, time_unit="ns")
+    for item, row in TableReader().read_with_own(path, plain):
+        if not isinstance(item, Event):
+            yield item, None
+            continue
+        event = _span(item)
+        if isinstance(event, Quarantined):
+            yield event, None
+            continue
+        times = read_times(unit, item.start_time, item.end_time)
+        counts.add(times.unreadable, times.taken)
+        yield event._replace(start_time=times.start, end_time=times.end), _further(row, own)
+    for name, value in counts.details().items():
+        yield Detail(name, value), None
 
 
-def _span(event: Event) -> Event:
-    trace = event.topics[0] if event.topics else ""
-    parents = tuple(name_of(trace, name) for name in event.parents if name != _NO_PARENT)
-    return event._replace(id=name_of(trace, event.id), parents=parents)
+def _span(event: Event) -> Event | Quarantined:
+    trace = normalize_id(event.topics[0] if event.topics else "", TRACE_BYTES)
+    span = normalize_id(event.id, SPAN_BYTES)
+    if span is None or trace is None:
+        return Quarantined(event.source, event.line, event.id, NO_ID, text.shorten(str(event)))
+    names = (normalize_id(name, SPAN_BYTES) for name in event.parents if name != _NO_PARENT)
+    parents = tuple(name_of(trace, name) for name in names if name is not None)
+    return event._replace(id=name_of(trace, span), parents=parents, topics=(trace,))
+
+
+def _further(row: Own | None, own: bool) -> Mapping[str, Any] | None:
+    if not own or not isinstance(row, Mapping):
+        return None
+    used = {*COLUMNS, _NAME}
+    return {name: value for name, value in row.items() if name not in used}

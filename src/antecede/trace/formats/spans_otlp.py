@@ -1,65 +1,53 @@
-"""Spans in OpenTelemetry's JSON: `resourceSpans`, one object a file or a line.
+"""Spans in the JSON of the OpenTelemetry Protocol, and of OpenTelemetry's console exporters.
 
-Also older files with `instrumentationLibrarySpans`. Identities are hexadecimal, or base64 as
-plain protobuf writes bytes; times are numbers of nanoseconds, mostly as text. The process is
-the pod, else the service with its instance or host. A resource's block is read at a time.
+Three shapes, read a block or a span at a time:
+
+- OTLP/JSON (opentelemetry-proto 1.x): `resourceSpans`, a block a resource, one object a file or a
+  line; older files have `instrumentationLibrarySpans`. The list may be anywhere below the top, and
+  be called `batches`: so the API of Grafana Tempo 2.x answers (`/api/traces`: `batches`;
+  `/api/v2/traces`: `trace.resourceSpans`).
+- `ConsoleSpanExporter` of opentelemetry-python 1.x: an object a span with `context`.
+- `stdouttrace` of opentelemetry-go 1.x: an object a span with `SpanContext`.
+
+Times are numbers of nanoseconds, mostly as text; of the exporters ISO 8601. The process is the
+pod, else the service with its instance or host.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from antecede.trace import text
-from antecede.trace.formats.json_stream import Broken, items
-from antecede.trace.formats.spans_part import ROLES, Part, name_of, process, time_of, words
-from antecede.trace.reader import NO_ID, Detail, Item
-from antecede.trace.schema import Quarantined
+from antecede.trace.formats.spans_ids import SPAN_BYTES, TRACE_BYTES, normalize_id
+from antecede.trace.formats.spans_part import (
+    ROLES,
+    STATUS,
+    Part,
+    columns_of,
+    name_of,
+    process_of,
+    status_of,
+    words,
+)
+from antecede.trace.formats.spans_times import Times, Unit, read_times
+from antecede.trace.reader import NO_ID
 
-_KEY = re.compile(r'"(resourceSpans|resource_spans)"\s*:')
-_BLOCKS = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+BLOCKS = ("resourceSpans", "resource_spans", "batches")
+"""Keys of the list of blocks."""
+SHAPES = re.compile(r'"(scopeSpans|scope_spans|instrumentationLibrarySpans|resourceSpans)"\s*:')
+_CONSOLE = (
+    re.compile(r'"context"\s*:\s*\{[^{}]*"span_id"\s*:'),
+    re.compile(r'"SpanContext"\s*:\s*\{[^{}]*"SpanID"\s*:'),
+)
+_SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 KINDS = {2: "server", 3: "client", 4: "producer", 5: "consumer"}
-_HEX = re.compile(r"[0-9a-fA-F]+\Z")
-INSTANCE = ("service.instance.id", "host.name", "host.id")
+_ALL_KINDS = {1: "internal", **KINDS}
 _OWN = {
     key: re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), key)
-    for key in (
-        *("traceId", "spanId", "parentSpanId", "startTimeUnixNano", "endTimeUnixNano"),
-        "stringValue",
-    )
+    for key in ("traceId", "spanId", "parentSpanId", "startTimeUnixNano", "endTimeUnixNano")
 }
-TRACE_BYTES, SPAN_BYTES = 16, 8
-
-
-def recognize(sample: str) -> bool:
-    """Say whether text holds the key of such a file."""
-    return _KEY.search(sample) is not None
-
-
-def read(path: Path) -> Iterator[Item]:
-    """Yield the spans of all blocks."""
-    source = str(path)
-    head = text.decode(text.read_up_to(path, text.HEAD_BYTES)[0])
-    key = _KEY.search(head)
-    unreadable = 0
-    for found in items(path, (key[1] if key else "resourceSpans",)):
-        if isinstance(found, Broken):
-            yield Quarantined(source, found.line, None, found.reason, found.raw)
-            continue
-        for one in _block(found.value):
-            if isinstance(one, Span):
-                unreadable += one.part.unreadable
-                yield one.part.event(
-                    name_of(one.part.trace, one.part.span), one.causes, source, found.line
-                )
-            else:
-                yield Quarantined(source, found.line, *one)
-    if unreadable:
-        yield Detail("unreadable_times", unreadable)
 
 
 class Span:
@@ -70,93 +58,215 @@ class Span:
         self.causes = causes
 
 
-Bad = tuple[str | None, str, str]
-"""Identity, reason and text of what is no span."""
+class Bad:
+    """Text that is no span, and the reason."""
+
+    def __init__(self, identity: str | None, reason: str, raw: str) -> None:
+        self.identity, self.reason, self.raw = identity, reason, raw
 
 
-def _block(block: object) -> Iterator[Span | Bad]:
-    """Yield the spans of one resource."""
-    if not isinstance(block, dict):
-        yield None, "no JSON object where spans of a resource are", _raw(block)
+def is_console(sample: str) -> bool:
+    """Tell whether text holds a span of a console exporter."""
+    return any(pattern.search(sample) for pattern in _CONSOLE)
+
+
+def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Span | Bad]:
+    """Yield the spans of one element of a file: a resource's block, or a span of an exporter.
+
+    `own`: with status, kind and attributes.
+    """
+    if not isinstance(element, dict):
+        yield Bad(None, "no JSON object where spans of a resource are", raw(element))
         return
-    member = _process(block.get("resource"))
-    for scope in (scope for key in _BLOCKS for scope in _list(block.get(key))):
+    if "context" in element or "SpanContext" in element:
+        yield from _checked(element, _console_span, unit, own)
+        return
+    resource = _attributes(element.get("resource"))
+    member = process_of(resource)
+    for scope in (scope for key in _SCOPES for scope in _list(element.get(key))):
         for record in _list(scope.get("spans") if isinstance(scope, dict) else None):
-            try:
-                yield span_of(record, member)
-            except ValueError as error:
-                identity = record.get("spanId") if isinstance(record, dict) else None
-                yield words(identity), str(error), _raw(record)
+            yield from _checked(record, span_of, member, unit, resource if own else None)
 
 
-def span_of(record: object, member: str | None) -> Span:
-    """Return the span of one record in OTLP's JSON; ValueError saying why it is none."""
+def _checked(record: object, made: Any, *more: Any) -> Iterator[Span | Bad]:
+    try:
+        yield made(record, *more)
+    except ValueError as error:
+        identity = record.get("spanId") if isinstance(record, dict) else None
+        yield Bad(words(identity), str(error), raw(record))
+
+
+def span_of(
+    record: object,
+    member: str | None,
+    unit: Unit | None = None,
+    resource: Mapping[str, Any] | None = None,
+    duration_unit: str | None = None,
+) -> Span:
+    """Return the span of one record in OTLP's JSON; ValueError saying why it is none.
+
+    `resource`: its attributes, if the span's further columns are wanted. A record of a table may
+    have a `duration` instead of an end, of `duration_unit` or the unit of its start.
+    """
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
-    trace = _identity(_either(record, "traceId"), TRACE_BYTES)
-    span = _identity(_either(record, "spanId"), SPAN_BYTES)
+    own = None
+    if resource is not None:
+        status = record.get("status")
+        status = status if isinstance(status, dict) else {}
+        own = columns_of(
+            status_of(status.get("code")), _kind(record.get("kind")), _attributes(record), resource
+        )
+        if message := words(status.get("message")):
+            own.setdefault(f"{STATUS}_message", message)
+    start, end = (_either(record, key) for key in ("startTimeUnixNano", "endTimeUnixNano"))
+    return _made(
+        [_either(record, key) for key in ("traceId", "spanId", "parentSpanId")],
+        [(_either(one, "traceId"), _either(one, "spanId")) for one in _objects(record, "links")],
+        read_times(unit or Unit("ns"), start, end, record.get("duration"), duration_unit),
+        words(record.get("name")),
+        member,
+        record.get("kind"),
+        own,
+    )
+
+
+def _made(
+    ids: list[object],
+    links: list[tuple[object, object]],
+    times: Times,
+    name: str | None,
+    member: str | None,
+    kind: object,
+    own: dict[str, Any] | None,
+) -> Span:
+    trace = normalize_id(ids[0], TRACE_BYTES)
+    span, parent = (normalize_id(one, SPAN_BYTES) for one in ids[1:])
     if trace is None or span is None:
         raise ValueError(NO_ID)
-    parent = _identity(_either(record, "parentSpanId"), SPAN_BYTES)
-    start, bad_start = time_of(_either(record, "startTimeUnixNano"), "ns")
-    end, bad_end = time_of(_either(record, "endTimeUnixNano"), "ns")
-    role = _role(record.get("kind"))
-    part = Part(trace, span, parent, member, role, False, start, end, words(record.get("name")))
     causes = [name_of(trace, parent)] if parent else []
-    causes += [name_of(*link) for link in _links(record.get("links"))]
-    return Span(part._replace(unreadable=bad_start + bad_end), tuple(dict.fromkeys(causes)))
+    for of_trace, of_span in links:
+        names = normalize_id(of_trace, TRACE_BYTES), normalize_id(of_span, SPAN_BYTES)
+        if names[0] and names[1]:
+            causes.append(name_of(names[0], names[1]))
+    role = _kind(kind)
+    part = Part(
+        trace=trace,
+        span=span,
+        parent=parent,
+        member=member,
+        role=role if role in ROLES else None,
+        start=times.start,
+        end=times.end,
+        name=name,
+        unreadable=times.unreadable,
+        taken=times.taken,
+        own=own,
+    )
+    return Span(part, tuple(dict.fromkeys(causes)))
 
 
-def _links(links: object) -> Iterator[tuple[str, str]]:
-    for link in _list(links):
-        if isinstance(link, dict):
-            trace = _identity(_either(link, "traceId"), TRACE_BYTES)
-            span = _identity(_either(link, "spanId"), SPAN_BYTES)
-            if trace and span:
-                yield trace, span
+def _console_span(record: dict[str, Any], unit: Unit, own: bool) -> Span:
+    """Return the span of an object that a console exporter wrote."""
+    record = _plain(record) if "SpanContext" in record else record
+    context = _object(record, "context")
+    resource = _object(record, "resource")
+    resource = resource.get("attributes", resource)
+    resource = resource if isinstance(resource, dict) else {}
+    status = _object(record, "status")
+    kind = record.get("kind")
+    found = None
+    if own:
+        attributes = _object(record, "attributes")
+        found = columns_of(status_of(status.get("status_code")), _kind(kind), attributes, resource)
+        if message := words(status.get("description")):
+            found.setdefault(f"{STATUS}_message", message)
+    start, end = (_moment(record.get(key)) for key in ("start_time", "end_time"))
+    contexts = [_object(link, "context") for link in _objects(record, "links")]
+    return _made(
+        [context.get("trace_id"), context.get("span_id"), record.get("parent_id")],
+        [(one.get("trace_id"), one.get("span_id")) for one in contexts],
+        read_times(Unit("ns", is_fixed=True) if isinstance(start, int) else unit, start, end),
+        words(record.get("name")),
+        process_of(resource),
+        kind,
+        found,
+    )
 
 
-def _identity(value: object, size: int) -> str | None:
-    """Return an identity of `size` bytes in hexadecimal; None for none, blank and all zero.
+def _plain(record: dict[str, Any]) -> dict[str, Any]:
+    """Return an object of opentelemetry-go under the names of opentelemetry-python."""
 
-    Text of the right length in hexadecimal is that; else base64 of that many bytes. Other
-    text is kept as it is written.
-    """
-    written = words(value)
-    if written is None:
-        return None
-    if not (len(written) == 2 * size and _HEX.match(written)):
-        try:
-            raw = base64.b64decode(written, validate=True)
-        except (binascii.Error, ValueError):
-            raw = b""
-        written = raw.hex() if len(raw) == size else written
-    return written.lower() if written.strip("0") else None
+    def context(of: object) -> dict[str, Any]:
+        of = of if isinstance(of, dict) else {}
+        return {"trace_id": of.get("TraceID"), "span_id": of.get("SpanID")}
+
+    def attributes(key: str) -> dict[str, Any]:
+        listed = _objects(record, key)
+        return {str(one.get("Key")): _object(one, "Value").get("Value") for one in listed}
+
+    status = _object(record, "Status")
+    links = [{"context": context(one.get("SpanContext"))} for one in _objects(record, "Links")]
+    return {
+        "name": record.get("Name"),
+        "context": context(record.get("SpanContext")),
+        "parent_id": context(record.get("Parent"))["span_id"],
+        "kind": record.get("SpanKind"),
+        "start_time": record.get("StartTime"),
+        "end_time": record.get("EndTime"),
+        "links": links,
+        "attributes": attributes("Attributes"),
+        "resource": attributes("Resource"),
+        "status": {
+            "status_code": status.get("Code"),
+            "description": status.get("Description"),
+        },
+    }
 
 
-def _role(kind: object) -> str | None:
+def _moment(value: object) -> object:
+    """Return an ISO 8601 time as ns, 0 (no time) for that of year 1; other values unchanged."""
+    if not isinstance(value, str) or "T" not in value:
+        return value
+    if value.startswith("0001-01-01T"):
+        return 0
+    found = text.iso_time(value)
+    return value if found is None else found
+
+
+def _kind(kind: object) -> str | None:
+    """Return the kind of a span as a word in lower case."""
     if isinstance(kind, str):
-        name = kind.lower().removeprefix("span_kind_")
-        return name if name in ROLES else KINDS.get(text.int64(kind) or 0)
-    return KINDS.get(kind) if isinstance(kind, int) else None
+        name = kind.strip().lower().removeprefix("span_kind_").removeprefix("spankind.")
+        return name if name in _ALL_KINDS.values() else _ALL_KINDS.get(text.int64(kind) or 0)
+    return _ALL_KINDS.get(kind) if isinstance(kind, int) else None
 
 
-def _process(resource: object) -> str | None:
-    """Name the process by the resource's attributes."""
-    found: dict[str, str] = {}
-    for attribute in _list(resource.get("attributes") if isinstance(resource, dict) else None):
-        if isinstance(attribute, dict) and isinstance(attribute.get("value"), dict):
-            value = words(_either(attribute["value"], "stringValue"))
-            if value:
-                found.setdefault(str(attribute.get("key")), value)
-    return process_of(found)
+def _attributes(record: object) -> dict[str, Any]:
+    """Return attributes as OTLP lists them; of several values of a key the first."""
+    found: dict[str, Any] = {}
+    for attribute in _objects(record, "attributes"):
+        found.setdefault(str(attribute.get("key")), _value(attribute.get("value")))
+    return found
 
 
-def process_of(attributes: Mapping[str, object]) -> str | None:
-    """Name the process by a resource's attributes: the pod, else service and instance."""
-    found = {key: words(value) for key, value in attributes.items()}
-    instance = next((found[key] for key in INSTANCE if found.get(key)), None)
-    return found.get("k8s.pod.name") or process(found.get("service.name"), instance)
+def _value(value: object, depth: int = 0) -> Any:
+    """Return the value that an object of one key holds: `stringValue`, `intValue`, ..."""
+    if not isinstance(value, dict) or depth > 8:
+        return value
+    for key, held in value.items():
+        kind = key.replace("_", "").lower()
+        if kind == "intvalue":
+            number = text.int64(held)
+            return held if number is None else number
+        if kind == "arrayvalue":
+            return [_value(one, depth + 1) for one in _list(_object(value, key).get("values"))]
+        if kind == "kvlistvalue":
+            listed = _objects(held, "values")
+            return {str(one.get("key")): _value(one.get("value"), depth + 1) for one in listed}
+        if kind.endswith("value"):
+            return held
+    return None
 
 
 def _either(record: Mapping[str, Any], key: str) -> object:
@@ -165,9 +275,21 @@ def _either(record: Mapping[str, Any], key: str) -> object:
     return found if found else record.get(_OWN[key])
 
 
+def _object(record: object, key: str) -> dict[str, Any]:
+    found = record.get(key) if isinstance(record, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _objects(record: object, key: str) -> list[dict[str, Any]]:
+    """Return the objects of a list under a key; what is no object is left out."""
+    found = record.get(key) if isinstance(record, dict) else None
+    return [one for one in _list(found) if isinstance(one, dict)]
+
+
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _raw(value: object) -> str:
+def raw(value: object) -> str:
+    """Return what a bad record holds, short enough to be kept."""
     return text.shorten(repr(value))

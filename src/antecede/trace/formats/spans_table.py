@@ -1,22 +1,27 @@
-"""Spans in a table: which column of OpenTelemetry holds what, and Arrow tables to events.
+"""Spans in a table: which column holds what, and Arrow tables to events.
 
 Collectors write a row a span, under names of their own (`traceId`, `TraceId`, `trace_id`,
-`Links.TraceId`, ...): a column is known by its name without dots, underscores and case. The rule
-is that of `antecede.trace.formats.spans_otlp`, whose functions are used here;
-`antecede.spark.sources.span_tables` has it as column expressions.
+`Links.TraceId`, ...): a column is known by its name without dots, underscores and case. Tables are
+read of OpenTelemetry (flat OTLP, ClickHouse), Jaeger (`references`, `process`), Elastic APM
+(`timestamp.us`), Datadog (ids as integers), and by `zipkin_table` of Zipkin. The rule is that of
+the readers of files, whose functions are used here; `antecede.spark.sources.span_tables` has it as
+column expressions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow
 
 from antecede.errors import InputError
 from antecede.trace import text
-from antecede.trace.formats.spans_otlp import process_of, span_of
-from antecede.trace.formats.zipkin_table import is_zipkin, plain_name, rows_of
+from antecede.trace.formats.spans_jaeger import member_of, tags_in
+from antecede.trace.formats.spans_otlp import span_of
+from antecede.trace.formats.spans_part import process_of
+from antecede.trace.formats.spans_times import FACTORS, Unit
+from antecede.trace.formats.zipkin_table import check_zipkin, is_zipkin, plain_name, rows_of
 from antecede.trace.reader import NO_ID
 from antecede.trace.schema import EVENT
 
@@ -24,27 +29,49 @@ pa: Any = pyarrow  # its stubs know too few of the types that meet here
 SERVICE = "service.name"
 NAMES = {
     "trace": ("traceid",),
-    "span": ("spanid",),
+    "span": ("spanid", "transactionid"),
     "parent": ("parentspanid", "parentid"),
-    "name": ("spanname", "name"),
+    "name": ("spanname", "operationname", "transactionname", "name", "resource"),
     "kind": ("spankind", "kind"),
-    "start": ("starttimeunixnano", "timestamp", "starttime"),
-    "end": ("endtimeunixnano", "endtime"),
-    "duration": ("duration", "durationnano"),
-    "links": ("links",),
+    "start": ("starttimeunixnano", "timestampus", "timestamp", "starttime", "start"),
+    "end": ("endtimeunixnano", "endtime", "end"),
+    "duration": ("duration", "durationnano", "spandurationus", "transactiondurationus"),
+    "links": ("links", "references"),
     "link_traces": ("linkstraceid",),
     "link_spans": ("linksspanid",),
     "resource": ("resourceattributes",),
-    "service": ("servicename",),
+    "service": ("servicename", "service"),
+    "process": ("process",),
+    "tags": ("tags",),
 }
+"""Names of columns, the better known first; `start`, `end` of the names of `start` that declare no
+unit are taken in the unit of the format, or as their size says."""
+UNITS = {
+    "starttimeunixnano": "ns",
+    "endtimeunixnano": "ns",
+    "durationnano": "ns",
+    "timestampus": "us",
+    "spandurationus": "us",
+    "transactiondurationus": "us",
+}
+"""Units that names of columns declare."""
+DOCUMENTS = {
+    "Jaeger's export": ("data", "spans"),
+    "OTLP's JSON": ("resourcespans", "batches", "scopespans"),
+    "Chrome's trace events": ("traceevents",),
+    "OpenTelemetry's console exporter": ("context", "spancontext"),
+}
+"""Nested documents, by one of their columns: readers of files take them, and tables do not."""
 COLUMNS = (
     *("kind", "id", "member", "parents", "topics", "start_time", "end_time", "role", "text"),
-    *("reason", "unreadable_times"),
+    *("reason", "unreadable_times", "time_unit"),
 )
-"""Of the result: those of the event schema that spans tell; why a row is no event, else null; and
-how many of its times could not be read and are null."""
+"""Of the result: those of the event schema that spans tell; why a row is no event, else null; how
+many of its times could not be read and are null; the unit in which its times were read, if it is
+not the declared one."""
 _TEXTS = pa.list_(pa.string())
-_KINDS = [pa.string()] * 3 + [_TEXTS] * 2 + [pa.int64()] * 2 + [pa.string()] * 3 + [pa.int64()]
+_KINDS = [pa.string()] * 3 + [_TEXTS] * 2 + [pa.int64()] * 2 + [pa.string()] * 3
+_KINDS += [pa.int64(), pa.string()]
 SCHEMA = pa.schema(list(zip(COLUMNS, _KINDS, strict=True)))
 
 
@@ -64,44 +91,83 @@ class Found(NamedTuple):
     link_spans: str | None
     resource: str | None
     service: str | None
+    process: str | None
+    """Of Jaeger: a struct with the service and its tags."""
+    tags: str | None
+    """Of Jaeger: a list of structs with key and value."""
+
+    def unit(self) -> str:
+        """Return the unit that the table declares for its times."""
+        declared = None if self.start is None else UNITS.get(plain_name(self.start))
+        return declared or ("us" if self.process is not None else "ns")
+
+    def duration_unit(self) -> str | None:
+        """Return the unit that the name of the duration declares; None: that of the start."""
+        return None if self.duration is None else UNITS.get(plain_name(self.duration))
 
 
 def found_in(columns: Sequence[str]) -> Found:
-    """Tell which column is which. Raises InputError where these are no spans of OpenTelemetry."""
+    """Tell which column is which.
+
+    Raises InputError for columns that are no spans, and for spans without a column of causes.
+    """
     known = {plain_name(name): name for name in reversed(columns)}
     of = {
         what: next((known[name] for name in names if name in known), None)
         for what, names in NAMES.items()
     }
+    shown = ", ".join(columns)[:300]
     if of["trace"] is None or of["span"] is None:
-        shown = ", ".join(columns)[:300]
         raise InputError(
             f"no columns of a trace's and a span's id (traceId, spanId); there are {shown}"
+            + _document(known)
         )
+    if "references" not in known:  # these two have meaning in Jaeger's rows alone
+        of["process"] = of["tags"] = None
     if (of["link_traces"] is None) != (of["link_spans"] is None):
         raise InputError("links need both columns, of trace ids and of span ids")
+    if of["parent"] is None and of["links"] != known.get("references", ""):
+        raise InputError(
+            "no column of a span's parent (parentSpanId, parentId, references), so no span would "
+            f"have a cause; there are {shown}. Rename the column that holds it; where no span has "
+            "a parent, add one of nulls"
+        )
     return Found(**of)  # type: ignore[arg-type]
 
 
+def _document(known: Iterable[str]) -> str:
+    """Say which nested document a table is, and who reads it."""
+    for what, names in DOCUMENTS.items():
+        if not set(names).isdisjoint(known):
+            return (
+                f". This looks like {what}: read the files with antecede.trace.arrow.read, or on "
+                'Spark with spark.read.format("antecede") (antecede.spark.register_source)'
+            )
+    return ""
+
+
 def events_of_spans(table: pyarrow.Table) -> pyarrow.Table:
-    """Return the events of spans in the columns `COLUMNS`: OpenTelemetry's, a row for each row.
+    """Return the events of spans in the columns `COLUMNS`, a row for each row.
 
     Zipkin's (`traceId`, `id`, `localEndpoint`, ...; times in microseconds or timestamps): a row for
     each event, as two processes may share a span, or one report it in pieces (`zipkin_table`); all
     rows of a trace must be there.
 
-    Ids are text (hexadecimal or base64) or bytes; times whole numbers of nanoseconds, as numbers or
-    text, or timestamps; `kind` a word or a number; links a list of structs or two lists; resource
-    attributes a map. A row without its ids has a `reason` and no id. Raises InputError as
-    `found_in` does.
+    Ids are text, bytes or integers (`spans_ids`). Times are whole numbers, as numbers or text, or
+    timestamps; the unit is that of the column's name or of the format (Jaeger: microseconds, else
+    nanoseconds), or another one that the size of a number tells (`time_unit`). `kind` is a word or
+    a number; links and Jaeger's references are a list of structs or two lists; resource attributes
+    a map. A row without its ids has a `reason` and no id. Raises InputError as `found_in` does.
 
         events = events_of_spans(pyarrow.parquet.read_table("spans.parquet"))
     """
     if is_zipkin(table.column_names):
+        check_zipkin(table.column_names)
         return table_of(list(rows_of(table)))
     of = found_in(table.column_names)
-    columns = [_values(table, name) for name in of]
-    return table_of([_event(Found(*row)) for row in zip(*columns, strict=True)])
+    units = of.unit(), of.duration_unit()
+    columns = [_values(table, name, units[0]) for name in of]
+    return table_of([_event(Found(*row), *units) for row in zip(*columns, strict=True)])
 
 
 def table_of(made: Sequence[tuple[Any, ...]]) -> pyarrow.Table:
@@ -115,7 +181,8 @@ def table_of(made: Sequence[tuple[Any, ...]]) -> pyarrow.Table:
     return found
 
 
-def _values(table: Any, name: str | None) -> Iterable[Any]:
+def _values(table: Any, name: str | None, unit: str) -> Iterable[Any]:
+    """Return the values of a column; timestamps and durations as numbers of the table's unit."""
     if name is None:
         return [None] * table.num_rows
     column = table[name]
@@ -123,51 +190,59 @@ def _values(table: Any, name: str | None) -> Iterable[Any]:
         # What is beyond 64 bits in nanoseconds is counted as not readable, like any other time.
         factor = text.nanoseconds(1, column.type.unit) or 1
         counts = column.cast(pa.int64()).to_pylist()
-        return [None if count is None else count * factor for count in counts]
+        return [None if count is None else count * factor // FACTORS[unit] for count in counts]
+    if pa.types.is_decimal(column.type) and column.type.scale == 0:
+        return [None if value is None else int(value) for value in column.to_pylist()]
     found: list[Any] = column.to_pylist()
     return found
 
 
-def _event(row: Any) -> tuple[Any, ...]:
+def _event(row: Any, unit: str, duration_unit: str | None) -> tuple[Any, ...]:
     """Return one row of the result."""
-    attributes = dict(row.resource or ())
-    if row.service is not None:
-        attributes.setdefault(SERVICE, row.service)
     links = row.links or ()
     if row.link_traces is not None and row.link_spans is not None:
         pairs = zip(row.link_traces, row.link_spans, strict=False)
         links = [{"traceId": trace, "spanId": span} for trace, span in pairs]
-    end = row.end
-    if end is None and row.duration is not None and text.int64(row.start) is not None:
-        begin, length = text.int64(row.start), text.int64(row.duration)
-        end = None if not begin or length is None else begin + length
+    tags = tags_in({"tags": _mapping(row.tags)})
     record = {
-        "traceId": _words(row.trace),
-        "spanId": _words(row.span),
-        "parentSpanId": _words(row.parent),
+        "traceId": row.trace,
+        "spanId": row.span,
+        "parentSpanId": row.parent,
         "startTimeUnixNano": row.start,
-        "endTimeUnixNano": end,
-        "kind": row.kind,
+        "endTimeUnixNano": row.end,
+        "duration": row.duration,
+        "kind": tags.get("span.kind") if row.kind is None else row.kind,
         "name": row.name,
-        "links": [
-            {key: _words(value) for key, value in _plain(link).items()} for link in links if link
-        ],
+        "links": [_plain(link) for link in links if link],
     }
     try:
-        span = span_of(record, process_of(attributes))
+        span = span_of(record, _member(row), Unit(unit), duration_unit=duration_unit)
     except ValueError:
-        return (EVENT, None, None, [], [], None, None, None, None, NO_ID, 0)
+        return (EVENT, None, None, [], [], None, None, None, None, NO_ID, 0, None)
     part = span.part
     name = f"{part.trace}/{part.span}"
-    told = (part.start, part.end, part.role, part.name, None, part.unreadable)
+    told = (part.start, part.end, part.role, part.name, None, part.unreadable, part.taken)
     return (EVENT, name, part.member, list(span.causes), [part.trace], *told)
+
+
+def _member(row: Any) -> str | None:
+    if isinstance(row.process, Mapping):
+        where = {plain_name(key): value for key, value in row.process.items()}
+        tags = {key: _mapping(where.get(key)) for key in ("tags", "tag")}
+        return member_of(where.get("servicename"), tags_in(tags))
+    attributes = dict(row.resource or ())
+    if row.service is not None:
+        attributes.setdefault(SERVICE, row.service)
+    return process_of(attributes)
+
+
+def _mapping(value: Any) -> Any:
+    """Return a map of Arrow, which is a list of pairs, as one of Python."""
+    is_map = isinstance(value, list) and value and isinstance(value[0], tuple)
+    return dict(value) if is_map else value
 
 
 def _plain(link: Any) -> dict[str, Any]:
     """Return a link under the names of OTLP's JSON."""
     known = {plain_name(key): value for key, value in link.items()}
     return {"traceId": known.get("traceid"), "spanId": known.get("spanid")}
-
-
-def _words(value: Any) -> Any:
-    return value.hex() if isinstance(value, bytes) else value

@@ -13,9 +13,10 @@ from typing import Any
 
 import pyarrow
 
+from antecede.errors import InputError
 from antecede.trace import text
 from antecede.trace.formats.spans_part import Part
-from antecede.trace.formats.spans_zipkin import Known, Whole, parts_of
+from antecede.trace.formats.spans_zipkin import Whole, known_of, parts_of
 from antecede.trace.schema import EVENT, Event
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
@@ -32,6 +33,7 @@ FLAT = {
     "localendpointipv6": "ipv6",
 }
 """Columns that hold a field of `localEndpoint` alone."""
+_IDS = ("traceId", "id", "parentId")
 _INNER = ("serviceName", "ipv4", "ipv6", "timestamp", "value", "endpoint", "key")
 _CANONICAL = {name.lower(): name for name in (*FIELDS, *_INNER)}
 
@@ -47,6 +49,18 @@ def is_zipkin(columns: Sequence[str]) -> bool:
     """Tell whether these are the columns of Zipkin's spans, which call a span's id `id`."""
     known = {plain_name(name) for name in columns}
     return {"traceid", "id"} <= known and "spanid" not in known
+
+
+def check_zipkin(columns: Sequence[str]) -> None:
+    """Raise InputError for spans of Zipkin without a column that tells causes."""
+    known = {plain_name(name) for name in columns}
+    if known.isdisjoint(("parentid", "shared", "kind", "annotations")):
+        raise InputError(
+            "no column of a span's parent (parentId), nor of the sides of shared spans (kind, "
+            f"shared, annotations), so no span would have a cause; there are "
+            f"{', '.join(columns)[:300]}. Rename the column that holds it; where no span has a "
+            "parent, add one of nulls"
+        )
 
 
 def used(columns: Sequence[str]) -> dict[str, str]:
@@ -70,33 +84,40 @@ def rows_of(table: pyarrow.Table) -> Iterator[Row]:
         try:
             parts += parts_of(record)
         except ValueError as error:
-            yield (EVENT, None, None, [], [], None, None, None, None, str(error), 0)
+            yield (EVENT, None, None, [], [], None, None, None, None, str(error), 0, None)
     yield from _events(parts)
 
 
 def _events(parts: Iterable[Part]) -> Iterator[Row]:
     ordered = sorted(parts, key=lambda part: (part.start is None, part.start or 0, repr(part)))
-    known = Known(ordered)
+    known = known_of(lambda: ordered)
     whole = Whole(known)
     unreadable: dict[tuple[str, str | None], int] = {}
+    taken: dict[tuple[str, str | None], str] = {}
     events: list[Event] = []
     for part in ordered:
+        name = (known.identity(known.renamed(part)), part.member)
         if part.unreadable:
-            name = (known.identity(part), part.member)
             unreadable[name] = unreadable.get(name, 0) + part.unreadable
-        events += whole.take(part)
-    for event in [*events, *whole.rest()]:
+        if part.taken is not None:
+            taken[name] = part.taken
+        events += (event for event, _ in whole.take(part))
+    for event in [*events, *(event for event, _ in whole.rest())]:
         told = (event.start_time, event.end_time, event.role, event.text, None)
         # Of several rows of one identity the first has the count of all.
         bad = unreadable.pop((event.id, event.member), 0)
         parents, topics = list(event.parents), list(event.topics)
-        yield (EVENT, event.id, event.member, parents, topics, *told, bad)
+        unit = taken.get((event.id, event.member))
+        yield (EVENT, event.id, event.member, parents, topics, *told, bad, unit)
 
 
 def _records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
     """Yield the rows as Zipkin's JSON has them."""
     of = used(table.column_names)
-    columns = {what: _values(table[name]) for what, name in of.items()}
+    columns = {
+        what: table[name].to_pylist() if what in _IDS else _values(table[name])
+        for what, name in of.items()
+    }
     for values in zip(*columns.values(), strict=True):
         record = dict(zip(columns, values, strict=True))
         flat = {FLAT[what]: record.pop(what) for what in of if what in FLAT}

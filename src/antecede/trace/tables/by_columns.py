@@ -20,12 +20,13 @@ import numpy.typing as npt
 import pyarrow
 import pyarrow.compute
 
+from antecede.trace.identities import name_of
 from antecede.trace.schema import COLUMNS, EVENT, KINDS, Event, Quarantined
-from antecede.trace.tables import cells, list_cells
+from antecede.trace.tables import cells, expressions, list_cells
 from antecede.trace.tables import rows as table_rows
 from antecede.trace.tables.blocks import Block
 from antecede.trace.tables.cells import Bools, Found, Times
-from antecede.trace.tables.columns import TIMES, Columns, name_of
+from antecede.trace.tables.columns import TIMES, Columns
 from antecede.trace.tables.list_cells import NO_ARRAY, TEXTS
 from antecede.trace.tables.own_columns import marked
 
@@ -202,12 +203,12 @@ class _Made:
             return found.values
         made: list[Any] = []
         for row, record in zip(at.tolist(), self._records(columns, at), strict=True):
-            before = dict(self.columns.causes), self.columns.rounded_causes
+            before = dict(self.columns.causes)
             try:
                 value = each(record)
                 made.append(None if value is None else pa.scalar(value, kind).as_py())
             except NO_ARRAY:
-                self.columns.causes, self.columns.rounded_causes = before
+                self.columns.causes = before
                 self.odd[row] = True
                 made.append([] if pa.types.is_list(kind) else None)
         if len(at) == self.n:
@@ -218,7 +219,11 @@ class _Made:
         return both.take(pa.array(index))
 
     def _identity(self, member: Any, seq: Any) -> Any:
-        if self.columns.of["id"]:
+        if self.columns.id_parts > 1:
+            nothing = Found(pa.nulls(self.n, pa.string()), ~cells.none(self.n))
+            of_id = self.columns.of["id"]
+            found = self._completed(nothing, of_id, self.columns._composite, pa.string())
+        elif self.columns.of["id"]:
             found = self._name("id")
         else:
             found = pc.binary_join_element_wise(member, seq.cast(pa.string()), ":")
@@ -230,7 +235,8 @@ class _Made:
         columns = self.columns.of[name]
         if not columns:
             return list_cells.lists(np.zeros(self.n + 1, np.int64), pa.nulls(0, pa.string()))
-        array = self._array(columns[0]) if len(columns) == 1 else None
+        whole = name == "parents" and self.columns.id_parts > 1
+        array = self._array(columns[0]) if len(columns) == 1 and not whole else None
         found = (
             None
             if array is None
@@ -295,7 +301,9 @@ class _Made:
     def _list(self, column: str) -> list[Any]:
         """Return the cells of a column as Python values."""
         if column not in self._lists:
-            if self.block.records is not None:
+            if column in self.columns.expressions and not self._is_there(column):
+                values = self._found(column)
+            elif self.block.records is not None:
                 values = [record.get(column) for record in self.block.records]
             elif column in self.block.batch.schema.names:
                 values = table_rows.cells(table_rows.as_read(self.block.batch.column(column)))
@@ -304,10 +312,28 @@ class _Made:
             self._lists[column] = values
         return self._lists[column]
 
+    def _is_there(self, column: str) -> bool:
+        return self.block.records is None and column in self.block.batch.schema.names
+
+    def _found(self, expression: str) -> list[Any]:
+        """Return what an expression finds in each row; a row may have a column of that name."""
+        if self.block.records is not None:
+            records = self.block.records
+        else:
+            names = expressions.columns_in(expression, self.block.batch.schema.names)
+            records = table_rows.records(self.block.batch.select(names))
+        found = [
+            record[expression] if expression in record else expressions.evaluate(expression, record)
+            for record in records
+        ]
+        for value in found:
+            self.columns.note_found(expression, value)
+        return found
+
     def _array(self, column: str) -> Any:
         """Return the cells of a column as Arrow's; None where they have no one type."""
         if column not in self._cells:
-            if self.block.records is not None:
+            if self.block.records is not None or column in self.columns.expressions:
                 self._cells[column] = list_cells.array_of(self._list(column))
             elif column in self.block.batch.schema.names:
                 self._cells[column] = self.block.batch.column(column)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow
 import pyarrow.compute
 
-from antecede.trace.tables.columns import MAX_EXACT
+from antecede.trace.identities import MAX_EXACT, is_text, without_blanks
 from antecede.trace.tables.rows import as_read
 from antecede.trace.text import nanoseconds
 
@@ -67,12 +67,12 @@ def names(cells: Any) -> Found | None:
     types = pa.types
     if types.is_null(kind):
         return Found(pa.nulls(len(cells), pa.string()), none(len(cells)))
-    if types.is_dictionary(kind) and _is_text(kind.value_type):
+    if types.is_dictionary(kind) and is_text(kind.value_type):
         return names(cells.cast(kind.value_type))
     if types.is_timestamp(kind):
         return Found(as_read(cells), none(len(cells)))
-    if _is_text(kind):
-        return Found(_not_blank(_texts(cells)), none(len(cells)))
+    if is_text(kind):
+        return Found(without_blanks(_texts(cells)), none(len(cells)))
     if types.is_integer(kind):
         return Found(cells.cast(pa.string()), none(len(cells)))
     if types.is_floating(kind):
@@ -95,7 +95,7 @@ def numbers(cells: Any) -> Found | None:
         values = _doubles(cells)
         exact = _exact(values)
         return Found(_integers(values, exact), known(cells) & ~exact)
-    if _is_text(kind):
+    if is_text(kind):
         cells = _texts(cells)
         whole = mask(pc.match_substring_regex(cells, _WHOLE))
         empty = mask(pc.equal(cells, ""))
@@ -121,30 +121,13 @@ def times(cells: Any, unit: str) -> Times | None:
         return None if found is None or found.left.any() else _scaled(found.values, factor, True)
     if types.is_floating(kind):
         return _times_of_floats(cells, factor)
-    if _is_text(kind):
+    if is_text(kind):
         return _times_of_texts(_texts(cells), factor)
     return None
 
 
-def _is_text(kind: Any) -> bool:
-    types = pa.types
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
 def _texts(cells: Any) -> Any:
     return as_read(cells.cast(pa.string()))
-
-
-def _not_blank(cells: Any) -> Any:
-    """Return texts, null where they are of white space alone, as Python knows white space."""
-    plain = pc.match_substring_regex(cells, "[!-~]")
-    doubtful = np.flatnonzero(~mask(pc.fill_null(plain, True)))
-    if not len(doubtful):
-        return cells
-    texts = cells.take(pa.array(doubtful)).to_pylist()
-    blank = none(len(cells))
-    blank[doubtful] = [not text.strip() for text in texts]
-    return _without(cells, blank)
 
 
 def _without(cells: Any, out: Bools) -> Any:

@@ -17,15 +17,18 @@ from typing import Any, TypeVar
 from antecede.errors import FormatError, InputError
 from antecede.formatting import counted
 from antecede.trace import text
-from antecede.trace.causes import COLUMNS, ROUNDED, ROUNDED_IN, TOLD_BY
+from antecede.trace.causes import COLUMNS, ROUNDED, ROUNDED_IN, TOLD_BY, UNREADABLE_IN
+from antecede.trace.causes import UNREADABLE as UNREADABLE_CAUSES
 from antecede.trace.reader import Detail, Item, ReadOptions
 from antecede.trace.schema import Quarantined
 from antecede.trace.tables import blocks
 from antecede.trace.tables import rows as table_rows
 from antecede.trace.tables.blocks import Block
 from antecede.trace.tables.by_columns import Piece, pieces
-from antecede.trace.tables.columns import USUAL, Columns
+from antecede.trace.tables.columns import Columns
 from antecede.trace.tables.own_columns import Own
+from antecede.trace.tables.usual_names import USUAL
+from antecede.trace.tables.usual_names import words as unread_words
 from antecede.trace.tables.writing import JSON_LINES as JSON_LINES_FORMAT
 from antecede.trace.time_words import GUESSED, UNREADABLE
 
@@ -33,6 +36,10 @@ ABSENT_KEYS = "absent_keys"
 """Name of a detail: keys of a file of JSON lines that records of it lack."""
 GUESSED_COLUMNS = "guessed_columns"
 """Name of a detail: which columns were taken by their usual names, in words."""
+LIKELY, LATER = "unread_causes", "unread_later_events"
+"""Names of details: columns that may hold causes, or name later events, and are not read."""
+FOUND_BY = "found_by: "
+"""Beginning of the name of a detail: in how many files an expression found something."""
 SAMPLE_ROWS = 1000
 DELIMITERS = ",\t;|"
 JSON_LINES = {".jsonl", ".ndjson"}
@@ -48,7 +55,13 @@ def absent_keys(details: Mapping[str, Any], format: str) -> str:
 def guessed_columns(details: Mapping[str, Any]) -> str:
     """Say which columns were taken by their usual names, where nobody named them; "" of none."""
     found = details.get(GUESSED_COLUMNS)
-    return f"{found}: told by their names; options name others" if found else ""
+    said = [f"{found}: told by their names; options name others"] if found else []
+    unread = unread_words(str(details.get(LIKELY, "")), str(details.get(LATER, "")))
+    said += [unread] if unread else []
+    for name, count in details.items():
+        if name.startswith(FOUND_BY) and not count:
+            said.append(f"the expression {name.removeprefix(FOUND_BY)} finds nothing in any row")
+    return "; ".join(said)
 
 
 class TableReader:
@@ -197,6 +210,11 @@ def details_of(columns: Columns, absent_keys: int) -> Iterator[Detail]:
         yield Detail(GUESSED_COLUMNS, found)
     yield Detail(COLUMNS, ", ".join(map(text.shorten, columns.known))[:300])
     yield Detail(TOLD_BY, columns.telling())
+    for name, unread in zip((LIKELY, LATER), columns.unread(), strict=True):
+        if unread:
+            yield Detail(name, unread)
+    for expression, count in columns.expressions.items():
+        yield Detail(f"{FOUND_BY}{expression}", count)
     for name, count in columns.causes.items():
         if count:
             yield Detail(name, count)
@@ -204,9 +222,9 @@ def details_of(columns: Columns, absent_keys: int) -> Iterator[Detail]:
         yield Detail(UNREADABLE, columns.unreadable_times)
     if absent_keys:
         yield Detail(ABSENT_KEYS, absent_keys)
-    if columns.rounded_causes:
-        yield Detail(ROUNDED, columns.rounded_causes)
-        yield Detail(ROUNDED_IN, " and ".join(columns.of["parents"]))
+    for name, where in ((ROUNDED, ROUNDED_IN), (UNREADABLE_CAUSES, UNREADABLE_IN)):
+        if columns.causes[name]:
+            yield Detail(where, " and ".join(columns.of["parents"]))
     if columns.guessed_unit:
         yield Detail(GUESSED, columns.guessed_unit)
 

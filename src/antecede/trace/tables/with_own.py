@@ -49,6 +49,12 @@ def with_own(events: Any, own: pyarrow.Table | None) -> tuple[pyarrow.Table, lis
     return table, names
 
 
+def beside_schema(events: Any, own: pyarrow.Table) -> pyarrow.Table:
+    """Return further columns alone, under the names that they have beside those of the schema."""
+    table, names = with_own(events, own)
+    return table.select(names)
+
+
 class Appender:
     """A file that takes batches of events; its columns are those of the first batch."""
 

@@ -1,7 +1,8 @@
 // The page: one scene, one view of it, and what moves them.
 
 import { inflated, unpacked } from "./data.js";
-import { Scene, questionOf } from "./scene.js";
+import { SearchError, parseSearch } from "./search.js";
+import { Scene } from "./scene.js";
 import { AXIS_WORDS } from "./axis.js";
 import { THEMES, TOP, hit, paint } from "./paint.js";
 import { SvgContext } from "./svg.js";
@@ -28,6 +29,9 @@ class App {
     this.near = [];
     this.pin = -1;
     this.tab = "findings";
+    this.query = "";
+    this.terms = [];
+    this.searchError = "";
     this.finding = -1;
     this.fast = 1500;
     this.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
@@ -84,7 +88,7 @@ class App {
     byId("run").addEventListener("change", () => this.setRun(Number(byId("run").value)));
     byId("search").addEventListener("input", () => this.search(byId("search").value));
     byId("search").addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && this.scene.meta.tiles && this.query) this.find(this.query);
+      if (event.key === "Enter" && this.scene.meta.tiles && this.terms.length) this.find();
       else if (event.key === "Enter") this.nextMatch(event.shiftKey ? -1 : 1);
       if (event.key === "Escape") {
         byId("search").value = "";
@@ -376,12 +380,13 @@ class App {
   status(told) {
     const { scene } = this;
     const parts = this.notice ? [this.notice] : [];
-    if (scene.meta.grid) parts.push(`${told.events.toLocaleString("en")} of ${counted(scene.meta.of, "event")} in view; come closer for messages and single events${this.query ? ", Enter finds the next one" : ""}`);
+    if (this.searchError) parts.push(plain(`search: ${this.searchError}`, 300));
+    if (scene.meta.grid) parts.push(`${told.events.toLocaleString("en")} of ${counted(scene.meta.of, "event")} in view; come closer for messages and single events${this.terms.length ? ", Enter finds the next match" : ""}`);
     else parts.push(`${counted(told.events, "event")} in view`);
     if (told.lines) parts.push(told.drawn < told.lines ? `${told.drawn.toLocaleString("en")} of ${counted(told.lines, "line")} drawn (zoom in for all)` : counted(told.lines, "line"));
     if (!told.singly) parts.push("bars where events are dense");
     if (this.far?.count && this.far.x0 === this.view.x0) parts.push(`${counted(this.far.count, "event")} far off in time: All shows them too`);
-    if (scene.matches && !scene.meta.grid) parts.push(this.matchWords());
+    if (scene.matches && !scene.meta.grid) parts.push(scene.meta.tiles ? `${this.matchWords()} at hand; Enter finds the next one in all` : this.matchWords());
     const left = scene.meta.tiles ? 0 : scene.size - scene.rows.length;
     if (left && scene.run < 0 && !scene.only && !scene.lanes.hidden.size) parts.push(`${counted(left, "event")} without a place on this axis`);
     const said = parts.join(" · ");
@@ -411,7 +416,7 @@ class App {
     if (lanes.grouping && !["topics", "role", "source"].includes(lanes.grouping)) next.lanes.group(lanes.grouping);
     next.lanes.arrange();
     next.place();
-    if (this.query) next.match(questionOf(this.query));
+    next.match(this.terms);
     const shift = next.axis.timed ? Number(before - next.axis.base) : 0;
     let width = view.x1 - view.x0;
     if (atEnd && scene.low >= view.x0) width = Math.max(width, (next.high - next.low) * 1.06);
@@ -455,16 +460,23 @@ class App {
     this.look(value - half, value + half);
   }
 
-  /** Of a trace in pieces: go to the next event that has a text in its id or in what it says. */
-  async find(text) {
-    const from = this.scene.chosen >= 0 ? this.scene.axis.values[this.scene.chosen] : -1;
+  /** Of a trace in pieces: go to the next event that matches the search, of all pieces. */
+  async find() {
+    const { scene } = this;
+    const chosen = scene.chosen >= 0;
+    const asked = new URLSearchParams({
+      find: JSON.stringify(this.terms),
+      from: chosen ? Math.floor(scene.axis.values[scene.chosen]) : -1,
+      place: chosen ? scene.data.arrays.place[scene.chosen] : -1,
+    });
     try {
-      const data = await opened(`?find=${encodeURIComponent(text)}&from=${Math.floor(from)}`);
+      const data = await opened(`?${asked}`);
       this.replace(data, true);
       this.within(data.meta.piece, data.meta.around);
       this.reveal(data.meta.around);
+      if (data.meta.wrapped) this.say("No match behind the chosen event: search went on from the start.");
     } catch (error) {
-      this.say(error.message);
+      this.say([error.message, ...this.unknownFields()].join(". "));
     }
   }
 
@@ -686,17 +698,25 @@ class App {
 
   search(text) {
     this.query = text;
+    this.searchError = "";
+    this.terms = [];
     try {
-      this.scene.match(questionOf(text));
+      this.terms = parseSearch(text, this.scene.own);
       byId("search").removeAttribute("aria-invalid");
     } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error;
+      if (!(error instanceof SearchError)) throw error;
       byId("search").setAttribute("aria-invalid", "true");
-      this.scene.match(null);
+      this.searchError = error.message;
     }
+    this.scene.match(this.terms);
     this.limit();
     this.show();
     this.note();
+  }
+
+  /** Words that look like FIELD:WORD and name no field. */
+  unknownFields() {
+    return this.terms.map((term) => term.unknown).filter(Boolean);
   }
 
   setOnly(only) {
@@ -717,7 +737,7 @@ class App {
   matchWords() {
     let count = 0;
     for (const one of this.scene.matches) count += one;
-    return counted(count, "match", "matches");
+    return [counted(count, "match", "matches"), ...(count ? [] : this.unknownFields())].join(": ");
   }
 
   nextMatch(by) {

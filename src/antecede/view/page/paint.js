@@ -1,18 +1,18 @@
 // Painting a scene into a 2D context: a canvas, or what writes SVG. Nothing here knows of a page.
 
-import { AGAIN, NOWHERE, OWN, REPEATED, UNDELIVERED } from "./scene.js";
+import { AGAIN, NOWHERE, REPEATED, UNDELIVERED } from "./scene.js";
 import { plain, shortened } from "./words.js";
 
 export const THEMES = {
   light: {
     back: "#ffffff", stripe: "#f6f7f9", ink: "#1b2430", soft: "#5c6778", line: "#cdd3dc",
-    grid: "#e9ecf1", past: "#0060a8", future: "#c24a00", dim: "#b9c1cd", wrong: "#b3008f",
+    grid: "#e9ecf1", past: "#0060a8", future: "#c24a00", dim: "#b9c1cd", wrong: "#b3008f", broken: "#c8102e",
     held: "#e69f00", chosen: "#000000", match: "#ffd400", halo: "#ffffff",
     hues: ["#3a6fb0", "#2f8f83", "#8a5fa8", "#b0682a", "#5a7d2a", "#a8486a", "#4a5a8f", "#2f7f9f", "#7d6a2a"],
   },
   dark: {
     back: "#12161c", stripe: "#171c24", ink: "#eef2f7", soft: "#9aa6b6", line: "#3a4453",
-    grid: "#222933", past: "#56b4ff", future: "#ff9a4d", dim: "#465061", wrong: "#ff7ae0",
+    grid: "#222933", past: "#56b4ff", future: "#ff9a4d", dim: "#465061", wrong: "#ff7ae0", broken: "#ff5c5c",
     held: "#f0b429", chosen: "#ffffff", match: "#ffe14d", halo: "#12161c",
     hues: ["#7fb0ea", "#5cc9b8", "#c39be0", "#e8a765", "#a5cc66", "#ea8fb0", "#9fb0ee", "#6cc5e6", "#d0bd72"],
   },
@@ -20,6 +20,7 @@ export const THEMES = {
 export const TOP = 30;
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 const SINGLY = 2500; // events in view up to which each has its own mark
+const MARGIN = 60; // pixels beside the picture up to which lines are drawn
 const BIN = 5; // pixels that share a bar where there are more
 
 /** Draw it all; says how much was drawn: { events, lines, drawn, singly }. */
@@ -302,12 +303,29 @@ class Painter {
     const z = this.x(b);
     const y = this.rowY(a);
     const w = this.rowY(b);
-    ctx.moveTo(x, y);
-    if (scene.lane[a] !== scene.lane[b]) ctx.lineTo(z, w);
-    else if (scene.sort[k] === OWN || scene.lane[a] === scene.lane[b]) {
-      const bow = Math.min(this.view.laneH * 0.42, Math.abs(z - x) * 0.25 + 3);
-      ctx.quadraticCurveTo((x + z) / 2, y + bow * 1.6, z, w);
+    const bow = scene.lane[a] === scene.lane[b] ? Math.min(this.view.laneH * 0.42, Math.abs(z - x) * 0.25 + 3) * 1.6 : 0;
+    const [from, to] = this.partInSight(x, z);
+    if (from >= to) return;
+    if (!bow) {
+      ctx.moveTo(x + (z - x) * from, y + (w - y) * from);
+      ctx.lineTo(x + (z - x) * to, y + (w - y) * to);
+      return;
     }
+    // Part of the curve through (x, y), ((x + z) / 2, y + bow), (z, w): its polar form.
+    const blossom = (s, t) => y * (1 - s) * (1 - t) + (y + bow) * (s + t - 2 * s * t) + w * s * t;
+    ctx.moveTo(x + (z - x) * from, blossom(from, from));
+    ctx.quadraticCurveTo(x + (z - x) * (from + to) / 2, blossom(from, to), x + (z - x) * to, blossom(to, to));
+  }
+
+  /** Return the part of a line from x to z that is near the picture, 0 to 1.
+   *
+   * A browser spends its time on all dashes of a line, also on those out of sight.
+   */
+  partInSight(x, z) {
+    const [low, high] = [this.view.left - MARGIN, this.view.width + MARGIN];
+    if (x === z) return x >= low && x <= high ? [0, 1] : [0, 0];
+    const ends = [(low - x) / (z - x), (high - x) / (z - x)];
+    return [Math.max(0, Math.min(...ends)), Math.min(1, Math.max(...ends))];
   }
 
   head(k) {
@@ -379,6 +397,7 @@ class Painter {
       else this.bars(lane, begin, end);
     }
     this.drawMarks();
+    this.broken();
     if (total < 400 && this.view.laneH >= 26) this.labels(ranges);
   }
 
@@ -556,8 +575,36 @@ class Painter {
     this.ctx.fillRect(x + 0.5, base - height, BIN - 1, height);
   }
 
+  /** Cross out the events that break a promise of the protocol, and say why in red. */
+  broken() {
+    const { ctx, scene, view, theme } = this;
+    const size = Math.max(7, this.radius * 1.5);
+    for (const row of scene.meta.broken ?? []) {
+      const [x, y] = [this.x(row), this.rowY(row)];
+      if (scene.lane[row] < this.first || scene.lane[row] > this.last || x < view.left || x > view.width) continue;
+      ctx.strokeStyle = ctx.fillStyle = theme.broken;
+      ctx.lineWidth = 3;
+      ctx.beginPath();
+      ctx.moveTo(x - size, y - size);
+      ctx.lineTo(x + size, y + size);
+      ctx.moveTo(x - size, y + size);
+      ctx.lineTo(x + size, y - size);
+      ctx.stroke();
+      const text = plain(`${scene.ids.at(row)} ${scene.data.texts("text")?.at(row) ?? ""}`, 120);
+      ctx.font = `bold ${this.font(13)}`;
+      ctx.textBaseline = "alphabetic";
+      ctx.textAlign = x > (view.left + view.width) / 2 ? "right" : "left";
+      ctx.strokeStyle = theme.halo;
+      ctx.lineWidth = 4;
+      ctx.strokeText(text, x, y - size - 6);
+      ctx.fillText(text, x, y - size - 6);
+    }
+    ctx.textAlign = "left";
+  }
+
   /** What events say, where there is room up to the next one. */
   labels(ranges) {
+    const broken = new Set(this.scene.meta.broken ?? []);
     const { ctx, scene, view, theme } = this;
     const said = scene.data.texts("text");
     ctx.font = this.font(11);
@@ -570,7 +617,7 @@ class Painter {
         const row = scene.rows[at];
         const x = this.x(row);
         const last = at + 1 === scene.start[lane + 1];
-        if (scene.slots[row] > 1 || this.dimmed(row) || x < view.left) continue;
+        if (scene.slots[row] > 1 || this.dimmed(row) || broken.has(row) || x < view.left) continue;
         const whole = (said && said.at(row)) || scene.ids.at(row);
         const least = scene.sent && scene.sent[row] >= 0 ? 12 : Math.min(4, whole.length); // an arrival has a line to what it is
         const fit = (room) => Math.floor((Math.min(room, 260 * this.text) - 6) / (6 * this.text));

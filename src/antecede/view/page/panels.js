@@ -3,6 +3,7 @@
 
 import { ORDERS } from "./lanes.js";
 import { spanOf, AXIS_WORDS } from "./axis.js";
+import { FIELDS } from "./search.js";
 import { AGAIN, NOWHERE, UNDELIVERED } from "./scene.js";
 import { el } from "./elements.js";
 import { counted, plain } from "./words.js";
@@ -157,6 +158,7 @@ function legend(app) {
     ["●", told ? "another event" : "event"],
     ...(told ? [["▨", "bar: held from receipt to delivery"], ["┄✕", "sent, and never arrived"], ["┄○", "a copy that came again (dotted line)"]] : []),
     ["—·—", "an effect before its cause, by the axis"],
+    ...(scene.meta.broken?.length ? [["✗", "red: it breaks a promise of the protocol"]] : []),
     ["×", "set aside: it has no place in the order"],
     ["▁●", "causal past of the chosen event: blue, underlined, solid lines"],
     ["▔●", "its future: orange, overlined, broken lines"],
@@ -265,12 +267,13 @@ function relations(app, row) {
     after += scene.future[k];
     all += scene.alive[k] && scene.runs.codes[k] === run ? 1 : 0;
   }
+  const counting = scene.meta.whole && scene.meta.of > scene.size && !scene.counts;
   if (scene.counts) [before, after, all] = [scene.counts.past, scene.counts.future, scene.counts.past + scene.counts.future + scene.counts.concurrent + 1];
-  const part = (number, word, kind) => el("div", { class: `figure ${kind}` }, el("b", {}, number.toLocaleString("en")), ` ${word}`);
+  const part = (number, word, kind) => el("div", { class: `figure ${kind}` }, el("b", {}, counting ? "…" : number.toLocaleString("en")), ` ${word}`);
   const figures = el("div", { class: "figures" }, part(before, "before it", "past"), part(after, "after it", "future"),
     part(all - before - after - 1, "concurrent", "apart"));
   if (scene.meta.of <= scene.size || scene.counts) return figures;
-  if (scene.meta.whole) return el("div", {}, figures, el("p", { class: "soft" }, "Counting in the whole trace…"));
+  if (counting) return el("div", {}, figures, el("p", { class: "soft" }, "Counting in the whole trace…"));
   return el("div", {}, figures, el("p", { class: "warn" }, `Counted among the ${counted(scene.size, "event")} at hand, of ${scene.meta.of.toLocaleString("en")}: the whole past may hold more. antecede ask answers for all.`));
 }
 
@@ -308,13 +311,21 @@ function fields(app, row) {
     if (axis.timed && !Number.isNaN(arrays[`time.${axis.name}`][row])) add(AXIS_WORDS[axis.name], axis.exact(arrays[`time.${axis.name}`][row]));
   }
   if (scene.end && !Number.isNaN(scene.end[row])) add("lasts", spanOf(scene.end[row] - scene.axes.event_time.values[row], 0));
-  if (scene.graph.depth[row] >= 0) add("depth", scene.graph.depth[row].toLocaleString("en"));
+  if (scene.graph.depth[row] >= 0) add(...depthOf(scene, row));
   if (arrays.seq && !Number.isNaN(arrays.seq[row])) add("number", String(arrays.seq[row]));
   scene.own.forEach((name, k) => add(plain(name, 60), scene.data.texts(`own.${k}`)?.at(row) ?? ""));
   const source = scene.data.texts("source")?.at(row) ?? "";
   const line = arrays.line && !Number.isNaN(arrays.line[row]) ? `, line ${arrays.line[row]}` : "";
   add("in", source.split("/").pop() + line);
   return el("dl", { class: "fields" }, lines);
+}
+
+/** Causes in the longest chain before an event, of the whole trace where they are known. */
+function depthOf(scene, row) {
+  if (scene.counts) return ["depth", scene.counts.depth.toLocaleString("en")];
+  if (scene.meta.of <= scene.size) return ["depth", scene.graph.depth[row].toLocaleString("en")];
+  if (scene.meta.whole) return ["depth", "…"];
+  return ["depth among the events at hand", scene.graph.depth[row].toLocaleString("en")];
 }
 
 function compared(app, row) {
@@ -379,7 +390,7 @@ export function helpPanel(app) {
     el("h2", {}, "Mouse and touch"),
     el("p", {}, "Drag moves, the wheel zooms where the pointer is; Shift and wheel moves along; over the names the wheel scrolls lanes, Ctrl and wheel makes them higher. Drag a name to move its lane. Two fingers zoom."),
     el("h2", {}, "Search"),
-    el("p", {}, "Words are found in ids, texts, members and topics, and in what else the table holds; all must be there. member:alice, kind:send, -text:heartbeat, \"several words\", /an expression/. Fields: id, text, member, topics, kind, run, role, source."),
+    el("p", {}, `Words are found in ids, texts, members and topics, and in what else the table holds; all must be there. member:alice, kind:send, -text:heartbeat, "several words", /an expression/. Fields: ${FIELDS.join(", ")}. An id is found as it stands, also with a colon in it.`),
     ...(app.scene.own.length ? [el("p", {}, `Fields of this table, in quotes where they have blanks: ${app.scene.own.map((name) => plain(name, 40)).join(", ")}.`)] : []),
     el("h2", {}, "Share"),
     el("p", {}, "The address holds what is seen: whoever has the file opens the same view with it. Export writes it as SVG or PNG; PDF is the browser's own print, with the picture as lines and text."),

@@ -3,6 +3,7 @@
 import { Graph } from "./graph.js";
 import { Lanes } from "./lanes.js";
 import { axesOf, sortedRows } from "./axis.js";
+import { matchRows } from "./search.js";
 
 export const AGAIN = 1;
 export const NOWHERE = 2;
@@ -250,9 +251,9 @@ export class Scene {
     this.counts = meta;
   }
 
-  /** Which rows say what is asked; null: no question. See `questionOf`. */
-  match(asked) {
-    this.matches = asked ? asked(this) : null;
+  /** Mark the rows that match the terms of a search; none: no search. See `parseSearch`. */
+  match(terms) {
+    this.matches = matchRows(this, terms);
     if (this.only) this.place();
     return this.matches;
   }
@@ -316,64 +317,4 @@ export class Scene {
   isDelivery(row) {
     return this.kind[row] === DELIVER;
   }
-}
-
-/** What a line of search asks, as a function of the scene that gives a mask; null: nothing.
- *
- * Words must all be found, in any field; FIELD:WORD in that one; "several words"; /expression/.
- * Raises SyntaxError for an expression that is none.
- */
-export function questionOf(text) {
-  const parts = [];
-  const shape = /(-)?(?:(?:([\p{L}\p{N}_]+)|"([^"]+)"):)?(?:"([^"]*)"|\/((?:[^/\\]|\\.)+)\/|(\S+))/gu;
-  for (const found of text.matchAll(shape)) {
-    const word = found[4] ?? found[6];
-    const test = found[5] !== undefined ? testOf(found[5]) : containing(word);
-    parts.push({ not: Boolean(found[1]), field: found[2] ?? found[3] ?? null, test });
-  }
-  if (!parts.length) return null;
-  return (scene) => {
-    const mask = new Uint8Array(scene.size).fill(1);
-    for (const part of parts) narrow(mask, scene, part);
-    return mask;
-  };
-}
-
-function containing(word) {
-  const small = word.toLowerCase();
-  return (text) => text.toLowerCase().includes(small);
-}
-
-function testOf(expression) {
-  const made = new RegExp(expression, "iu");
-  return (text) => made.test(text);
-}
-
-export const FIELDS = ["id", "text", "member", "topics", "run", "role", "source"];
-
-/** The column that a field of the search means: the trace's own come first. */
-function columnOf(scene, name) {
-  if (FIELDS.includes(name) || name.startsWith("own.")) return name;
-  const small = name.toLowerCase();
-  return `own.${scene.own.findIndex((one) => one.toLowerCase() === small)}`;
-}
-
-function narrow(mask, scene, { field, test, not }) {
-  const hit = new Uint8Array(scene.size);
-  const further = scene.own.map((_, k) => `own.${k}`);
-  for (const name of field ? [field] : ["id", "text", "member", "topics", ...further]) {
-    if (name === "kind") {
-      const good = scene.meta.kinds.map(test);
-      for (let row = 0; row < scene.size; row++) hit[row] |= good[scene.kind[row]] ? 1 : 0;
-      continue;
-    }
-    const column = scene.data.texts(columnOf(scene, name));
-    if (!column) continue;
-    const good = new Uint8Array(column.size + 1);
-    for (let code = 0; code < column.size; code++) good[code] = test(column.value(code)) ? 1 : 0;
-    for (let row = 0; row < scene.size; row++) {
-      if (column.codes[row] >= 0) hit[row] |= good[column.codes[row]];
-    }
-  }
-  for (let row = 0; row < scene.size; row++) mask[row] &= not ? 1 - hit[row] : hit[row];
 }

@@ -91,11 +91,11 @@ export class SvgContext {
   }
 
   words(text, x, y, how) {
-    const size = parseFloat(this.font);
-    const family = escaped(this.font.replace(/^[\d.]+px /, ""));
+    const [, bold, size, fonts] = /^(bold )?([\d.]+)px (.*)$/.exec(this.font);
+    const family = escaped(fonts);
     const anchor = { center: ' text-anchor="middle"', right: ' text-anchor="end"' }[this.textAlign] ?? "";
-    const drop = this.textBaseline === "middle" ? size * 0.35 : 0;
-    this.body.push(`<text x="${num(x)}" y="${num(y + drop)}" font-size="${num(size)}" font-family="${family}"${anchor} ${how}${this.faint()}>${escaped(text)}</text>`);
+    const drop = this.textBaseline === "middle" ? Number(size) * 0.35 : 0;
+    this.body.push(`<text x="${num(x)}" y="${num(y + drop)}" font-size="${num(size)}"${bold ? ' font-weight="bold"' : ""} font-family="${family}"${anchor} ${how}${this.faint()}>${escaped(text)}</text>`);
   }
 
   faint() {

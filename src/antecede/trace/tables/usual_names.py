@@ -1,0 +1,101 @@
+"""Usual names of columns: which column of a user's table is which column of the schema.
+
+Names that hold causes in some tables and other things in others (`LIKELY`) are taken if a value in
+the first rows is an id there. What is not taken is named to the user.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+USUAL = {
+    "id": ("event_id", "message_id", "msg_id", "id", "uuid"),
+    "parents": (
+        *("parents", "parent", "parent_id", "causes", "cause", "after"),
+        *("caused_by", "in_reply_to", "reply_to"),
+        *("parent_ids", "prev_events", "cause_id", "cause_ids", "causation_id", "causation_ids"),
+        *("reply_to_id", "in_reply_to_id", "parent_event_id", "parent_event_ids"),
+        *("parent_message_id", "depends_on", "predecessor", "predecessors", "triggered_by"),
+    ),
+    "member": ("member", "sender", "host", "node", "process", "agent", "author"),
+    "send_time": ("send_time", "sent_at", "timestamp", "time", "ts"),
+    "topics": ("topics", "topic", "channel"),
+    "clock": ("clock", "vector_clock", "vc"),
+    "text": ("text", "message", "msg", "event", "description"),
+}
+LIKELY = frozenset(
+    {
+        *("prev", "prevs", "previd", "prevhash", "previous", "previousid", "previoushash"),
+        *("deps", "dependencies", "heads", "references", "refs", "links", "threadts", "threadid"),
+        *("causalhistory", "history", "ancestors", "antecedents", "origin", "originid", "basedon"),
+        *("previouseventid", "previousmessageid", "preveventid", "prevmessageid", "replyid"),
+        *("parenthash", "parenthashes", "parenteventhash", "predecessorid", "predecessorids"),
+    }
+)
+LATER = frozenset(
+    {
+        *("next", "nextid", "nexts", "nextids", "nextevents", "nexteventid", "child", "childid"),
+        *("children", "childids", "successor", "successors", "successorid", "successorids"),
+        *("replies", "effects", "followedby", "causesof"),
+    }
+)
+_SEVERAL = re.compile(r"[\s,;|]+")
+
+
+def bare(name: str) -> str:
+    """Return a name without case and punctuation: `parentIds`, `parent_ids` and `parent-ids`."""
+    return re.sub(r"[\W_]+", "", name.lower())
+
+
+def find_usual(name: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Return the column that has a usual name of a column of the schema, () if none has."""
+    usual = (name, *USUAL.get(name, ()))
+    lower = {column.lower(): column for column in reversed(known)}
+    alike = {bare(column): column for column in reversed(known)}
+    for names, spelling in ((lower, str.lower), (alike, bare)):
+        for one in usual:
+            if spelling(one) in names:
+                return (names[spelling(one)],)
+    return ()
+
+
+def likely_causes(known: Iterable[str]) -> list[str]:
+    """Return the columns that hold causes in some tables."""
+    return [column for column in known if bare(column) in LIKELY]
+
+
+def later_events(known: Iterable[str]) -> list[str]:
+    """Return the columns that name later events, which are no causes."""
+    return [column for column in known if bare(column) in LATER]
+
+
+def names_ids(
+    columns: Sequence[str],
+    sample: Sequence[Mapping[str, object]],
+    ids: frozenset[str],
+    names: Callable[[object], Iterable[str]],
+) -> list[str]:
+    """Return the columns of which a value in the sample is an id there, or a text with ids."""
+    return [
+        column
+        for column in columns
+        if any(
+            name in ids or not ids.isdisjoint(_SEVERAL.split(name))
+            for record in sample
+            for name in names(record.get(column))
+        )
+    ]
+
+
+def words(likely: str, later: str) -> str:
+    """Return what to say about columns that were not read as causes."""
+    said = []
+    if likely:
+        said.append(f"{likely} may hold causes and is not read: say --after COLUMN if it does")
+    if later:
+        said.append(
+            f"{later} names later events and is not read: causes are earlier events, so swap ids "
+            "and causes first"
+        )
+    return "; ".join(said)

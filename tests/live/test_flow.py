@@ -1,0 +1,352 @@
+"""Flow control: bytes are bounded, senders wait for slow members, and no setting evicts anybody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antecede.errors import BufferFullError, LocalError, PeerError
+from antecede.live.drivers.memory import MS, MemoryNetwork
+from antecede.live.events import ChangeKind, Message, View
+from antecede.live.peer import Peer
+from antecede.live.settings import NS, Settings
+from antecede.live.status import Status, status_of
+from tests.live.loops import run, take, until
+
+SIZE = 1000
+
+
+def peer(name: str, **more: Any) -> Peer:
+    return Peer(name, **{"listen": "127.0.0.1:0", "insecure": True, "room": "flow", **more})
+
+
+def group(seed: int = 1, *, durable: bool = False, **each: dict[str, Any]) -> MemoryNetwork:
+    """Return a network of the named members, connected; `each`: their settings."""
+    network = MemoryNetwork(seed, most_ns=5 * MS)
+    names = list(each)
+    for name, settings in each.items():
+        network.add(name, Settings(**settings), durable=durable)
+    network.start(names[0])
+    for name in names[1:]:
+        network.start(name, join=names[0])
+    network.run(5 * NS)
+    return network
+
+
+def status(network: MemoryNetwork, name: str) -> Status:
+    node = network.hosts[name].node
+    assert node is not None
+    return status_of(node, network.now)
+
+
+def members(network: MemoryNetwork, name: str) -> list[str]:
+    return sorted([name, *(one.name for one in status(network, name).members)])
+
+
+def send_for(
+    network: MemoryNetwork,
+    senders: str,
+    seconds: float,
+    look: Callable[[], object] = lambda: None,
+    size: int = SIZE,
+) -> int:
+    """Send whenever there is room; return how much was sent."""
+    end, sent = network.now + round(seconds * NS), 0
+    while network.now < end:
+        for name in senders:
+            if network.has_room(name) and network.say(name, bytes(size)) is not None:
+                sent += 1
+        network.run(network.now + 5 * MS)
+        look()
+    return sent
+
+
+def got(network: MemoryNetwork, name: str) -> int:
+    return sum(isinstance(one, Message) for one in network.hosts[name].events)
+
+
+# -- one member's memory ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("memory", "senders"), [(1, "a"), (20_000, "abcd"), (5_000, "bc")])
+def test_a_small_memory_slows_the_senders_and_evicts_nobody(memory: int, senders: str) -> None:
+    little: dict[str, Any] = {"memory": memory}
+    network = group(a={}, b={}, c=little, d={})
+    most = [0]
+
+    def look() -> None:
+        most[0] = max(most[0], status(network, "c").memory_bytes)
+
+    sent = send_for(network, senders, 6, look)
+    network.run(network.now + 3 * NS)
+    assert sent > 50, "they go on"
+    for name in "abcd":
+        assert members(network, name) == list("abcd")
+        assert got(network, name) == sent - status(network, name).sent
+        assert status(network, name).memory_bytes == 0
+    assert most[0] <= 2 * memory + 5 * SIZE * len(senders), "some batches of each are on their way"
+
+
+def test_a_small_disk_evicts_nobody() -> None:
+    little: dict[str, Any] = {"disk": 5_000, "memory": 2_000}
+    network = group(a={}, b={}, c=little, durable=True)
+    sent = send_for(network, "ab", 6)
+    network.run(network.now + 3 * NS)
+    assert sent > 50
+    assert all(members(network, name) == list("abc") for name in "abc")
+    assert got(network, "c") == sent
+
+
+def test_a_member_that_is_away_for_less_than_the_time_stays() -> None:
+    network = group(a={}, b={}, c={"memory": 5_000})
+    network.cut("b", {"a", "c"})
+    sent = send_for(network, "a", 7)
+    network.heal()
+    sent += send_for(network, "a", 3)
+    network.run(network.now + 5 * NS)
+    assert all(members(network, name) == list("abc") for name in "abc")
+    assert got(network, "b") == sent
+
+
+# -- a slow member ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after_s", [1, 4])
+def test_a_member_that_takes_nothing_is_evicted_after_the_time_that_all_share(after_s: int) -> None:
+    more: dict[str, Any] = {"memory": 40_000, "evict_slow_after_ns": after_s * NS}
+    network = group(a=more, b=more, c=more)
+    network.hosts["c"].takes = False
+    full_ns, out_ns, most = [0], [0], [0]
+
+    def look() -> None:
+        if not full_ns[0] and not network.has_room("a"):
+            full_ns[0] = network.now
+        if not out_ns[0] and "c" not in members(network, "a"):
+            out_ns[0] = network.now
+        most[0] = max(most[0], status(network, "c").inbox_bytes)
+
+    sent = send_for(network, "a", after_s + 4, look)
+    assert members(network, "a") == members(network, "b") == ["a", "b"]
+    assert after_s <= (out_ns[0] - full_ns[0]) / NS < after_s + 2
+    network.run(network.now + NS)
+    assert got(network, "b") == sent
+    evicted = status(network, "c")
+    assert not evicted.healthy
+    [why] = {one.change.detail for one in network.hosts["b"].events if _is_eviction(one)}
+    assert why.startswith("too slow: it has not acknowledged")
+    assert most[0] <= evicted.inbox_limit + 2 * 40_000, "and what was on its way, with its overhead"
+
+
+def _is_eviction(event: object) -> bool:
+    return isinstance(event, View) and event.change.kind is ChangeKind.PUT_OUT
+
+
+def test_a_slow_member_that_goes_on_is_waited_for() -> None:
+    more: dict[str, Any] = {"memory": 20_000, "evict_slow_after_ns": 2 * NS}
+    network = group(a=more, b=more, c=more)
+    network.hosts["c"].takes = False
+
+    def look() -> None:
+        if network.now // NS > (network.now - 5 * MS) // NS:  # once a second
+            network.take("c")
+
+    sent = send_for(network, "a", 12, look)
+    for _ in range(20):
+        network.take("c")
+        network.run(network.now + NS // 2)
+    assert all(members(network, name) == list("abc") for name in "abc")
+    assert got(network, "b") == got(network, "c") == sent
+
+
+def test_a_member_that_only_sends_evicts_nobody() -> None:
+    """Its application takes nothing, and what the others acknowledge is read all the same."""
+    more: dict[str, Any] = {"memory": 20_000, "evict_slow_after_ns": 2 * NS}
+    network = group(a=more, b=more, c=more)
+    network.hosts["a"].takes = False
+    network.say("b", bytes(100_000))
+    sent = send_for(network, "a", 6)
+    assert sent > 300
+    assert all(members(network, name) == list("abc") for name in "abc")
+
+
+def test_nobody_is_evicted_while_nobody_sends() -> None:
+    more: dict[str, Any] = {"memory": 3_000, "evict_slow_after_ns": 2 * NS}
+    network = group(a=more, b=more)
+    network.cut("a", "b")
+    while status(network, "a").own_bytes <= status(network, "a").own_limit:
+        network.say("a", bytes(SIZE))
+        network.run(network.now + 50 * MS)
+    network.run(network.now + 20 * NS)
+    assert members(network, "a") == ["a", "b"]
+    assert not network.has_room("a"), "and from now on it is waited for"
+    network.run(network.now + 4 * NS)
+    assert members(network, "a") == ["a"]
+
+
+def test_a_sender_that_slept_has_waited_for_nobody() -> None:
+    more: dict[str, Any] = {"memory": 20_000, "evict_slow_after_ns": 5 * NS, "silence_ns": 60 * NS}
+    network = group(a=more, b=more, c=more)
+    network.hosts["c"].takes = False
+    send_for(network, "a", 3)
+    assert not network.has_room("a")
+    network.freeze("a")
+    network.run(network.now + 20 * NS)
+    network.thaw("a")
+    network.take("c")
+    network.hosts["c"].takes = True
+    sent = send_for(network, "a", 10)
+    assert sent > 50
+    assert all(members(network, name) == list("abc") for name in "abc")
+
+
+def test_the_time_is_the_same_for_all() -> None:
+    async def work() -> None:
+        async with peer("a", evict_slow_after_s=3) as a, peer("b") as b:
+            await a.found()
+            with pytest.raises(PeerError, match=r"evict_slow_after_s= differs: 3 at a, 10 at b"):
+                await b.join(a.address)
+        with pytest.raises(LocalError, match=r"evict_slow_after_s= is above 0"):
+            peer("a", evict_slow_after_s=0)
+
+    run(work)
+
+
+@pytest.mark.slow
+def test_many_senders_share_the_least_budget() -> None:
+    more: dict[str, Any] = {"memory": 100_000}
+    network = group(**dict.fromkeys("abcdef", more))
+    network.cut("f", set("abcde"))  # lacks what all of them sent when it comes back
+    most = [0]
+
+    def look() -> None:
+        most[0] = max(most[0], *(status(network, name).memory_bytes for name in "abcde"))
+
+    send_for(network, "abcde", 5, look)
+    network.heal()
+    sent = send_for(network, "abcde", 3, look)
+    assert sent > 100
+    assert all(members(network, name) == list("abcdef") for name in "abcdef")
+    assert most[0] < 250_000, "each alone might have sent as much as the budget"
+
+
+# -- bytes in a peer -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store", [False, True])
+def test_messages_that_wait_for_the_application_are_bounded_by_bytes(
+    tmp_path: Path, store: bool
+) -> None:
+    async def work() -> None:
+        more: dict[str, Any] = {"memory": 1 << 20, "disk": 8 << 20, "largest": 1 << 20}
+        stores = {n: {"store": tmp_path / f"{n}.db"} if store else {} for n in "ab"}
+        async with peer("a", **more, **stores["a"]) as a, peer("b", **more, **stores["b"]) as b:
+            await a.found()
+            await b.join(a.address)
+            await until(lambda: a.members == b.members == ("a", "b"))
+            count, payload = 60, bytes(200_000)
+
+            async def send() -> None:
+                for _ in range(count):
+                    await a.send(payload)
+
+            sending = asyncio.create_task(send())
+            await asyncio.sleep(2.0)
+            now = b.status()
+            assert now.inbox_limit == (1 << 20) // 4
+            assert 0 < now.inbox_bytes < now.inbox_limit + (3 << 20), "two batches"
+            if not store:
+                assert not sending.done(), "the sender waits"
+                assert a.status().own_bytes <= (2 << 20), "a batch beyond the limit"
+                assert a.status().own_limit == 1 << 20
+            assert len(await take(b, count)) == count
+            await sending
+            await until(lambda: a.status().own_bytes == 0 and b.status().inbox_bytes < 300_000)
+            assert a.members == b.members == ("a", "b")
+
+    run(work)
+
+
+def test_what_is_not_acknowledged_counts_where_it_is_kept(tmp_path: Path) -> None:
+    async def work() -> None:
+        more: dict[str, Any] = {"memory": 1 << 20}
+        async with (
+            peer("a", **more) as a,
+            peer("b", store=tmp_path / "b.db", acknowledge="explicit", **more) as b,
+        ):
+            await a.found()
+            await b.join(a.address)
+            payload = bytes(100_000)
+            sending = asyncio.create_task(_send(a, payload, 40))
+            got = await take(b, 8)
+            await asyncio.sleep(0.5)
+            assert b.status().inbox_limit == 1 << 20
+            assert b.status().inbox_bytes >= 800_000, "the application has them, and may crash"
+            assert not sending.done()
+            while len(got) < 40:
+                b.acknowledge(got[-1])
+                got += await take(b, 1)
+            await sending
+            b.acknowledge(got[-1])
+            assert b.status().inbox_bytes == 0
+
+    run(work)
+
+
+async def _send(one: Peer, payload: bytes, count: int) -> None:
+    for _ in range(count):
+        await one.send(payload)
+
+
+@pytest.mark.parametrize("store", [False, True])
+def test_sending_without_waiting_is_bounded(tmp_path: Path, store: bool) -> None:
+    async def work() -> None:
+        more = {"store": tmp_path / "a.db"} if store else {}
+        async with peer("a", memory=100_000, **more) as a, peer("b") as b:
+            await a.found()
+            await b.join(a.address)
+            await until(lambda: a.members == b.members == ("a", "b"))
+            sent = 0
+            while a.status().own_bytes <= 100_000:
+                a.send_nowait(bytes(10_000))
+                sent += 1
+            with pytest.raises(BufferFullError, match=r"memory=100,000 is the limit"):
+                a.send_nowait(b"x")
+            assert 10 <= sent <= 12
+            assert 100_000 <= a.status().own_bytes < 130_000
+            await take(b, sent)
+            await until(lambda: a.status().own_bytes == 0)
+            a.send_nowait(bytes(500_000))  # one passes, however large
+            with pytest.raises(BufferFullError):
+                a.send_nowait(b"x")
+            await take(b, 1)
+            await a.send(b"and on")
+            assert [m.payload for m in await take(b, 1)] == [b"and on"]
+
+    run(work)
+
+
+def test_bytes_are_told_to_people_and_to_prometheus() -> None:
+    pytest.importorskip("prometheus_client")
+    from antecede.live.metrics import exposition
+    from antecede.live.status import as_plain, as_text, from_plain
+
+    async def work() -> None:
+        async with peer("a", memory=1 << 20) as a, peer("b", memory=4 << 20) as b:
+            await a.found()
+            await b.join(a.address)
+            await a.send(bytes(5000))
+            await until(lambda: b.status().inbox_bytes > 5000)
+            await until(lambda: b.status().own_limit == 1 << 20)
+            found = b.status()
+            text = exposition(found).decode()
+            for name in ("inbox_bytes", "own_bytes", "own_limit_bytes", "connection_bytes"):
+                assert f"antecede_live_{name}{{" in text
+            assert 'antecede_live_inbox_limit_bytes{member="b",room="flow"} 1.048576e+06' in text
+            assert "4.9 KiB of 1.0 MiB wait for the application" in as_text(found)
+            assert from_plain(as_plain(found)) == found
+
+    run(work)
