@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import antecede.causality
@@ -227,3 +228,21 @@ def test_receipts_are_looked_for_in_their_own_run() -> None:
     rows = (Event(run="x", id="a", kind=SEND), Event(id="a", kind=RECEIVE))
     assert not evidence.has_receipts(table(*rows))
     assert evidence.has_receipts(table(*(row._replace(run="x") for row in rows)))
+
+
+def test_deliver_goes_by_bytes_and_refuses_a_log_without(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.parquet"
+    assert main(["deliver", str(log), "--example", "9", "--order", "ses", "--members", "a,b"]) == 0
+    capsys.readouterr()
+    assert main(["deliver", str(log), "--order", "ses", "--members", "a,b"]) == 0
+    assert "causality_source: bytes of messages, order ses" in capsys.readouterr().out
+    rows = {"observer": ["a"], "time": [1.0], "kind": ["send"]}
+    for wire in ({}, {"wire": pa.array([b""], pa.binary())}, {"wire": pa.nulls(1, pa.binary())}):
+        pq.write_table(pa.table({**rows, **wire}), log)
+        assert main(["deliver", str(log), "--order", "ses", "--members", "a,b"]) == 2
+        said = capsys.readouterr().err
+        assert "causality_source: none" in said
+        assert "columns are observer, time, kind" in said
+        assert "--after COLUMN" in said

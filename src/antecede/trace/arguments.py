@@ -15,7 +15,7 @@ _COLUMNS = {
     "seq": ("seq", "the member's own number for it"),
     "time": ("send_time", "when it was sent"),
     "arrival": ("arrival", "when it arrived"),
-    "clock": ("clock", "its vector clock, as a map or JSON"),
+    "clock": ("clock", "its vector clock, as a map, JSON or m:1,n:2"),
     "topic": ("topics", "its topic; may be given several times"),
     "run": ("run", "execution, where ids repeat from run to run"),
     "text": ("text", "what it says: searched, shown and asked for"),

@@ -24,7 +24,7 @@ import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.trace.causes import COLUMNS, TOLD_BY
-from antecede.trace.identities import in_run, keys
+from antecede.trace.identities import flat, in_run, keys
 from antecede.trace.rows import conform
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
 from antecede.trace.tables.separators import several_in_one, words
@@ -72,7 +72,9 @@ def has_causes(events: Any, format: str = "table") -> bool:
     ids: Any = keys(events)
     named: Any = in_run(events, names, rows)
     other = pc.and_(pc.is_in(named, ids), pc.not_equal(named, ids.take(rows)))
-    other = pc.and_(other, pc.not_equal(pc.utf8_trim_whitespace(names), ""))
+    effects: Any = flat(events, "id").take(rows)
+    for text in (names, effects):  # blanks name nothing, and a row without an id is no event
+        other = pc.and_(other, pc.not_equal(pc.utf8_trim_whitespace(text), ""))
     return bool(pc.any(other).as_py())
 
 
