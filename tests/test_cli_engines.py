@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
+import subprocess
 from pathlib import Path
 
 import pyarrow as pa
@@ -59,3 +61,30 @@ def test_a_master_is_for_spark(table: str, monkeypatch: pytest.MonkeyPatch) -> N
     assert chosen(table, monkeypatch, GIGABYTE, master="local[2]").name == SPARK
     with pytest.raises(InputError, match="--engine local runs in this process"):
         chosen(table, monkeypatch, GIGABYTE, engine="local", master="--master")
+
+
+def test_a_repository_needs_memory_for_its_commits_alone(tmp_path: Path) -> None:
+    """Findings T18: all files below it were summed, a sparse one of gigabytes among them."""
+    folder = tmp_path / "repository"
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@x.invalid"]
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    for number in range(3):
+        words = ["commit", "-q", "--allow-empty", "-m", str(number)]
+        subprocess.run([*git, *words], check=True)
+    with (folder / "large.bin").open("wb") as file:
+        file.truncate(6 * GIGABYTE)
+    assert needed_bytes([str(folder)]) == 3 * engines.A_COMMIT
+    (folder / ".git" / "HEAD").write_text("damaged")
+    assert needed_bytes([str(folder)]) is None
+
+
+def test_a_folder_needs_memory_for_the_files_that_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,after\na,\n")
+    alone = needed_bytes([str(tmp_path)])
+    for hidden in (".venv", "_temporary"):
+        (tmp_path / hidden).mkdir()
+        (tmp_path / hidden / "lib.csv").write_text("x" * 100_000)
+    assert needed_bytes([str(tmp_path)]) == alone == needed_bytes([str(tmp_path / "*.csv")])
+    assert needed_bytes([str(tmp_path / "nothing")]) is None
+    os.mkfifo(tmp_path / "pipe")
+    assert needed_bytes([str(tmp_path / "pipe")]) == 0

@@ -308,6 +308,33 @@ def test_a_protocol_of_ones_own_takes_part_with_its_options(
     assert path.read_text(encoding="utf-8") == OWN
 
 
+NO_WIRE = """
+from antecede.errors import LocalError
+from antecede.protocols.vector.bss import Bss
+
+
+class NoWire(Bss):
+    def encode(self, message):
+        raise LocalError("NoWire has no wire encoding")
+"""
+
+
+def test_control_bytes_are_shown_without_a_wire_format(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(NO_WIRE, encoding="utf-8")
+    name = f"{path}:NoWire"
+    found = told(capsys, "bss", name, *SHORT)
+    mean, whole = found[name]["mean"], found["bss"]["mean"]
+    assert mean["peer.overhead_bytes"] == whole["peer.overhead_bytes"] > 0
+    assert "peer.encoded_bytes" in whole
+    assert "peer.encoded_bytes" not in mean
+    assert compare(name, *SHORT) == 0
+    control = f"{mean['peer.overhead_bytes']:.1f}"
+    assert control in cells(capsys.readouterr().out, name)
+
+
 def test_intervals_come_from_the_seeds_or_from_batches(capsys: pytest.CaptureFixture[str]) -> None:
     several = told(capsys, "linear", *SHORT, "--seeds", "3")["linear"]
     waits = [run["figures"]["wait_ms.mean"] for run in several["runs"]]

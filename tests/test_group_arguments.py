@@ -79,6 +79,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "leave": {"member": "bob", "last": 0},
     "subscribe": {"member": "bob", "topics": ["news"]},
     "begin_at": {"frontier": {"bob": 0}},
+    "forget": {"member": "bob"},
+    "correct_clock": {"now": NOW},
     "release": {"lost": [("alice", 1)]},
     "restore": {"state": b"x"},
 }

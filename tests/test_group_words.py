@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from antecede import Group
-from antecede.errors import LocalError
+from antecede import Bounds, Group, Subscriptions
+from antecede.errors import LocalError, SequenceError
 from antecede.protocols.registry import ENTRIES
 from antecede.protocols.vector.idr import Idr
 from tests.stored_groups import (
@@ -210,3 +210,88 @@ def test_a_protocol_that_names_no_causes_says_so_by_leaving_them_out() -> None:
     group = role("p1")
     assert not group._state.names_causes
     assert Group("a")._state.names_causes
+
+
+# -- names, numbers and whose fault it is ------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["causal", "bss", "ds", "matrix", "ses", "sent", "tv-vt"])
+def test_who_was_begun_again_without_its_state_is_told_so_itself(order: str) -> None:
+    options: dict[str, Any] = {}
+    how: dict[str, Any] = {}
+    if order == "tv-vt":
+        topics = Subscriptions(dict.fromkeys(("alice", "bob"), ("x",)))
+        options = {"bounds": Bounds(accuracy_s=1, least_s=1, most_s=2), "subscriptions": topics}
+        how = {"topics": ["x"]}
+    alice, bob = (
+        Group(name, ("alice", "bob"), order=order, incarnation=1, **options)
+        for name in ("alice", "bob")
+    )
+    for number in range(2):
+        bob.receive(alice.send(b"x", now=number, **how), now=number)
+    answer = bob.send(b"answer", now=5, **how)
+    again = Group("alice", ("alice", "bob"), order=order, incarnation=1, **options)
+    with pytest.raises(
+        SequenceError, match=r"'alice', which is this member and has sent .*0.*: was it"
+    ):
+        again.receive(answer, now=6)
+
+
+def test_errors_name_all_members_that_they_speak_of() -> None:
+    names = ("alice", "bob", "carol")
+    group = Group("alice", names, order="ses")
+    group.leave("bob", 0)
+    with pytest.raises(LocalError, match=r"'bob' cannot be a destination; the others are 'carol'$"):
+        group.send(b"x", to=["bob"])
+    with pytest.raises(LocalError, match="cannot order 'alice' and 'bob'"):
+        Group("alice", names, order="physical", bounds=Bounds(accuracy_s=1, least_s=1, most_s=2))
+
+
+def test_reasons_name_members() -> None:
+    names = ("alice", "bob", "carol")
+    alice, bob, carol = (
+        Group(name, names, order="reply", missing_parent="set_aside", patience_s=1)
+        for name in names
+    )
+    (question,) = bob.receive(alice.send(b"question", now=0), now=0)
+    answer = bob.send(b"answer", reply_to=question, now=0)
+    (read,) = alice.receive(answer, now=0)
+    for wire in (answer, alice.send(b"thanks", reply_to=read, now=0)):
+        carol.receive(wire, now=0)
+    carol.tick(now=10)
+    (reason,) = [effect.reason for effect in carol.effects() if "parent, " in effect.reason]
+    assert reason == "set aside: with its parent, message 1 of 'bob'"
+    assert reason in carol.stats().discarded
+
+
+def test_a_number_that_is_too_large_is_told_the_largest() -> None:
+    group = Group("alice", ("alice", "bob"))
+    with pytest.raises(LocalError, match=f"from 0 .*to {2**63 - 1}, as last"):
+        group.leave("bob", 2**63)
+    with pytest.raises(LocalError, match=f"a whole number from 0 to {2**63 - 1}"):
+        group.begin_at({"bob": 2**63})
+
+
+def test_a_thread_tells_what_was_forgotten_from_what_never_came() -> None:
+    names = ("alice", "bob", "carol")
+    alice, bob, _ = (Group(name, names, order="reply", threads=2) for name in names)
+    question = alice.send(b"question")
+    (read,) = bob.receive(question)
+    for number in range(2):
+        alice.receive(bob.send(b"%d" % number, reply_to=read))
+    assert str(alice.thread(question)).splitlines()[0] == (
+        "alice's message 1 (was here, no longer remembered)"
+    )
+    assert alice.thread(question).forgotten
+    carol = Group("carol", names, order="reply", missing_parent="release", patience_s=1)
+    carol.receive(bob.send(b"2", reply_to=read, now=0), now=0)
+    carol.tick(now=5)
+    assert str(carol.thread(("alice", 1))).splitlines()[0] == "alice's message 1 (not here)"
+
+
+def test_a_clock_that_was_ahead_is_told_from_when_on_it_goes_on() -> None:
+    bounds: Bounds[str] = Bounds(accuracy_s=0.005, least_s=0.05, most_s=0.2)
+    group = Group("alice", ("alice", "bob"), order="physical", bounds=bounds)
+    group.send(b"ahead", now=86_400)
+    with pytest.raises(LocalError, match=r"If it was ahead before, .* go on when it shows 86400 s"):
+        group.tick(now=10)

@@ -9,6 +9,7 @@
     │   └── OptionError       a protocol has no such option, or its text has the wrong type
     ├── ProtocolError         a rule of message exchange was broken ...
     │   ├── LocalError        ... by the caller: our own code called us wrongly
+    │   │   └── EarlyError        ... too early: a newcomer must wait before its first message
     │   └── RemoteError       ... by the other side: what arrived is malformed or impossible
     │       ├── DecodeError           bytes do not decode
     │       │   └── MismatchError     ... of another room, order, options or list of members
@@ -82,6 +83,17 @@ class LocalError(ProtocolError):
     """Our own side called a protocol in a way that it does not allow."""
 
 
+class EarlyError(LocalError):
+    """A newcomer sends too early; `from_ns` is the reading of its clock from which on it may.
+
+    None: the group was told no time yet.
+    """
+
+    def __init__(self, message: str, *, from_ns: int | None = None) -> None:
+        self.from_ns = from_ns
+        super().__init__(message)
+
+
 class RemoteError(ProtocolError):
     """What arrived from another member is malformed or impossible."""
 
@@ -113,7 +125,12 @@ class IncarnationError(SequenceError):
     """Messages of two lives of one member meet: it was restored from too old a snapshot, or anew.
 
     Nothing of it is taken for something else; the text says which member and which numbers.
+    `member`: that member.
     """
+
+    def __init__(self, message: str, member: str = "") -> None:
+        self.member = member
+        super().__init__(message)
 
 
 class ConflictError(SequenceError):

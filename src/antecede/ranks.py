@@ -1,4 +1,4 @@
-"""Quantiles by one rule: the nearest rank, a value that is there and none between two.
+"""Quantiles of values, by the nearest rank, and of Student's t distribution.
 
 The quantile p of n values is the ceil(p * n)-th smallest, and the smallest at p = 0: the least
 value that a part p of them does not exceed (Hyndman and Fan 1996, their definition 1).
@@ -32,3 +32,18 @@ def nearest_rank(part: float, count: int) -> int:
 def quantile(ascending: Ascending[Value], part: float) -> Value:
     """Return the quantile of one value or more, in ascending order; see the module."""
     return ascending[nearest_rank(part, len(ascending)) - 1]
+
+
+_T95 = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045, 2.042,
+)  # fmt: skip
+
+
+def student_t(degrees: int) -> float:
+    """Return the 97.5 % quantile of Student's t, for two-sided 95 % intervals.
+
+    `degrees` is 1 or more. Above 30 it is the quantile of 30, so that intervals are too wide.
+    """
+    return _T95[min(degrees, len(_T95)) - 1]

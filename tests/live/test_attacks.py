@@ -639,13 +639,17 @@ def test_who_is_put_out_and_stays_is_not_heard(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["acknowledges nothing", "is no member", "says what waits"])
-def test_who_makes_others_keep_much_is_sent_away_itself(folder: Path, how: str) -> None:
+def test_who_makes_others_keep_much_is_sent_away_itself(
+    folder: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And not the slowest of the honest."""
+    monkeypatch.setattr(upkeep, "FALLBACK_BYTES", 1 << 20)
 
     async def work() -> None:
-        more = {"memory": 1 << 20}
+        more = {"memory": 1 << 20, "evict_slow_after_s": 1.0}
         async with honest(folder, "alice", "bob", **more) as (alice, bob):
             mallory = Attacker(folder)
+            mallory.settings = alice.settings
             if how == "is no member":
                 mallory.group_tag = bob.node.group_tag
                 line = await mallory.call(bob)
@@ -663,13 +667,10 @@ def test_who_makes_others_keep_much_is_sent_away_itself(folder: Path, how: str) 
                     false = Sealed(mallory.seals.seal(k, raw), raw)
                     await line.say(mallory.batch(mallory.lane, k, false))
             else:
+                taking = asyncio.create_task(_take_up_to(alice, b"\x27"))
                 for k in range(40):
                     await bob.send(bytes([k]) * 100_000)
-                    if k % 10 == 9:
-                        await asyncio.sleep(0.2)
-                async for message in alice:
-                    if message.payload[:1] == b"\x27":
-                        break
+                await taking
             await until(lambda: mallory.lane not in bob.node.greeted)
             await until(lambda: bob.members == alice.members == ("alice", "bob"))
             assert not alice.node.out + bob.node.out
@@ -678,6 +679,12 @@ def test_who_makes_others_keep_much_is_sent_away_itself(folder: Path, how: str) 
             mallory.close()
 
     asyncio.run(work())
+
+
+async def _take_up_to(one: Peer, first: bytes) -> None:
+    async for message in one:
+        if message.payload[:1] == first:
+            break
 
 
 def _with_cause(mallory: Attacker, who: str, number: int) -> bytes:

@@ -103,7 +103,13 @@ def test_what_was_refused_is_said_once_or_how_often() -> None:
     assert entry.text == f"refused once (LimitError), {link.name}: too long"
     for _ in range(2):
         node(net).count(link, LimitError("too long"))
-    [entry] = diary.look(node(net), net.now)
+    assert not list(diary.look(node(net), net.now + NS))
+    node(net).count(link, LimitError("too small"))
+    [entry] = diary.look(node(net), net.now + 2 * NS)
+    assert entry.text == f"refused 3 times (LimitError), last: {link.name}: too small"
+    for _ in range(2):
+        node(net).count(link, LimitError("too long"))
+    [entry] = diary.look(node(net), net.now + 301 * NS)
     assert entry.text == f"refused 2 times (LimitError), last: {link.name}: too long"
 
 

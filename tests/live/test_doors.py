@@ -39,6 +39,29 @@ def descriptors() -> Any:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def resident_mb() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
+def test_callers_that_say_nothing_leave_no_memory_behind(folder: Path) -> None:
+    async def work() -> None:
+        async with honest(folder, "alice", "bob") as (alice, bob):
+            await talk((alice, bob))
+            host, port = alice.address.rsplit(":", 1)
+            before = resident_mb()
+            for _ in range(6):
+                callers = [socket.create_connection((host, int(port))) for _ in range(200)]
+                await asyncio.sleep(0.2)
+                for one in callers:
+                    one.close()
+            await talk((alice, bob))
+            assert resident_mb() - before < 30
+
+    asyncio.run(work())
+
+
 @pytest.mark.slow
 def test_ten_thousand_half_open_connections_keep_nobody_out(folder: Path, descriptors: Any) -> None:
     """Callers that show nothing: a few are held, and who has a certificate gets in among them."""

@@ -296,15 +296,22 @@ def test_a_link_to_the_same_super_peer_that_breaks_is_taken_up_again() -> None:
 
 def test_without_a_super_peer_what_is_said_is_kept_to_a_bound() -> None:
     async def work() -> None:
-        async with peer("s", "super") as s, peer("i", "internal", memory=10_000) as i:
-            await s.found()
-            await i.join(s.address)
-            await s.close()
-            for _ in range(10):
-                i.send_nowait(b"." * 1000)
-                i.node.turn()
-            with pytest.raises(BufferFullError, match=r"not safe in the mesh yet; memory=10000"):
-                i.send_nowait(b"one more")
+        async with peer("s", "super") as s:
+
+            async def inside() -> None:
+                async with peer("i", "internal", memory=10_000) as i:
+                    await s.found()
+                    await i.join(s.address)
+                    await s.close()
+                    for _ in range(10):
+                        i.send_nowait(b"." * 1000)
+                        i.node.turn()
+                    words = r"not safe in the mesh yet; memory=10000"
+                    with pytest.raises(BufferFullError, match=words):
+                        i.send_nowait(b"one more")
+
+            with pytest.raises(PeerError, match=r"acknowledged 10 messages of i"):
+                await inside()
 
     run(work)
 

@@ -308,3 +308,11 @@ def test_what_is_left_for_a_link_that_ends_is_not_written(folder: Path) -> None:
             await work()
 
     asyncio.run(bounded())
+
+
+def test_folders_may_be_text(tmp_path: Path) -> None:
+    folder = str(tmp_path / "keys")
+    certificate, _ = keys.make_authority(folder)
+    member = keys.make_member(folder, "alice")
+    assert member == keys.member_path(folder, "alice") == keys.member_path(Path(folder), "alice")
+    assert Tls(str(member), str(certificate)).name == "alice"

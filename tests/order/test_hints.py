@@ -85,3 +85,24 @@ def test_the_counts_of_clocks_say_what_they_are_of(
     steps = next(line for line in lines if line.startswith("  immediate dependencies"))
     assert steps.endswith("program order included")
     assert steps.split()[2] == "2"
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (["a,b", "b,a"], "(2 x is its own cause, by way of others)"),
+        (["a,a;b", "b,c", "c,a"], "(3 x is its own cause, by way of others)"),
+    ],
+)
+def test_an_order_of_nothing_is_an_error(
+    rows: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Findings T13: the result was an empty file and exit status 0."""
+    path, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    path.write_text("\n".join(["id,after", *rows]) + "\n")
+    assert main(["order", str(path), "-o", str(out), "--separator", ";"]) == 2
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "no event has a place in the order: all rows are set aside (" in shown
+    assert reason in shown
+    assert not out.exists()
+    assert len((tmp_path / "out.quarantine.csv").read_text().splitlines()) == 1 + len(rows)

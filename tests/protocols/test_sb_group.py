@@ -143,7 +143,7 @@ def test_a_snapshot_is_the_whole_state() -> None:
             "deliver B5",
         ]
         assert said(member.receive(msg("C3", "B2"), now=s(7))) == [
-            "discard C3: set aside: with its parent 1:2"
+            "discard C3: set aside: with its parent, message 2 of member 1"
         ]
     assert other.snapshot() == a.snapshot() != state
 

@@ -122,7 +122,7 @@ def test_set_aside_gives_up_the_message_and_what_answers_it() -> None:
     a.receive(msg("C2", "B9"), now=s(4.0))
     assert said(a.tick(s(5.0))) == [
         "discard B2: set aside: parent 1:1 did not come in 5 s",
-        "discard C1: set aside: with its parent 1:2",
+        "discard C1: set aside: with its parent, message 2 of member 1",
     ]
     assert a.counts["set_aside"] == 2
     assert [held.message.payload for held in a.blocked_on()] == ["C2"]
@@ -136,10 +136,10 @@ def test_set_aside_is_final() -> None:
     assert said(a.receive(msg("B1"), now=s(6.0))) == ["deliver B1"]
     assert said(a.receive(msg("B2", "B1"), now=s(6.0))) == ["discard B2: set aside before"]
     assert said(a.receive(msg("C1", "B2"), now=s(6.0))) == [
-        "discard C1: set aside: with its parent 1:2"
+        "discard C1: set aside: with its parent, message 2 of member 1"
     ]
     assert said(a.receive(msg("C2", "C1"), now=s(6.0))) == [
-        "discard C2: set aside: with its parent 2:1"
+        "discard C2: set aside: with its parent, message 1 of member 2"
     ]
     assert said(a.receive(msg("C3", "B1"), now=s(6.0))) == ["deliver C3"]
     assert a.counts["set_aside"] == 3
@@ -198,7 +198,7 @@ def test_overflow_set_aside_gives_up_the_oldest_and_what_answers_it() -> None:
     ]
     assert said(a.receive(msg("C3", "C2"))) == [
         "discard C2: set aside: the store is full",
-        "discard C3: set aside: with its parent 2:2",
+        "discard C3: set aside: with its parent, message 2 of member 2",
     ]
     assert a.counts["set_aside"] == 3
 

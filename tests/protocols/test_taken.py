@@ -221,7 +221,7 @@ class Nothing(Unordered):
 
 
 class Unread(Unordered):
-    __init__ = operator.itemgetter
+    __init__ = type  # no version of Python knows its signature
 
 
 class More(Unordered):

@@ -35,14 +35,10 @@ def survive_a_kill(folder: Path, operator: str, pieces: Iterable[pa.Table]) -> N
 
 def start(folder: Path, operator: str) -> subprocess.Popen[bytes]:
     (folder / "pids").unlink(missing_ok=True)
-    child = [
-        sys.executable,
-        str(Path(__file__).with_name("stream_child.py")),
-        operator,
-        str(folder),
-    ]
+    child = [sys.executable, "-m", "tests.spark.stream_child", operator, str(folder)]
+    root = Path(__file__).resolve().parents[2]
     with (folder / "log").open("ab") as log:
-        return subprocess.Popen(child, stdout=log, stderr=log)
+        return subprocess.Popen(child, stdout=log, stderr=log, cwd=root)
 
 
 def batches(folder: Path, what: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from antecede.spark.delivering import deliver
 from antecede.spark.session import local_session
 from antecede.spark.spec import OrderSpec
 from antecede.spark.streams.ordering import order_stream
+from tests.spark.dirty_rows import CONTENT
 
 ORDER = OrderSpec(id="id", after=("after",), group="group", time="at")
 DELIVER = DeliverSpec(
@@ -27,7 +29,14 @@ DELIVER = DeliverSpec(
 )
 
 
-def operate(operator: str, df: DataFrame) -> DataFrame:
+DIRTY = OrderSpec(
+    id="id", after=("causes",), group="parcel", time="seen", content=CONTENT, shards=4
+)
+
+
+def operate(operator: str, df: DataFrame, folder: Path) -> DataFrame:
+    if operator == "dirty":
+        return order_stream(df, replace(DIRTY, checkpoint=str(folder / "checkpoint")))
     return order_stream(df, ORDER) if operator == "order" else deliver(df, DELIVER)
 
 
@@ -42,10 +51,11 @@ def main(operator: str, folder: Path) -> None:
     jvm: Any = spark.sparkContext._jvm
     java = jvm.java.lang.ProcessHandle.current().pid()
     (folder / "pids").write_text(f"{os.getpid()} {java}")
-    schema = spark.read.parquet(str(folder / "in")).schema
+    columns = folder / "columns.parquet"  # where they change from start to start
+    schema = spark.read.parquet(str(columns if columns.exists() else folder / "in")).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     query = (
-        operate(operator, stream.parquet(str(folder / "in")))
+        operate(operator, stream.parquet(str(folder / "in")), folder)
         .writeStream.format("parquet")
         .option("path", str(folder / "out"))
         .option("checkpointLocation", str(folder / "checkpoint"))

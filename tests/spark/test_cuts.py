@@ -50,8 +50,8 @@ def test_refusals(spark: SparkSession) -> None:
     columns = "id string, after string, p string, n int, saved boolean"
     frame = spark.createDataFrame([("a", None, "x", 1, True), ("b", "a", None, 2, None)], columns)
     ways: dict[str, Any] = {"process": "p", "at": "n", "id": "id", "after": "after"}
-    with pytest.raises(Exception, match="y has a position and no row in the table"):
-        vocabulary.cut(frame, {"x": 1, "y": 1}, **ways).collect()
+    with pytest.raises(InputError, match="y has a position and no row in the table: its proc"):
+        vocabulary.cut(frame, {"x": 1, "y": 1}, **ways)
     with pytest.raises(InputError, match="positions go from p, string, to n, int"):
         vocabulary.cut(frame, {"x": "one"}, **ways)
     with pytest.raises(InputError, match="no column m"):

@@ -63,7 +63,7 @@ def finish(df: DataFrame, folder: Path) -> pa.Table:
         .start()
     )
     try:
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(900)
     finally:
         query.stop()
     return df.sparkSession.read.parquet(str(out)).toArrow()

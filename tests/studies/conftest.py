@@ -33,11 +33,10 @@ def carried_out(tmp_path_factory: pytest.TempPathFactory) -> Carried:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow, and let one worker run, what looks at studies that were carried out."""
+    """Mark as slow what looks at studies that were carried out."""
     for item in items:
         if "carried_out" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.xdist_group("studies"))
 
 
 @pytest.fixture(scope="session")

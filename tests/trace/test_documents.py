@@ -209,6 +209,21 @@ def test_cloudevents_are_named_by_source_and_id(tmp_path: Path) -> None:
     assert audit([path]).duplicates == 0
 
 
+def test_ids_are_those_of_a_table_by_source_and_id(tmp_path: Path) -> None:
+    source = "https://a.example/x"
+    path = lines(
+        tmp_path,
+        cloud(source, "1"),
+        cloud(source, "2", causationid="1"),
+        cloud("b", "3", causationid=f"{source}:2"),
+    )
+    trace = read([path])
+    by_columns = ReadOptions(columns={"id": ("source", "id")})
+    assert column(trace, "id") == column(read([path], options=by_columns), "id")
+    first, second, third = column(trace, "id")
+    assert causes(trace) == {first: [], second: [first], third: [second]}
+
+
 def test_an_id_of_several_sources_names_no_cause(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -252,11 +267,22 @@ def test_files_given_together_are_one_trace(tmp_path: Path) -> None:
     assert causes(read([pay])) == {"/pay:2": ["1"]}
 
 
+@pytest.mark.parametrize("name", ["causationId", "parentid", "caused_by", "parents"])
+def test_usual_names_of_causes_are_read_and_said(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell: Any = ["1"] if name == "parents" else "1"
+    path = lines(tmp_path, cloud("/shop", "1"), cloud("/pay", "2", **{name: cell}))
+    assert causes(read([path]))["/pay:2"] == ["/shop:1"]
+    assert main(["audit", str(path)]) == 0
+    assert f"parents is {name}" in capsys.readouterr().out
+
+
 def test_a_trace_without_causes_is_said_to_have_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = lines(tmp_path, cloud("/shop", "1", parentid="0"), cloud("/pay", "2", parentid="1"))
-    assert "parentid" in str(read([path]).details["columns"])
+    path = lines(tmp_path, cloud("/shop", "1", why="0"), cloud("/pay", "2", why="1"))
+    assert "why" in str(read([path]).details["columns"])
     assert main(["audit", str(path)]) == 0
     assert "say --after COLUMN" in capsys.readouterr().out
 
@@ -278,7 +304,7 @@ def test_order_keeps_what_the_format_does_not_use(tmp_path: Path) -> None:
     out = tmp_path / "o.jsonl"
     assert main(["order", str(path), "-o", str(out)]) == 0
     rows = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [row["id"] for row in rows] == ["1", "2"]
+    assert [(row["id"], row["own_id"]) for row in rows] == [("/a:1", "1"), ("/a:2", "2")]
     assert rows[1]["data"] == {"x": 1}
 
 

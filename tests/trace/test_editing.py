@@ -231,3 +231,17 @@ def test_two_files_keep_their_positions_apart(tmp_path: Path) -> None:
     assert (report.messages, report.edges, report.duplicates) == (4, 2, 0)
     batches = list(read_batches(paths, batch_rows=3))
     assert [batch.events.num_rows for batch in batches] == [3, 1]
+
+
+def test_unreadable_times_are_counted(tmp_path: Path) -> None:
+    changes: list[dict[str, Any]] = [
+        {"parents": [], "agent": 0, "time": "2024-01-01T00:00:00+00:00", "patches": []},
+        {"parents": [0], "agent": 0, "time": "soon", "patches": []},
+        {"parents": [1], "agent": 0, "time": 7, "patches": []},
+        {"parents": [2], "agent": 0, "patches": []},
+    ]
+    path = tmp_path / "edits.json"
+    path.write_text(json.dumps({"kind": "concurrent", "txns": changes}))
+    trace = read([path])
+    assert trace.events["send_time"].null_count == 3
+    assert trace.details["unreadable_times"] == 2

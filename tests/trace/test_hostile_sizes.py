@@ -16,7 +16,7 @@ import pytest
 from antecede.errors import FormatError
 from antecede.trace.arrow import Trace, read
 from antecede.trace.formats import irc, shiviz
-from antecede.trace.tables.columns import MAX_COLUMNS
+from antecede.trace.tables.chosen_columns import MAX_COLUMNS
 
 MBOX = "From a@b Mon Jan  1 00:00:00 2024\nMessage-ID: <1@x>\n"
 CLOCK = 'a {"a":1}\nstart\n'

@@ -118,7 +118,7 @@ def test_a_bad_span_of_jaeger_costs_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", [("batches",), ("trace", "resourceSpans"), ("trace", "batches")])
-@pytest.mark.parametrize("before", [{}, {"metrics": {"inspectedBytes": "1", "tags": ["a"]}}])
+@pytest.mark.parametrize("before", [{}, {"metrics": {"bytes": "1", "data": ["a"], "hits": []}}])
 def test_blocks_anywhere(way: tuple[str, ...], before: dict[str, Any], tmp_path: Path) -> None:
     ids = [b64(bytes.fromhex(one)) for one in (ROOT, CHILD, THIRD)]
     trace = b64(bytes.fromhex(TRACE))
@@ -221,6 +221,18 @@ def test_an_end_belongs_to_the_slice_that_begins_next(tmp_path: Path) -> None:
     records = [work("a", 0, 10, 1), flow("s", 5, 1), work("b", 0, 30, 2), work("c", 40, 5, 2)]
     assert by_name([*records, flow("f", 20, 2)], tmp_path)["c"] == ["a"]
     assert by_name([*records, flow("f", 20, 2, bp="e")], tmp_path)["b"] == ["a"]
+
+
+def test_other_lists_before_the_events(tmp_path: Path) -> None:
+    before = {"otherData": {"data": [1], "batches": [{}]}, "systemTraceEvents": "x"}
+    whole = {**before, "traceEvents": [work("a", 0, 10, 1), {"ph": "st", "ts": 1}, 7, {"ph": "X"}]}
+    trace = read([written(tmp_path, whole)])
+    assert column(trace, "text") == ["a"]
+    assert trace.details == {"phases_not_read": "1 x st"}
+    assert trace.quarantine["reason"].to_pylist() == [
+        "not a JSON object",
+        "no time (ts) that can be read",
+    ]
 
 
 def test_one_id_in_several_flows(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from antecede.cli import main
 from antecede.errors import InputError
 from antecede.trace.arrow import Trace, read
 from antecede.trace.reader import ReadOptions
-from antecede.trace.tables.columns import further_columns
+from antecede.trace.tables.chosen_columns import further_columns
 from antecede.view import further
 from antecede.view.further import as_text
 from antecede.view.picture import picture

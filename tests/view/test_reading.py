@@ -110,20 +110,20 @@ def test_only_these_shows_all_of_them_and_gives_back_what_was_seen(opened: Opene
 
 def test_an_address_in_an_open_page_is_all_that_counts(opened: Opened) -> None:
     shown = opened(drawn(3))
-    shown.wait_for_timeout(300)
-    clean = "#" + shown.url.partition("#")[2]
+    shown.wait_for_function("antecede.written && location.hash === antecede.written")
+    clean = shown.evaluate("antecede.written")
     shown.evaluate("antecede.setAxis('order'); antecede.choose(7); antecede.pinIt(7)")
     shown.evaluate("antecede.arrange((lanes) => { lanes.order = 'name'; lanes.hidden.add(1); })")
     shown.fill("#search", "x1")
     shown.check("#only")
-    shown.wait_for_timeout(300)
+    shown.wait_for_function("location.hash.includes('q=x1') && location.hash.includes('only')")
     shown.evaluate("hash => { location.hash = hash; }", clean)
-    shown.wait_for_timeout(300)
+    shown.wait_for_function("clean => antecede.written === clean", arg=clean)
     assert shown.evaluate(
         """[antecede.scene.axis.name, antecede.scene.chosen, antecede.pin, antecede.scene.only,
         antecede.query, antecede.scene.lanes.order, antecede.scene.lanes.hidden.size]"""
     ) == ["event_time", -1, -1, False, "", "first", 0]
-    assert "#" + shown.url.partition("#")[2] == clean
+    assert shown.evaluate("location.hash") == clean
 
 
 def test_an_address_is_whole_from_the_first_moment(opened: Opened) -> None:

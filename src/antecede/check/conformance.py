@@ -158,6 +158,8 @@ class _Adversary:
         self.needs_time = any(g.needs_time for g in guarantees)
         self.sent = dict.fromkeys(group.names.values(), 0)
         self.left = plan.messages
+        self.coming: list[Callable[[], Action | None]] = []
+        """What is chosen already, to follow at the same time."""
         # Long chains of causes that overtake each other need these; both at once, too.
         self.newest_first = rng.random() < 0.3
         self.one_to_one = rng.random() < 0.3
@@ -182,6 +184,9 @@ class _Adversary:
 
     def _choose(self) -> Action:
         rng, in_flight = self.rng, self.run.world.in_flight
+        while self.coming:
+            if action := self.coming.pop(0)():
+                return action
         if self.left and (not in_flight or rng.random() < 0.25):
             return self._send()
         if rng.random() < self.plan.changes:
@@ -234,8 +239,8 @@ class _Adversary:
         """Return those who send and deliver, and are still here."""
         return [at for at in self.run.guarantees if at in self.run.world.members]
 
-    def _send(self) -> Action:
-        at = self.rng.choice(self._present())
+    def _send(self, by: int | None = None) -> Action:
+        at = self.rng.choice(self._present()) if by is None else by
         name = self._name(at)
         self.left -= 1
         self.sent[name] = self.sent.get(name, 0) + 1
@@ -269,10 +274,27 @@ class _Adversary:
             self._tick() if self.timed else Tick(self.rng.choice((0.1, 1.0, 10.0)))
         ]
         if self.joins and free and len(present) < 6:
-            changes.append(Join(free[0], self._name(self.rng.choice(present))))
+            sponsor = self.rng.choice(present)
+            changes.append(Join(free[0], self._name(sponsor)))
+            if self.timed and self.left > 1:
+                changes.append(self._answer_at_once(free[0], sponsor))
         if self.leaves and len(present) > 2:
             changes.append(Leave(self._name(self.rng.choice(present))))
         return self.rng.choice(changes)
+
+    def _answer_at_once(self, newcomer: str, sponsor: int) -> Action:
+        """Let a sponsor send, and a newcomer answer before any time has passed.
+
+        An order by clocks may separate the two by the least delay, which has not passed then.
+        """
+
+        def answer() -> Action | None:
+            names = self.run.names.items()
+            at = next((at for at, name in names if name == newcomer), None)
+            return None if at is None or not self.left else self._send(at)
+
+        self.coming = [lambda: Join(newcomer, self._name(sponsor)), answer]
+        return self._send(sponsor)
 
     def _wait(self) -> None:
         """Let time pass and everything on its way arrive, some rounds long."""

@@ -10,6 +10,7 @@ from antecede.check.conformance import SuitePlan
 from antecede.check.explorer.explorer import SearchLimits
 from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
 from antecede.check.timing import step_ns
+from antecede.clocks.bounds import Bounds
 from antecede.protocols.base import Addressing, Protocol, Relation
 from antecede.protocols.build import Factory
 
@@ -185,6 +186,13 @@ def suites(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
         if group.timing.bounds is not None:
             for offsets in one_against_all(target, 4):
                 yield target.flat(4, offsets), plan
+            if "bounds" not in target.options:
+                # Delays above what clocks are off by tell a newcomer that answers before the
+                # least delay has passed.
+                slow: Bounds[int] = Bounds(accuracy_s=1, least_s=3, most_s=5)
+                far = target._replace(options={**target.options, "bounds": slow})
+                early = next(one_against_all(far, 4))
+                yield far.flat(4, early), plan._replace(runs=plan.runs // 2)
         return
     shapes = (((2,), 2), ((2, 1), 1), ((1, 1, 1), 1))
     for groups, external in shapes:

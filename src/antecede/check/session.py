@@ -14,6 +14,7 @@ from antecede.check.group_under_test import GroupUnderTest
 from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, line_of
 from antecede.check.timing import InFlight
 from antecede.check.world import ARRIVED, DELIVERED, JOINED, RELEASED, SENT, Step, World
+from antecede.errors import EarlyError
 from antecede.protocols.base import Addressing, Relation
 from antecede.protocols.build import relation_of
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
@@ -36,8 +37,6 @@ class Session:
         self.names = dict(group.names)
         """Everybody who is or was in the group, by address."""
         self.arrived: list[InFlight] = []
-        self.invited_ns: dict[int, int] = {}
-        """Newcomer -> true time at which the invitation has come; nothing is sent before."""
         self.said: set[str] = set()
         """Labels of the messages that the application sent."""
         self.addressed: dict[str, tuple[int, ...]] = {}
@@ -86,14 +85,16 @@ class Session:
             raise ImpossibleError(f"no message {unknown[0]} has been sent before this line")
         if not member.application:
             raise ImpossibleError(f"{action.at} only forwards; let another member send")
-        if self.world.now_ns < self.invited_ns.get(at, 0):
-            raise ImpossibleError(f"the invitation of {action.at} is still under way")
         to = tuple(map(self.address, action.to))
+        try:
+            steps = self.world.send(at, label, after=after, to=to, topics=topics)
+        except EarlyError as error:  # a newcomer that knows that it must wait
+            raise ImpossibleError(str(error)) from error
         if member.addressing is not Addressing.ALL:
             self.topics[label] = topics
             self.addressed[label] = self._audience(to, topics)
         self.said.add(label)
-        return self.world.send(at, label, after=after, to=to, topics=topics)
+        return steps
 
     def _audience(self, to: tuple[int, ...], topics: tuple[str, ...]) -> tuple[int, ...]:
         """Return whom a message is for, from what was asked alone."""
@@ -145,7 +146,6 @@ class Session:
             raise ImpossibleError("scripts let members join flat groups only")
         at = max(self.names) + 1
         newcomer = self.group.newcomer(at, (*self.world.members, at), name)
-        self.invited_ns[at] = self.world.now_ns + self.world.timing.least_ns(sponsor, at)
         steps = self.world.join(at, newcomer, sponsor, name=name)
         self.names[at] = name
         return steps

@@ -22,7 +22,7 @@ from antecede.trace.arrow import read, read_batches
 from antecede.trace.formats.shiviz_writer import write_log_file
 from antecede.trace.reader import ReadOptions
 from antecede.trace.tables import writing
-from antecede.trace.tables.columns import TIMES
+from antecede.trace.tables.chosen_columns import TIMES
 from antecede.trace.tables.reader import absent_keys
 from antecede.trace.tables.with_own import Appender, UnlikeError, with_own
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import glob
 import importlib.util
 import os
 import sys
@@ -18,14 +17,17 @@ from antecede.cli.unused import refuse_unused
 from antecede.errors import AntecedeError, InputError
 from antecede.trace import reader
 from antecede.trace.arrow import implied_format
+from antecede.trace.formats.git import count_commits, is_repository
 from antecede.trace.paths import all_inputs
 from antecede.trace.reader import ReadOptions
-from antecede.trace.tables.reader import TableReader
+from antecede.trace.tables.reader import TableReader, files_of
 
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
 A_ROW, A_BYTE, OF_TEXT, PACKED = 1200, 4, 20, 6
 """Memory that the local engine takes, measured on rows of five columns: bytes for a row of Parquet
 beside so many times its uncompressed bytes, times the bytes of a text, times again if gzip."""
+A_COMMIT = 5000
+"""Memory that a commit of a repository takes, bytes."""
 SHARE = 0.8
 """Of the memory that is free, so much may be needed."""
 
@@ -68,7 +70,7 @@ def chosen_engine(
         return Engine(args.engine, "as asked")
     if args.master is not None:
         return Engine(SPARK, "--master was given")
-    needed, free = needed_bytes(paths), free_bytes()
+    needed, free = needed_bytes(paths, format or implied_format(options)), free_bytes()
     if needed is None or free is None:
         return Engine(LOCAL, "sizes are not known")
     sizes = f"needs {_size(needed)} of memory, {_size(free)} is free"
@@ -80,23 +82,32 @@ def chosen_engine(
     return Engine(SPARK, sizes)
 
 
-def needed_bytes(paths: Sequence[str]) -> int | None:
-    """Return about how much memory the local engine would take; None where that is not known."""
-    total = 0.0
-    for name in paths:
-        found = [Path(name)] if Path(name).exists() else [Path(one) for one in glob.glob(name)]
-        for path in found:
-            files = (
-                [part for part in path.rglob("*") if part.is_file()] if path.is_dir() else [path]
-            )
-            try:
-                total += sum(map(_needed_of, files))
-            except OSError:
-                return None
-    return int(total)
+def needed_bytes(paths: Sequence[str], format: str | None = None) -> int | None:
+    """Return about how much memory the local engine would take; None where that is not known.
+
+    What counts is what the readers read: the commits of a repository, the parts of a table in
+    Parquet, the files of any other folder.
+    """
+    try:
+        needed = [_needed_of(part) for part in all_inputs(paths, format)]
+    except (AntecedeError, OSError):  # reading says what is wrong
+        return None
+    known = [one for one in needed if one is not None]
+    return int(sum(known)) if len(known) == len(needed) else None
 
 
-def _needed_of(path: Path) -> float:
+def _needed_of(path: Path) -> float | None:
+    if path.is_dir():
+        if is_repository(path):
+            commits = count_commits(path)
+            return None if commits is None else float(commits * A_COMMIT)
+        return sum(_needed_of_file(part) for part in files_of(path))
+    return _needed_of_file(path)
+
+
+def _needed_of_file(path: Path) -> float:
+    if not path.is_file():  # to open a pipe would use it up, or wait for ever
+        return 0.0
     with path.open("rb") as file:
         head = file.read(4)
     if head != b"PAR1":

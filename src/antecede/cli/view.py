@@ -21,7 +21,7 @@ from antecede.trace import evidence
 from antecede.trace.arguments import add_read_arguments, one_way, read_options
 from antecede.trace.arrow import Trace, read
 from antecede.trace.sequence import SEQ, by_sequence
-from antecede.trace.tables.columns import further_columns
+from antecede.trace.tables.chosen_columns import further_columns
 from antecede.trace.tables.reader import TableReader
 from antecede.trace.tables.with_own import beside_schema
 from antecede.view.naming import event_named
@@ -220,7 +220,7 @@ def _cut_on_spark(args: argparse.Namespace) -> int:
     from antecede.spark.viewing import write_tiles as write_on_spark
 
     with (
-        session(args.master, needed_bytes(args.paths) or 0) as spark,
+        session(args.master, needed_bytes(args.paths, args.format) or 0) as spark,
         Progress("cutting into pieces"),
     ):
         rows = write_on_spark(

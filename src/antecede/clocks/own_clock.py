@@ -31,6 +31,19 @@ class OwnClock(NamedTuple):
             return self
         return OwnClock(now) if read_ns < now <= LONGEST_NS else None
 
+    def corrected(self, now: int) -> OwnClock:
+        """Return the clock of a member whose clock was ahead; it goes on from `now`.
+
+        Raises LocalError where that is no reading, or not below the last one.
+        """
+        shown = reading_of(now, "correct_clock")
+        if self.read_ns is None or shown + self.shift_ns >= self.read_ns:
+            raise LocalError(
+                f"the clock shows {seconds_text(shown)} s, which is not less than before: it needs "
+                "no correction"
+            )
+        return OwnClock(shown + self.shift_ns, self.shift_ns)
+
     def at(
         self, now: int | None, whose: str, *, error_ns: int | None = None, physical: bool = False
     ) -> tuple[int, OwnClock]:
@@ -52,6 +65,8 @@ class OwnClock(NamedTuple):
             raise LocalError(
                 f"the clock shows {seconds_text(shown)} s, {seconds_text(fall)} s less than "
                 f"before: with an accuracy of {seconds_text(error_ns or 0)} s it can fall by twice "
-                "that at most. Set it right, or give the bounds that it keeps"
+                "that at most. If it is wrong now, set it right. If it was ahead before, messages "
+                f"may carry that time: go on when it shows {seconds_text(last - self.shift_ns)} s, "
+                "or call correct_clock()"
             )
         return last, OwnClock(last, self.shift_ns + fall)

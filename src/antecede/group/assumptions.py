@@ -102,8 +102,8 @@ class Assumptions:
         """Take over what `begin` returned, when these effects came of the message."""
         self.heard.add(message.sender)
         self.floors.update(floors)
-        here = (e for e in effects if isinstance(e, Deliver | Hold) and e.message == message)
-        if assumed and next(here, None):
+        here = any(isinstance(e, Deliver | Hold) and e.message == message for e in effects)
+        if assumed and here:
             self.marks[MessageId(message.sender, message.seq)] = assumed
 
     def lose(self, protocol: Protocol, lost: Collection[MessageId]) -> None:

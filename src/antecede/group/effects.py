@@ -7,6 +7,7 @@ from typing import Any
 
 from antecede.group.frames import Frames
 from antecede.group.message import GroupEffect, Id, Message
+from antecede.group.parts import with_names
 from antecede.group.state import GroupState
 from antecede.protocols.base import (
     Deliver,
@@ -62,7 +63,7 @@ class Effects:
             if protocol.application:  # who only forwards does not say when one goes on
                 tally.wait(key, now)
         elif isinstance(effect, Discard):
-            tally.discard(key, effect.reason)
+            tally.discard(key, with_names(effect.reason, self._state.roster.names))
         else:
             tally.since.pop(key, None)
             tally.delivered += 1
@@ -101,7 +102,7 @@ class Effects:
         if isinstance(effect, Hold | DeliverIncomplete):
             missing = state.named(effect.missing)
         if isinstance(effect, Hold | Discard):
-            reason = effect.reason
+            reason = with_names(effect.reason, state.roster.names)
         return GroupEffect(
             kind, state.message(message), (key.sender, key.seq), missing, reason, key == arrived
         )

@@ -372,6 +372,19 @@ class Group(metaclass=_Documented):
         """
         return self._time.pass_time(readings, notes)
 
+    def correct_clock(self, now: Seconds | None = None, *, now_ns: int | None = None) -> None:
+        """The own clock was ahead and is set right; everything goes on from this reading.
+
+        In orders whose messages carry physical time, which raise LocalError at a reading that is
+        less than before. The state is kept. `receive` and `tick` go on at once. `send` raises
+        EarlyError until the clock is past all that others may have believed: their `max_ahead_s`
+        (60 s), or the last reading before. Messages that were refused as too far ahead are sent
+        again where recovery is on (`retry_s`). Otherwise their receivers are to `release` them.
+        What was delivered here while the clock was ahead may have come too early. Raises LocalError
+        in other orders, where the clock was not ahead, and with `max_ahead_s=None`.
+        """
+        self._time.correct_clock(now, now_ns)
+
     def effects(self) -> list[GroupEffect]:
         """Return what the last call brought about, message by message, in order.
 
@@ -526,6 +539,7 @@ class Group(metaclass=_Documented):
         incarnation: int | None = None,
         keep_log: bool = False,
         lanes: bool = False,
+        by_channel: bool = False,
         **options: Any,
     ) -> Group:
         """As newcomer: begin from a sponsor's invitation, with the options of the group.
@@ -534,10 +548,17 @@ class Group(metaclass=_Documented):
         or to a group with other options, and LocalError for options that cannot be. `bounds` are
         those that the group began with, beside the newcomer's own; `subscriptions` too, or the
         newcomer's own alone where no first member's were changed since.
+
+        In orders that go by times of the network (physical time, delivery "bound", topics) `send`
+        raises EarlyError until the least delay has passed since the first reading: call `tick`
+        after `accept`. `by_channel`: the invitation came over the channels that the bounds are of,
+        so it has taken that long. With `lanes` the host sees to that.
         """
-        check_flags(keep_log=keep_log, lanes=lanes)
+        check_flags(keep_log=keep_log, lanes=lanes, by_channel=by_channel)
         group = cls.__new__(cls)
         state = accepted(name, invitation, room, keep_log, options, lanes=lanes)
+        if lanes or by_channel:
+            state.protocol.trust_invitation()
         group._set_up(state, incarnation)
         return group
 
@@ -586,6 +607,19 @@ class Group(metaclass=_Documented):
         leave all the same. What needs more than `last` stays held then.
         """
         return self._membership.leave(member, last, force)
+
+    def forget(self, member: str) -> None:
+        """Drop the name, numbers and digests of a member that left, and its entry in messages.
+
+        For hosts that know that every present member was told of the departure and has delivered
+        what the departed sent: messages sent from here on do not name it. Members that have not
+        forgotten it yet may still name it, which is passed over here; late copies of its messages
+        are duplicates. The names of the newest 4,096 forgotten members are kept for that. Its name
+        and number are never given out again. In orders "fifo", "causal" (idr), "bss", "ds" and
+        "none". Raises LocalError in others, for a member that has not left, while a message of it
+        is missing here, and while something waits that names it.
+        """
+        self._membership.forget(member)
 
     def release(self, lost: Iterable[Id]) -> list[Message]:
         """These messages never come: return what waits for nothing else, marked, and what follows.
@@ -642,6 +676,8 @@ class Group(metaclass=_Documented):
                 payload, to=to, topics=topics, reply_to=parents, now_ns=now
             ),
             "tick": lambda now: self.tick(now_ns=now),
+            "correct_clock": lambda now: self.correct_clock(now_ns=now),
+            "forget": self.forget,
             "begin_at": self._membership.begin_at_pairs,
             "join": self.join,
             "leave": lambda member, last, force=False: self.leave(member, last, force=force),

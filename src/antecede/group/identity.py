@@ -50,6 +50,8 @@ FEW = 64
 """So many members that began anew are named in every frame; beyond, causes alone."""
 Told: TypeAlias = tuple[tuple[str, Incarnation], ...]
 """(name, life) of members that began anew, as a frame carries them."""
+MOST_FORGOTTEN = 4096
+"""Members that were forgotten whose names are kept, to know late mentions of them."""
 MAX_LIVES = 64
 """Lives of one member that are remembered; the oldest are forgotten."""
 
@@ -160,20 +162,42 @@ class Roster:
         """Numbers that were given out since the first list, in order."""
         self.version = object()
         """Another one after each change: what was worked out from the table holds no longer."""
+        self.forgotten: dict[str, int] = {}
+        """The newest members that left and were forgotten: names and numbers."""
+        self.given = max(self.names, default=-1)
+        """The greatest number that was given out."""
 
     def table(self) -> tuple[Any, ...]:
-        """Return everything as plain tuples."""
-        return tuple(self.names.items()), self.digests[0], tuple(self.joined)
+        """Return everything as plain tuples; with two more where somebody was forgotten."""
+        table = tuple(self.names.items()), self.digests[0], tuple(self.joined)
+        if not self.forgotten:
+            return table
+        return *table, (tuple(self.digests), self.given), tuple(self.forgotten.items())
 
     def copy(self) -> Roster:
         """Return the same table, to be changed alone."""
         made = Roster(self.names, self.digests[0])
         made.digests, made.joined = list(self.digests), list(self.joined)
+        made.forgotten, made.given = dict(self.forgotten), self.given
         return made
+
+    def forget(self, number: int) -> None:
+        """Drop the name of a member that left. Its number is not given out again."""
+        self.version = object()
+        name = self.names.pop(number)
+        del self.numbers[name]
+        self.forgotten[name] = number
+        while len(self.forgotten) > MOST_FORGOTTEN:
+            del self.forgotten[next(iter(self.forgotten))]
+
+    def is_forgotten(self, number: int) -> bool:
+        """Tell whether a number was given out to a member that is forgotten."""
+        return bool(self.forgotten) and 0 <= number <= self.given and number not in self.names
 
     def add(self, number: int, name: str) -> None:
         """Give a newcomer its number."""
         self.version = object()
+        self.given = max(self.given, number)
         self.names[number] = name
         self.numbers[name] = number
         self.joined.append(number)
@@ -185,12 +209,13 @@ class Roster:
         self.version = object()
         del self.numbers[self.names.pop(number)]
         assert self.joined.pop() == number
+        self.given -= 1
         self.digests.pop()
 
     @property
     def next_number(self) -> int:
         """The number that the next newcomer gets."""
-        return max(self.names) + 1
+        return self.given + 1
 
     @property
     def view(self) -> View:
@@ -218,7 +243,7 @@ class Roster:
                 "a message of a group made with another list of members, or with other bounds or "
                 f"subscriptions of theirs; here the list began with {self._first()}",
             )
-        newest = self.names[self.joined[view.joins - 1]]
+        newest = self.name(self.joined[view.joins - 1])
         raise MismatchError(
             "members",
             f"a message whose sender was told of other joins; here the last of them was {newest!r}:"
@@ -277,6 +302,12 @@ class Lives:
     def heard(self, name: str) -> int:
         """Return the highest number of a member that is known here; 0: none."""
         return max(self.tops.get(name, {}).values(), default=0)
+
+    def forget(self, name: str) -> None:
+        """Drop what is known of a member that left."""
+        self.chains.pop(name, None)
+        self.tops.pop(name, None)
+        self.restarted.discard(name)
 
     def learn(self, name: str, life: Incarnation) -> None:
         """Remember a life, which `check` has let pass."""
@@ -341,7 +372,8 @@ class Lives:
         chain = self.chains.get(name, ())
         if seq is not None and seq < life.first:
             raise IncarnationError(
-                f"message {seq} of {name}, in a life of it that began with {life.first}"
+                f"message {seq} of {name}, in a life of it that began with {life.first}",
+                name,
             )
         if chain and life == chain[-1]:  # as nearly always
             return True
@@ -351,7 +383,8 @@ class Lives:
         if newer and seq is not None and seq >= min(newer):
             raise IncarnationError(
                 f"message {seq} of {name} is superseded: {name} was restored and began anew with "
-                f"message {min(newer)}"
+                f"message {min(newer)}",
+                name,
             )
         return seq is not None or not newer
 
@@ -363,7 +396,8 @@ class Lives:
             raise IncarnationError(
                 f"{whose} was restored from a snapshot that is too old: it begins anew with "
                 f"message {life.first}, and message {known} of it is known here. Restore it from "
-                "a newer snapshot (or with the log of inputs), or let it join under another name"
+                "a newer snapshot (or with the log of inputs), or let it join under another name",
+                name,
             )
         if any(one.generation == life.generation for one in self.chains.get(name, ())):
             how = (
@@ -374,7 +408,8 @@ class Lives:
             raise IncarnationError(
                 f"{whose} {how}: another life of it is known here, with messages up to "
                 f"{tops.get(life.generation, 0)}. Restore it from its newest snapshot, or let it "
-                "join under another name"
+                "join under another name",
+                name,
             )
 
     def check_told(self, told: Told, said_by: str, me: str) -> None:
@@ -384,7 +419,9 @@ class Lives:
             if life in own:
                 continue
             if name == me:
-                raise IncarnationError(f"{said_by} knows a life of {name} that is not this one")
+                raise IncarnationError(
+                    f"{said_by} knows a life of {name} that is not this one", name
+                )
             self.check(name, life, None, said_by)
 
     def check_causes(self, causes: Iterable[Id], told: Told, said_by: str) -> None:
@@ -398,7 +435,8 @@ class Lives:
             if theirs != ours:
                 raise IncarnationError(
                     f"a message of {said_by} depends on {name}'s message {seq} as it was before "
-                    f"{name} began anew with message {self.of(name, seq).first}"
+                    f"{name} began anew with message {self.of(name, seq).first}",
+                    name,
                 )
 
 

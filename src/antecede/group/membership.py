@@ -71,7 +71,8 @@ class Membership:
 
     def _checked_new(self, newcomer: str) -> str:
         name = checked(newcomer)
-        if name in self._state.roster.numbers:
+        roster = self._state.roster
+        if name in roster.numbers or name in roster.forgotten:
             raise LocalError(f"{name!r} is or was in the group; a name is never reused")
         return name
 
@@ -82,7 +83,8 @@ class Membership:
         if type(last) is not int or not 0 <= last <= MAX_NUMBER:
             raise LocalError(
                 f"{shown(member)} left after message {shown(last)}: the number of its last message "
-                "is a whole number (0: it sent none), as last() in its own group tells"
+                f"is a whole number from 0 (it sent none) to {MAX_NUMBER}, as last() in its own "
+                "group tells"
             )
         state, protocol, carry_out = self._state, self._state.protocol, self._effects.carry_out
         if member == state.name:
@@ -92,6 +94,8 @@ class Membership:
             )
         if type(protocol).leave is Protocol.leave:
             raise LocalError(f"order {state.order!r} does not let members leave")
+        if state.roster.forgotten and member in state.roster.forgotten:
+            raise LocalError(f"{member!r} left before and was forgotten")
         if not state.open or checked(member) in state.roster.numbers:
             with state.named_errors():
                 if not force:
@@ -122,6 +126,27 @@ class Membership:
                     f"{member}. Give the number of its last message; what never comes of it, give "
                     "to release()"
                 )
+
+    def forget(self, member: str) -> None:
+        """See `Group.forget`."""
+        state, protocol = self._state, self._state.protocol
+        state.call = NO_CALL
+        number = state.number(member)
+        if number not in protocol.departed():
+            raise LocalError(f"{member!r} is in the group: tell leave({member!r}, last) first")
+        for message in (*protocol.undelivered(), *self._receiving.decoded_ahead()):
+            if message.sender == number or protocol.number_named(message, number):
+                raise LocalError(
+                    f"{member!r} is forgotten only when nothing waits that names it: message "
+                    f"{message.seq} of {state.roster.name(message.sender)!r} does"
+                )
+        with state.named_errors():
+            protocol.forget(number)
+        state.roster.forget(number)
+        state.lives.forget(member)
+        for key in [key for key in state.recent if key[0] == member]:
+            del state.recent[key]
+        state.record("forget", member)
 
     def begin_at(self, frontier: Mapping[str, int] | None) -> None:
         """See `Group.begin_at`."""
@@ -154,7 +179,8 @@ class Membership:
         for name, seq in frontier.items():
             if type(seq) is not int or not 0 <= seq <= MAX_NUMBER:
                 raise LocalError(
-                    f"{shown(seq)} is no number up to which messages of {shown(name)} are here"
+                    f"{shown(seq)} is no number up to which messages of {shown(name)} are here: it "
+                    f"is a whole number from 0 to {MAX_NUMBER}"
                 )
             if name == state.name and seq:
                 raise LocalError(
@@ -282,6 +308,8 @@ class _Agreed:
                 "options",
                 f"an invitation to a group of {self._order} made with other options: {found[0][0]}",
             )
+        if self._roster.forgotten:
+            return  # the first list is not known any more
         lists = (Roster(self._first, extra=canonical(tables)) for _, tables in fitting)
         if not is_open and self._roster.digests[0] not in {one.digests[0] for one in lists}:
             raise MismatchError(

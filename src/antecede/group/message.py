@@ -135,6 +135,8 @@ class Thread(NamedTuple):
     here: bool
     """False: it was answered, and is not (or no longer) known itself."""
     answers: tuple[Thread, ...]
+    forgotten: bool = False
+    """Where it is not known: whether it was delivered or sent here, and is remembered no more."""
 
     def walk(self) -> Iterator[tuple[int, Thread]]:
         """Yield (depth, part) for this message and every answer below it, in reading order."""
@@ -146,10 +148,15 @@ class Thread(NamedTuple):
 
     def __str__(self) -> str:
         lines = (
-            f"{'  ' * depth}{part.id[0]}'s message {part.id[1]}{'' if part.here else ' (not here)'}"
+            f"{'  ' * depth}{part.id[0]}'s message {part.id[1]}{part._remark()}"
             for depth, part in self.walk()
         )
         return "\n".join(lines)
+
+    def _remark(self) -> str:
+        if self.here:
+            return ""
+        return " (was here, no longer remembered)" if self.forgotten else " (not here)"
 
     def __repr__(self) -> str:
         return f"<{self.id[0]}'s message {self.id[1]} and {sum(1 for _ in self.walk()) - 1} below>"

@@ -152,6 +152,10 @@ def made(order: str, me: int, numbers: Mapping[str, int], options: Mapping[str, 
     given = build.numbered(options, numbers)
     try:
         return build.member(protocol_class, me, numbers.values(), given)
+    except LocalError as error:
+        table = {number: name for name, number in numbers.items()}
+        error.args = (with_names(str(error), table), *error.args[1:])
+        raise
     except TypeError as error:  # Python's own words name the option
         raise LocalError(f"order {order!r}: {error}".replace(".__init__()", "")) from error
 
@@ -175,7 +179,9 @@ def options_code(order: str, common: Mapping[str, Any]) -> int:
 
 
 GROUP: Shape = TEXT, BOOL, NUMBER, NUMBER
-TABLE: Shape = Many((NUMBER, TEXT)), NUMBER, Many(NUMBER)
+_NAMES_TABLE: tuple[Shape, ...] = Many((NUMBER, TEXT)), NUMBER, Many(NUMBER)
+_FORGOTTEN: tuple[Shape, ...] = (Many(NUMBER), NUMBER), Many((TEXT, NUMBER))
+TABLE: Shape = OneOf(_NAMES_TABLE, (*_NAMES_TABLE, *_FORGOTTEN))
 _IDS: Shape = Many((TEXT, NUMBER))
 SNAPSHOT: tuple[Shape, ...] = (
     GROUP,
@@ -195,11 +201,13 @@ def roster_of(table: Any) -> Roster:
     """Return a table of names, as it is stored; raises DecodeError."""
     if where := misfit(table, TABLE):
         raise DecodeError(f"stored bytes without a table of names: {where}")
-    rows, first, joined = table
+    rows, first, joined, *rest = table
     names: dict[int, str] = dict(rows)
     sound = all(map(can_be_name, names.values()))
     if not sound or max(names, default=MAX_NUMBER + 1) > MAX_NUMBER or first >= 1 << 32:
         raise DecodeError("stored bytes without a table of names, or with one that cannot be")
+    if rest:
+        return _with_forgotten(names, first, joined, *rest)
     begun = len(rows) - len(joined)
     if len(set(names.values())) < len(rows) or [*names][begun:] != [*joined]:
         raise DecodeError("a table of names with one that stands twice, or with other joins")
@@ -209,12 +217,47 @@ def roster_of(table: Any) -> Roster:
     return roster
 
 
-_NUMBERED = re.compile(r"\bmembers? (\d+)\b(?! of)")
+def _with_forgotten(
+    names: dict[int, str], first: int, joined: tuple[int, ...], given: Any, forgotten: Any
+) -> Roster:
+    """Return a table of names from which members that left were dropped; raises DecodeError."""
+    digests, highest = given
+    gone = dict(forgotten)
+    once = len({*names.values(), *gone}) == len(names) + len(gone)
+    known = {*names, *gone.values()}
+    whole = (
+        len(digests) == len(joined) + 1 and digests[0] == first and len(set(joined)) == len(joined)
+    )
+    if not (once and whole and known) or not max((*known, *joined)) <= highest <= MAX_NUMBER:
+        raise DecodeError("a table of names with forgotten members that cannot be")
+    if any(one >= 1 << 32 for one in digests) or not all(map(can_be_name, gone)):
+        raise DecodeError("a table of names with forgotten members that cannot be")
+    roster = Roster(names, first)
+    roster.digests, roster.joined = list(digests), list(joined)
+    roster.forgotten, roster.given = gone, highest
+    return roster
+
+
+_NUMBERED = re.compile(r"\bmembers? (\d+)\b(?! of)(?: and (\d+)\b)?")
+_LISTED = re.compile(r"(?<=others )(are )?\((\d+(?:, \d+)*),?\)")
 
 
 def with_names(text: str, names: Mapping[int, str]) -> str:
-    """Return an error's text with names in place of members' numbers."""
-    return _NUMBERED.sub(lambda m: repr(names[int(m[1])]) if int(m[1]) in names else m[0], text)
+    """Return an error's text, or a reason, with names in place of members' numbers."""
+
+    def named(found: re.Match[str]) -> str:
+        numbers = [int(number) for number in found.groups() if number is not None]
+        if not all(number in names for number in numbers):
+            return found[0]
+        return " and ".join(repr(names[number]) for number in numbers)
+
+    def listed(found: re.Match[str]) -> str:
+        numbers = [int(number) for number in found[2].split(",")]
+        if not all(number in names for number in numbers):
+            return found[0]
+        return (found[1] or "") + ", ".join(repr(names[number]) for number in numbers)
+
+    return _LISTED.sub(listed, _NUMBERED.sub(named, text))
 
 
 def is_id(value: Any) -> bool:

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
+from antecede.clocks.intervals import contains
 from antecede.errors import LocalError
 from antecede.formatting import shown
 from antecede.group.frames import Frames
 from antecede.group.message import Blocked, Id, Message, Missing, Packet, Sent, Stats, Thread
+from antecede.group.parts import with_names
 from antecede.group.state import GroupState
 from antecede.protocols.base import Addressing, Held, MessageId, Relation
 
@@ -50,7 +52,8 @@ class Questions:
                 missing, waits_for = one.missing, state.named(one.missing)
             silent = tuple([state.roster.name(k) for k in one.silent]) if one.silent else ()
             message = state.message(one.message)
-            found.append(Blocked(message, waits_for, silent, one.until_ns, 0, one.reason))
+            reason = with_names(one.reason, state.roster.names) if one.reason else ""
+            found.append(Blocked(message, waits_for, silent, one.until_ns, 0, reason))
         return found
 
     def missing(self) -> list[Missing]:
@@ -159,7 +162,13 @@ class Questions:
         (one,) = named
         if one not in state.threads:
             raise LocalError(f"{one[0]}'s message {shown(one[1])} is not (or no longer) known here")
-        return state.threads.tree(state.threads.root(one))
+        runs = state.protocol.delivered_runs()
+
+        def was_here(message: Id) -> bool:
+            number = state.roster.numbers.get(message[0])
+            return number is not None and contains(tuple(runs.get(number, ())), message[1])
+
+        return state.threads.tree(state.threads.root(one), was_here)
 
     def knows(self, member: str, of: str) -> int:
         """See `Group.knows`."""

@@ -77,12 +77,20 @@ class Receiving:
         parts, lacking = self._frames.unpack(wire)
         if large:
             self._check_size(frame.counted(parts), most)
+        if state.roster.forgotten:
+            parts = parts._replace(
+                known=tuple(one for one in parts.known if one[0] not in state.roster.forgotten)
+            )
         if state.open:
             return self._from_open(parts, now, said_by, meet)
         if lacking and said_by is None:
             return self._keep_ahead(bytes(wire), parts, lacking, now)
         try:
             message = self._frames.decoded(parts)
+            if state.roster.forgotten:
+                if state.roster.is_forgotten(message.sender):
+                    return self._drop_copy()
+                message = state.protocol.without(message, state.roster.is_forgotten)
             if said_by is not None:
                 self._check_said_by(said_by, message, state.roster.names)
             if lacking:
@@ -91,6 +99,11 @@ class Receiving:
         except ProtocolError as error:
             state.say_names(error)
             raise
+
+    def _drop_copy(self) -> list[Message]:
+        """Count a late copy of a message whose sender left and is forgotten."""
+        self._state.tally.duplicates += 1
+        return []
 
     def _room_for_lives(self) -> int:
         """Return more bytes than an honest frame has of what `frame.counted` leaves out."""
@@ -127,6 +140,13 @@ class Receiving:
             raise DecodeError(f"a name for {parts.names[min(idle)]!r}, of whom nothing is said")
         if said_by is not None:
             self._check_said_by(said_by, message, parts.names)
+        if forgotten := state.roster.forgotten:
+            gone = {number for number, name in parts.names.items() if name in forgotten}
+            if message.sender in gone:
+                return self._drop_copy()
+            message = state.protocol.without(message, gone.__contains__)
+            names = {number: name for number, name in parts.names.items() if number not in gone}
+            parts = parts._replace(names=names)
         known = state.roster.numbers
         new = [name for name in parts.names.values() if name not in known]
         vouched = said_by is not None
@@ -164,7 +184,7 @@ class Receiving:
         """
         state = self._state
         most = state.limits.max_members
-        left = most - len(state.roster.numbers)
+        left = most - len(state.protocol.members)
         if len(names) > left:
             raise LimitError(
                 f"{names[max(left, 0)]!r} would be member {most + 1}, and max_members={most}"
@@ -232,7 +252,8 @@ class Receiving:
             raise UnknownMemberError(
                 f"{said_by} speaks of a life of {min(strangers)!r}, who is not in the group"
             )
-        if strangers and len(lives.chains.keys() | numbers.keys() | told) > most:
+        unmet = (lives.chains.keys() | told) - numbers.keys()
+        if strangers and len(state.protocol.members) + len(unmet) > most:
             raise LimitError(
                 f"{said_by} speaks of lives of {len(strangers)} members that are not met here; "
                 f"max_members={most}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from antecede.group.message import Id, Thread
 
@@ -42,15 +42,20 @@ class Threads:
             message = parents[0]
         return message
 
-    def tree(self, root: Id) -> Thread:
-        """Return a message with everything below it; without recursion, as threads can be deep."""
+    def tree(self, root: Id, was_here: Callable[[Id], bool]) -> Thread:
+        """Return a message with everything below it; without recursion, as threads can be deep.
+
+        `was_here`: whether a message that is not remembered was delivered or sent here.
+        """
         order = [root]
         for one in order:
             order += [answer for answer in self.answers.get(one, ()) if self._under(answer, one)]
         done: dict[Id, Thread] = {}
         for one in reversed(order):
             below = [answer for answer in self.answers.get(one, ()) if self._under(answer, one)]
-            done[one] = Thread(one, one in self.parents, tuple(done[answer] for answer in below))
+            here = one in self.parents
+            answers = tuple(done[answer] for answer in below)
+            done[one] = Thread(one, here, answers, not here and was_here(one))
         return done[root]
 
     def _under(self, answer: Id, parent: Id) -> bool:

@@ -26,6 +26,15 @@ class Time:
         reading = reading_of(group_reading(now, now_ns), "tick")
         return self._ticked(reading, self._try(reading))
 
+    def correct_clock(self, now: Seconds | None, now_ns: int | None) -> None:
+        """See `Group.correct_clock`."""
+        state = self._state
+        state.call = NO_CALL
+        reading = reading_of(group_reading(now, now_ns), "correct_clock")
+        with state.named_errors():
+            state.protocol.correct_clock(reading)
+        state.record("correct_clock", reading)
+
     def pass_time(self, readings: range, notes: bool) -> tuple[int, list[Message]]:
         """See `Group.pass_time`."""
         self._state.call = NO_CALL

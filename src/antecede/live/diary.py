@@ -24,9 +24,11 @@ EVENTS: Final = {
     "disconnected": logging.INFO,
     "unheard": logging.WARNING,
     "refused": logging.WARNING,
+    "rejected": logging.WARNING,
     "lagging": logging.WARNING,
     "caught_up": logging.INFO,
     "given_up": logging.ERROR,
+    "lost": logging.ERROR,
     "stopped": logging.ERROR,
     "going_on": logging.INFO,
     "out": logging.ERROR,
@@ -36,6 +38,10 @@ EVENTS: Final = {
     "certificate": logging.WARNING,
 }
 """Every event, and how grave it is."""
+AGAIN_NS: Final = 300 * NS
+"""Time until the same words about a refusal are logged again."""
+MOST_WORDS: Final = 256
+"""Different words about refusals that are remembered."""
 LAGGING_NS: Final = NS
 """So often it is looked who lags."""
 
@@ -67,6 +73,9 @@ class Diary:
         """Those of whom it was said that they are not heard."""
         self._lagging: frozenset[str] = frozenset()
         self._refused: Counter[str] = Counter()
+        self._logged_ns: dict[str, int] = {}
+        """Words about a refusal -> when they were logged last."""
+        self._rejected: dict[str, str] = {}
         self._given_up = 0
         self._stopped = False
         self._out = False
@@ -77,7 +86,8 @@ class Diary:
         yield from self._coming_and_going(node)
         yield from self._links(node)
         yield from self._silent(node, now)
-        yield from self._refusals(node)
+        yield from self._refusals(node, now)
+        yield from self._rejections(node)
         if self._lagged_ns is None or now - self._lagged_ns >= LAGGING_NS:
             self._lagged_ns = now
             yield from self._laggards(node, now)
@@ -126,7 +136,17 @@ class Diary:
                 fields = {"member": name, "seconds": round(seconds, 1)}
                 yield Entry("unheard", f"{name} was not heard for {seconds:.1f} s", fields)
 
-    def _refusals(self, node: Node) -> Iterator[Entry]:
+    def _refusals(self, node: Node, now: int) -> Iterator[Entry]:
+        """Log refusals; of those with the words of an earlier one the number, each five minutes."""
+        if node.refused == self._refused:
+            return
+        words, before = node.last_refusal, self._logged_ns
+        if words in before and now - before[words] < AGAIN_NS:
+            return
+        before.pop(words, None)
+        before[words] = now
+        if len(before) > MOST_WORDS:
+            del before[next(iter(before))]
         for kind, count in sorted((node.refused - self._refused).items()):
             times = "once" if count == 1 else f"{count} times"
             last = "" if count == 1 else "last: "
@@ -134,6 +154,13 @@ class Diary:
             fields = {"reason": kind, "count": count, "last": node.last_refusal}
             yield Entry("refused", text, fields)
         self._refused = node.refused.copy()
+
+    def _rejections(self, node: Node) -> Iterator[Entry]:
+        for name, why in sorted(node.rejections.by.items()):
+            if self._rejected.get(name) != why and not node.last_refusal.endswith(why):
+                fields = {"member": name, "reason": why}
+                yield Entry("rejected", f"{name} rejects this member: {why}", fields)
+        self._rejected = dict(node.rejections.by)
 
     def _laggards(self, node: Node, now: int) -> Iterator[Entry]:
         ordering = node.ordering

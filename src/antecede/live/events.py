@@ -61,7 +61,9 @@ class Id(NamedTuple):
     """Names a message in its group, for good: a lane, and a number in it, from 1."""
 
     lane: str
+    """NAME~LIFE of the run of its sender."""
     number: int
+    """Of the message among those of its lane, from 1."""
 
     @property
     def sender(self) -> str:
@@ -81,7 +83,10 @@ class Id(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Id:
-        """Return the id that `str` wrote. Raises LocalError for another text."""
+        """Return the id that `str` wrote, as in `Id.of("alice~0a1b2c3d:7")`.
+
+        Raises LocalError for another text.
+        """
         lane, _, number = text.rpartition(":")
         if not is_lane(lane) or not number.isdecimal() or not number.isascii() or int(number) < 1:
             raise LocalError(f"{text!r:.80} names no message: an id is NAME~LIFE:NUMBER")
@@ -92,8 +97,11 @@ class Message(NamedTuple):
     """A message for the application."""
 
     lane: str
+    """NAME~LIFE of the run of its sender, as in `id`."""
     number: int
+    """Of the message among those of its lane, from 1."""
     payload: bytes
+    """What the sender gave to `send`."""
     reply_to: tuple[Id, ...] = ()
     """What it answers (order "reply")."""
     missing: tuple[Id, ...] = ()
@@ -184,7 +192,9 @@ class Change(NamedTuple):
     """Somebody came or went."""
 
     kind: ChangeKind
+    """How: it joined, left, was put out, or subscribes to other topics."""
     lane: str
+    """NAME~LIFE of the member that it is about."""
     detail: str = ""
     """Where a newcomer is reached ("HOST:PORT"); why somebody was put out; the topics to which
     somebody subscribes from now on, sorted, a line each."""
@@ -214,7 +224,9 @@ class View(NamedTuple):
     """
 
     lanes: tuple[str, ...]
+    """NAME~LIFE of each member, sorted, oneself included."""
     change: Change
+    """Who came or went, or subscribes to other topics."""
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -229,6 +241,7 @@ class GivenUp(NamedTuple):
     """
 
     lane: str
+    """NAME~LIFE of the member that is gone."""
     batches: int
     """How many of its batches, the last ones; order "reply": the answers, each a batch."""
     lacking: tuple[str, ...]

@@ -138,12 +138,18 @@ class Flow:
         over = {one: size for one, size in lacking.items() if size > self.limit}
         self._over_ns = {one: self._over_ns.get(one, now) for one in over}
         after = self._node.settings.evict_slow_after_ns
-        late = [one for one, since in self._over_ns.items() if now - since >= after]
+        known = ordering.members.keys() | ordering.guests.keys()
+        late = [
+            one
+            for one, since in self._over_ns.items()
+            if now - since >= after or one not in known  # for a stranger nobody waits
+        ]
         if not late:
             return None
         slowest = max(late, key=lambda one: (over[one], one))
+        waited_s = (now - self._over_ns[slowest]) / 10**9
         return slowest, (
-            f"too slow: it has not acknowledged {over[slowest]:,} bytes for {after / 10**9:g} s; "
+            f"too slow: it has not acknowledged {over[slowest]:,} bytes for {waited_s:.1f} s; "
             f"the limit is {self.limit:,}"
         )
 

@@ -63,8 +63,9 @@ class Greeting:
         if node.out:
             node.end(link, "out of the group")
             return
+        if not link.name:
+            link.name = member_of(hello.lane)
         self._check(link, hello)
-        link.name = link.name or member_of(hello.lane)
         node.learn_owner(hello.lane, hello.owner)
         if hello.group and node.group_tag and hello.group != node.group_tag:
             raise MismatchError(
@@ -75,18 +76,26 @@ class Greeting:
                 node.end(link, node.why_out(hello.lane))
                 return
             raise MismatchError("members", node.why_out(hello.lane))
+        # Before a link is compared with others of the same member: one of these may be the call by
+        # which that member, or this one, is to be let in.
+        if node.ordering is None and not (link.dialed and hello.group):
+            unasked = f"{hello.lane} was not asked to let {node.name} in"
+            words = f"{NOT_YET}: {unasked if hello.group else 'found one there first'}"
+            node.end(link, words)
+            if link.dialed:
+                node.refusal = words
+            return
+        if link.dialed and node.ordering is not None and not hello.group:
+            node.end(link, f"{NOT_YET}: {hello.lane} has not asked to be let in")
+            return
         if not self._is_the_one(link, hello.lane):
             return
         self._end_former(hello.lane)
         link.lane = hello.lane
         node.greeted[hello.lane] = link
-        if node.ordering is None:
-            if not hello.group:
-                node.end(link, f"{NOT_YET}: found one there first")
-                return
-        elif hello.group:
+        if node.ordering is not None and hello.group:
             self._meet(link, hello)
-        else:
+        elif node.ordering is not None:
             self._let_in(link, hello)
         node.upkeep.met(link, now)
 
@@ -137,7 +146,10 @@ class Greeting:
         ordering = node.active
         # What it says now counts, and not what it was told to start from, by more than one perhaps.
         ordering.lanes.met(hello.lane, hello.frontier)
-        self._resume(link, hello.frontier.get(node.lane, 0))
+        had = hello.frontier.get(node.lane, 0)
+        self._resume(link, had)
+        if (specimen := node.outflow.specimen(had)) is not None:
+            link.control.append(specimen)
         rows = [(node.place(name), count) for name, count in node.safe().items()]
         link.control.append(wire.pack_rows(wire.HAVE, rows))
 
@@ -145,10 +157,12 @@ class Greeting:
         """Send of one's own lane what the other end lacks. Raises when that cannot be."""
         node = self._node
         lane = node.active.lanes.by_name[node.lane]
-        if had > lane.newest:
+        if had > node.outflow.written_upto:
             why = f"{link.name} has {had} batches of {node.lane}, and here are {lane.newest}"
+            if had <= lane.newest:
+                why += f", {lane.newest - node.outflow.written_upto} of which were sent to nobody"
             # It may hand them on, which shows that it is so; or more of the others say so.
-            row = node.place(node.lane), lane.newest
+            row = node.place(node.lane), min(had - 1, lane.newest)
             link.control.append(wire.pack_rows(wire.WANT, [row]))
             node.charge(link, OLD_COPY, f"{OLD_COPY}: {why}. {BEGIN_ANEW}")
             if node.out:
@@ -160,9 +174,6 @@ class Greeting:
         """As sponsor: give a newcomer what it starts from, and keep what it will need."""
         node = self._node
         ordering = node.active
-        if link.dialed:  # a new life at the address of an old one: it will call whom it wants
-            node.end(link, f"{NOT_YET}: {hello.lane} has not asked to be let in")
-            return
         if node.left or node.lane not in ordering.members:
             node.end(link, f"{NOT_YET}: {node.name} is leaving, join elsewhere")
             return
@@ -204,6 +215,7 @@ class Greeting:
             _pack_history(guest.history),
         )
         link.control.append(wire.pack_welcome(welcome))
+        node.outflow.told(guest.frontier[node.lane])
         self._resume(link, guest.frontier[node.lane])
         rows = [(node.place(name), count) for name, count in node.safe().items()]
         link.control.append(wire.pack_rows(wire.HAVE, rows))
@@ -214,8 +226,6 @@ class Greeting:
         if node.ordering is not None:  # called twice, let in twice: the first counts
             node.end(link, "in the group by now")
             return
-        if not link.dialed:
-            raise DecodeError("a welcome from somebody who was not asked")
         known = link.lane in welcome.members and welcome.invitation
         if len(welcome.group) != wire.TAG or not known:
             raise DecodeError("a welcome to no group")

@@ -107,7 +107,8 @@ class HttpServer:
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
         self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._open: dict[asyncio.Task[None], _Exchange] = {}
+        """Connections, the oldest first."""
 
     async def open(self, host: str, port: int) -> int:
         """Listen from now on; returns the port. Raises OSError where that cannot be."""
@@ -118,23 +119,36 @@ class HttpServer:
         """Take no more requests, and drop those that are open."""
         if self._server is not None:
             self._server.close()
-        for task in list(self._tasks):
+        for task in list(self._open):
             task.cancel()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._tasks.add(task)
+        too_many = len(self._open) >= MAX_CONNECTIONS and not self._end_idle()
+        exchange = self._open[task] = _Exchange(reader, writer, self._handler, too_many)
         try:
-            await _Exchange(reader, writer, self._handler, len(self._tasks)).run()
+            await exchange.run()
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass  # the other end is gone, or too slow: there is nobody to tell
         except asyncio.CancelledError:
-            pass  # by `close`: asyncio would log the task as a failure
+            pass  # by `close`, or for another: asyncio would log the task as a failure
         finally:
-            self._tasks.discard(task)
+            self._open.pop(task, None)
             with contextlib.suppress(OSError):
                 writer.transport.abort() if writer.is_closing() else writer.close()
+
+    def _end_idle(self) -> bool:
+        """End the oldest connection without a whole request, for a new one; False: there is none.
+
+        So idle connections keep nobody out.
+        """
+        for task, exchange in self._open.items():
+            if exchange.is_idle:
+                del self._open[task]
+                task.cancel()
+                return True
+        return False
 
 
 class _Exchange:
@@ -145,10 +159,12 @@ class _Exchange:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         handler: Handler,
-        connections: int,
+        too_many: bool,
     ) -> None:
         self._reader, self._writer, self._handler = reader, writer, handler
-        self._too_many = connections > MAX_CONNECTIONS
+        self._too_many = too_many
+        self.is_idle = not too_many
+        """Whether its request is not there yet."""
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
 
     async def run(self) -> None:
@@ -159,9 +175,11 @@ class _Exchange:
                 raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections")
             async with asyncio.timeout(REQUEST_S):
                 request = await self._request()
+            self.is_idle = False
             head = request.method
             answer = await self._handler(request)
         except Refused as refused:
+            self.is_idle = False
             answer = Answer(f"{refused}\n".encode(), TEXT, refused.status)
         except TimeoutError:
             answer = Answer(b"the request came too slowly\n", TEXT, HTTPStatus.REQUEST_TIMEOUT)

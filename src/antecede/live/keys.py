@@ -37,8 +37,9 @@ BACKDATED = datetime.timedelta(minutes=5)
 COMMON_NAME_LENGTH = 64
 
 
-def make_authority(folder: Path, *, days: int = 10 * DAYS) -> tuple[Path, Path]:
+def make_authority(folder: str | os.PathLike[str], *, days: int = 10 * DAYS) -> tuple[Path, Path]:
     """Make an authority in a folder: (certificate, key). Raises InputError where there is one."""
+    folder = Path(folder)
     certificate, secret = folder / AUTHORITY, folder / AUTHORITY_KEY
     for path in (certificate, secret):
         if path.exists():
@@ -58,7 +59,7 @@ def make_authority(folder: Path, *, days: int = 10 * DAYS) -> tuple[Path, Path]:
 
 
 def make_member(
-    folder: Path,
+    folder: str | os.PathLike[str],
     name: str,
     *,
     hosts: Iterable[str] = (),
@@ -74,7 +75,7 @@ def make_member(
     path = member_path(folder, name)
     if path.exists() and not force:
         raise InputError("is there already; force replaces it", path=str(path))
-    authority, secret = _authority(folder)
+    authority, secret = _authority(Path(folder))
     key = ed25519.Ed25519PrivateKey.generate()
     names = [x509.UniformResourceIdentifier(SCHEME + quote(name, safe=""))]
     made = (
@@ -94,13 +95,14 @@ def make_member(
     return path
 
 
-def member_path(folder: Path, name: str) -> Path:
+def member_path(folder: str | os.PathLike[str], name: str) -> Path:
     """Return the file of a member in a folder. Raises LocalError for what is no member's name.
 
     It has the member's name; what means something in paths is percent-encoded, and so is the whole
     where the file system could take it for another's: it has no such letters, or writes them
     in two ways (of Unicode's normal forms one is used).
     """
+    folder = Path(folder)
     plain = unicodedata.normalize("NFC", checked_name(name)) == name
     with contextlib.suppress(UnicodeEncodeError):
         os.fsencode(name)

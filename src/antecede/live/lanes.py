@@ -60,6 +60,10 @@ class Lane:
         """Return one batch that is in memory."""
         return self.batches[number - self.first]
 
+    def agrees(self, number: int, batch: Sealed) -> bool:
+        """Return whether a batch is the one in memory, or there is none in memory."""
+        return number < self.first or self.get(number).wire == batch.wire
+
 
 class Lanes:
     """All lanes, and how far every other member is known to have them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 
 from antecede.live import wire
 from antecede.live.lanes import Sealed
@@ -70,21 +71,33 @@ class Link:
         self.round_trip_ns: int | None = None
         self.closing = ""
         """Why it ends; empty: it does not."""
+        self.is_rejected = False
+        """Whether one end ended it for a fault of the other."""
         self.said_bye = False
         """Whether it was the other end that ended it."""
         self.bytes_in = self.bytes_out = 0
         self._chunks: list[bytes] = []
         self._size, self._needed = 0, 1
 
-    def read(self, data: bytes) -> tuple[bytes, list[tuple[int, int, int]]]:
-        """Return what has come, as bytes and the whole frames in them. Raises RemoteError."""
+    def read(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """Yield (kind, body) of each whole frame that has come. Raises RemoteError.
+
+        The limit of a frame depends on whether the other end has greeted. Its greeting may come
+        in one read with what follows it, so the next frame is parsed after the greeting is handled.
+        """
         self.bytes_in += len(data)
         self._chunks.append(data)
         self._size += len(data)
         if self._size < self._needed:
-            return b"", []
+            return
         whole = b"".join(self._chunks) if len(self._chunks) > 1 else data
-        found, used, needed = wire.frames(whole, wire.MAX_FRAME if self.lane else wire.MAX_FIRST)
+        used, is_unknown = 0, True
+        while is_unknown:
+            is_unknown = not self.lane
+            limit, most = (wire.MAX_FIRST, 1) if is_unknown else (wire.MAX_FRAME, None)
+            found, used, needed = wire.frames(whole, limit, used, most)
+            for kind, start, end in found:
+                yield kind, whole[start:end]
+            is_unknown = is_unknown and bool(found)
         rest = whole[used:]
         self._chunks, self._size, self._needed = [rest] if rest else [], len(rest), needed - used
-        return whole, found

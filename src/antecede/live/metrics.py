@@ -18,7 +18,10 @@ except ImportError as error:
 KIND = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "antecede_live_"
 _GAUGES = {
-    "up": ("whether the peer is in a group, not out of it, and its store works", "healthy"),
+    "up": (
+        "whether the peer is in a group, not out of it or rejected, and its store works",
+        "healthy",
+    ),
     "stopped": ("whether it is cut off from the majority that its group needs", "stopped"),
     "held_batches": ("batches that are held back", "held"),
     "waiting_messages": (
@@ -77,6 +80,10 @@ class _Collected:
         if self._status.certificate_left_s is not None:
             yield self._certificate(labels, values)
         yield self._refused(labels, values)
+        words = "members that reject this one"
+        rejecting = GaugeMetricFamily(PREFIX + "rejecting_members", words, labels=labels)
+        rejecting.add_metric(values, len(self._status.rejected_by))
+        yield rejecting
         yield from self._members(labels, values)
         if self._status.clock is not None:
             yield from _clock(self._status.clock, labels, values)

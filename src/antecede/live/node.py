@@ -13,12 +13,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from antecede.clocks.nanoseconds import seconds_text
 from antecede.clocks.wire import Reader, block, varint
 from antecede.errors import (
     ConflictError,
     DecodeError,
+    IncarnationError,
     LimitError,
     LocalError,
+    MismatchError,
     RemoteError,
     SequenceError,
 )
@@ -34,6 +37,7 @@ from antecede.live.lanes import Sealed
 from antecede.live.links import Link
 from antecede.live.ordering import Ordering, Row
 from antecede.live.outflow import Outflow
+from antecede.live.rejections import Rejections, rejection
 from antecede.live.sealing import Seals, Trusting
 from antecede.live.settings import MAJORITY, Settings
 from antecede.live.upkeep import Upkeep
@@ -47,6 +51,8 @@ UNREAD = 4096
 """Frames beside batches that wait for a link: whoever reads none of so many is not waited for."""
 TLS = b"\x16\x03"
 """How what one says begins who speaks TLS; no greeting does."""
+OF_ANOTHER = "room", "order", "options", "group"
+"""Where two members differ that are of different groups."""
 UNGREETED = 64
 """Links of one name, or of callers without names, at most that have not greeted yet."""
 
@@ -102,6 +108,8 @@ class Node:
         """Why one is out of the group for good; empty: one is not."""
         self.left = False
         """Whether one has said that one leaves: nothing is said behind that."""
+        self._closed_to: set[str] = set()
+        """Lanes of members that take nothing more of one that has left."""
         self.parted = False
         """Whether one has left and waits for nobody to hear of it: nobody is called any more."""
         self.bytes_in = self.bytes_out = 0
@@ -120,6 +128,7 @@ class Node:
         self._before_open = 0
         """How many messages were delivered before the first of these."""
         self.charges = Charges(name)
+        self.rejections = Rejections()
         self.proofs: dict[str, Proof] = {}
         """Lane -> that its owner said otherwise to others, where both have come here."""
         self.greeting = Greeting(self)
@@ -207,7 +216,19 @@ class Node:
         """Return the members that have not acknowledged everything that was said here."""
         ordering = self.active
         newest, heard = ordering.lanes.newest(self.lane), ordering.lanes.heard
-        return [m for m in ordering.others() if heard.get(m, {}).get(self.lane, 0) < newest]
+        others = (m for m in ordering.others() if m not in self._closed_to)
+        return [m for m in others if heard.get(m, {}).get(self.lane, 0) < newest]
+
+    def heard_upto(self) -> int:
+        """Return the newest own batch that some other member has, with all before it.
+
+        The newest of all in a group of one, and in none: there is nobody to have it.
+        """
+        ordering = self.ordering
+        if ordering is None:
+            return 0
+        heard, newest = ordering.lanes.heard, ordering.lanes.newest(self.lane)
+        return max((heard.get(m, {}).get(self.lane, 0) for m in ordering.others()), default=newest)
 
     # -- the application ---------------------------------------------------------------------------
 
@@ -217,8 +238,22 @@ class Node:
             raise LocalError("this part of the group has no majority: nothing is sent")
         if self.left:
             raise LocalError(f"{self.name} has left: nothing is sent")
+        if why := self.why_nothing_is_heard():
+            raise LocalError(why)
         self.flow.is_pressed = self.flow.is_pressed or self.flow.is_full
         return self.active.say(payload, reply_to, topics)
+
+    def why_nothing_is_heard(self) -> str:
+        """Return why the others take no message of this member now (orders by clocks), or ""."""
+        if self.time is None or not self.settings.waits_for_clocks:
+            return ""
+        if not (by_ns := self.time.stamped_ahead_ns()):
+            return ""
+        return (
+            f"messages of {self.name} are stamped {seconds_text(by_ns)} s ahead of the clocks of "
+            "the others, which take none of them until then: nothing is sent. Set the clock right, "
+            "take and acknowledge what has come, and begin with a new store"
+        )
 
     @property
     def stopped(self) -> bool:
@@ -258,8 +293,12 @@ class Node:
     def link_down(self, number: int, now: int) -> None:
         """A connection is gone."""
         link = self.links.pop(number, None)
+        if link is not None:
+            self.rejections.ended(link, now)
         if link is not None and self.greeted.get(link.lane) is link:
             del self.greeted[link.lane]
+            if self.time is not None:
+                self.time.check.forget(link.lane)
             if self.ordering is not None:
                 self.ordering.forget(link.lane)
             self.upkeep.lost(link, now)
@@ -276,9 +315,8 @@ class Node:
                 raise DecodeError(
                     "it begins with TLS, and this room goes without certificates (insecure)"
                 )
-            whole, found = link.read(data)
-            for kind, start, end in found:
-                self._frame(link, kind, whole[start:end], now)
+            for kind, body in link.read(data):
+                self._frame(link, kind, body, now)
                 if link.closing:
                     return
             if len(link.control) > UNREAD:
@@ -289,7 +327,10 @@ class Node:
     def refuse(self, link: Link, error: RemoteError) -> None:
         """End a link with a reason, and count it."""
         self.count(link, error)
-        self.end(link, str(error))
+        link.is_rejected = True
+        if isinstance(error, MismatchError) and error.differs in OF_ANOTHER:
+            self.rejections.note(link, str(error))  # both ends reject each other
+        self.end(link, rejection(str(error)))
 
     def count(self, link: Link, error: RemoteError) -> None:
         """Count what was refused, and go on."""
@@ -302,7 +343,12 @@ class Node:
         known = self.ordering.members if self.ordering is not None else ()
         if any(member_of(one) == member for one in known):
             return f"{PUT_OUT}: {another_life(member)}"
-        return f"{PUT_OUT}: {lane} is out; join anew"
+        return f"{self._put_out(lane)}; join anew"
+
+    def _put_out(self, lane: str) -> str:
+        """Return by whom a member was put out, and why, as far as that is known."""
+        why = self.ordering.put_out_by.get(lane) if self.ordering is not None else None
+        return f"{PUT_OUT} {why}" if why else f"{PUT_OUT}: {lane} is out"
 
     def _another_life(self) -> str:
         """Return in words that another life of this member is in the group; empty: none is."""
@@ -349,7 +395,7 @@ class Node:
         elif kind == wire.PING:
             self._ping(link, body)
         elif kind == wire.PONG:
-            link.round_trip_ns = max(0, now - Reader(body).varint())
+            self._pong(link, Reader(body), now)
         elif kind == wire.LANES:
             link.names += wire.read_names(body, wire.MAX_LANES - len(link.names))
         elif kind == audience.TOPICS and self.audience is not None:
@@ -426,14 +472,20 @@ class Node:
             return
         if self._check_all and number > self.ordering.lanes.newest(name):
             self.seals.check(name, number, data, seal)
-        if self.ordering.take(name, number, Sealed(seal, data)):
+        try:
+            is_new = self.ordering.take(name, number, Sealed(seal, data))
+        except IncarnationError as error:
+            self._two_lives(link, name, error)
+            raise
+        if is_new:
             self.news = True
             if self.time is not None:
                 self.time.received(name, number, read_head(data), direct=True)
-        else:
-            self._compare(link, name, number, Sealed(seal, data))
+        elif not self._compare(link, name, number, Sealed(seal, data)):
+            # Perhaps the sender goes on from an old copy of its store: it is to see the difference.
+            self._hand_back(link, name, number)
 
-    def _compare(self, link: Link, name: str, number: int, batch: Sealed) -> None:
+    def _compare(self, link: Link, name: str, number: int, batch: Sealed) -> bool:
         """Look whether what comes again is the same. Who sealed two under one number is proven
         false; to put it out is left to those who know it, since what only it has is lost then.
         """
@@ -441,11 +493,38 @@ class Node:
             proof = compared(self.seals, self.active.lanes, name, number, batch)
         except ConflictError as error:
             self._distrust(link, name, error)
-            return
+            return False
         if proof is not None and name not in self.proofs:
             self.proofs[name] = proof
             why = f"{name} is proven false: it sealed two batches under number {number}"
             self.count(link, ConflictError(why))
+        return proof is None
+
+    def _old_copy(self, by: str, number: int) -> str:
+        """Return in words that others know more of this member's log than its store does."""
+        return f"{OLD_COPY}: {by} has another batch {number} of {self.lane}. {BEGIN_ANEW}"
+
+    def _hand_back(self, link: Link, name: str, number: int) -> None:
+        """Show the other end a batch of its own log as it is here."""
+        lane = self.active.lanes.by_name[name]
+        if lane.first <= number <= lane.newest:
+            link.control.append(self.outflow.batch_frame(name, number, lane.get(number)))
+
+    def _two_lives(self, link: Link, name: str, error: IncarnationError) -> None:
+        """A batch shows that a store is an old copy: this member's own, or that of the sender.
+
+        Then the sender gets the newest batch of its log that is here. With its own signature under
+        a number that it has given out again, this is a proof.
+        """
+        if error.member == self.lane:
+            words = self._old_copy(name, self.active.lanes.newest(self.lane))
+            self.charges.bring(OLD_COPY, member_of(name), words)
+            self.weigh(link.heard_ns)
+        elif error.member == name == link.lane:
+            newest = self.active.lanes.newest(name)
+            self._hand_back(link, name, newest)
+            words = f"{OLD_COPY}: {self.name} has another batch {newest} of {name}. {BEGIN_ANEW}"
+            raise IncarnationError(words, name) from error
 
     def _handed_on(self, link: Link, name: str, number: int, batch: Sealed) -> None:
         """A batch of somebody else. What is wrong with it may be the fault of either, so the link
@@ -457,9 +536,9 @@ class Node:
         skips = link.reader.skips
         if skips and self.audience is not None and self.audience.skips(link, name, number):
             return
-        if number <= ordering.lanes.newest(name):
-            if name != self.lane:
-                self._compare(link, name, number, batch)
+        is_known = number <= ordering.lanes.newest(name)
+        if is_known and name != self.lane:
+            self._compare(link, name, number, batch)
             return
         try:
             self.seals.check(name, number, batch.wire, batch.seal)
@@ -467,7 +546,10 @@ class Node:
             self._distrust(link, name, error)
             return
         if name == self.lane:
-            self.go_out(f"{OLD_COPY}: {link.name} has batch {number} of {name}. {BEGIN_ANEW}")
+            if not is_known:
+                self.go_out(f"{OLD_COPY}: {link.name} has batch {number} of {name}. {BEGIN_ANEW}")
+            elif not ordering.lanes.by_name[name].agrees(number, batch):
+                self.go_out(self._old_copy(link.name, number))
             return
         try:
             if ordering.take(name, number, batch):
@@ -475,6 +557,8 @@ class Node:
                 if self.time is not None:
                     self.time.received(name, number, read_head(batch.wire), direct=False)
         except SequenceError as error:
+            if isinstance(error, IncarnationError):
+                self._two_lives(link, name, error)
             self._distrust(link, name, error)
         except RemoteError as error:
             self.count(link, error)
@@ -484,16 +568,26 @@ class Node:
         reader = Reader(body)
         clock = reader.varint()
         link.unheard = frozenset(wire.read_places(reader, link.names))
-        link.control.append(wire.framed(wire.PONG, varint(clock)))
+        shown = () if self.time is None else (varint(max(0, self.time.system_clock_ns)),)
+        link.control.append(wire.framed(wire.PONG, varint(clock), *shown))
+
+    def _pong(self, link: Link, reader: Reader, now: int) -> None:
+        link.round_trip_ns = max(0, now - reader.varint())
+        if self.time is not None and link.member:
+            clock_ns = reader.varint() + link.round_trip_ns // 2
+            self.time.check.hear(link.lane, clock_ns, now)
 
     def _bye(self, link: Link, body: bytes) -> None:
-        link.said_bye, link.closing = True, body.decode(errors="replace") or "the other end ends it"
+        words = self.rejections.read_bye(link, body.decode(errors="replace"))
+        link.said_bye, link.closing = True, words or "the other end ends it"
         if self.ordering is None:
-            self.refusal = link.closing
-        elif self.left and link.closing.startswith(PUT_OUT):  # it knows all that was said
-            if link.lane:
-                lanes = self.ordering.lanes
-                lanes.acknowledged(link.lane, {self.lane: lanes.newest(self.lane)})
+            if link.dialed:
+                self.refusal = link.closing
+        elif self.left and link.closing.startswith(PUT_OUT):
+            if link.lane:  # it said before what it has
+                self._closed_to.add(link.lane)
+        elif link.closing.startswith(OLD_COPY):
+            self.charge(link, OLD_COPY, link.closing)
         elif not link.closing.startswith(PUT_OUT):
             return
         elif link.name == self.name:
@@ -530,15 +624,17 @@ class Node:
         ordering = self.ordering
         if ordering is None or self.out:
             return
-        if ordering.unsent and not self.stopped:
+        waits = self.time is not None and self.time.check.is_pending
+        if ordering.unsent and not (self.stopped or waits):
             ordering.flush()
         if self.lane in ordering.gone and not self.left:
-            self.go_out(self._another_life() or f"{PUT_OUT}, as another member says")
+            self.go_out(self._another_life() or self._put_out(self.lane))
 
     def shows(self, wall_ns: int, now: int) -> None:
         """The system's clock shows this (orders by clocks); told before all that goes by it."""
         if self.time is not None:
-            reading = self.time.shows(wall_ns, now)
+            others: Collection[str] = () if self.ordering is None else self.ordering.members
+            reading = self.time.shows(wall_ns, now, alone=len(others) < 2)
             if self.ordering is not None and not self.out:
                 self.ordering.clock.accuracy_ns = self.time.accuracy_ns
                 self.ordering.shows(reading)
@@ -636,9 +732,11 @@ class Node:
         ordering.backlog.restore(fresh, self.done)
         self.taken = self._before_open = self.done
         self._stored = ordering.lanes.frontier()
+        self.outflow.begin(ordering.lanes.newest(self.lane))
         self.greeting.begin(ordering)
-        if self.lane in ordering.lanes.left:
-            self.left = self.parted = True
+        if self.lane in ordering.lanes.left:  # others may have to be told still
+            self.left = True
+            self.upkeep.call_all(now)
             return
         if ordering.members.get(self.lane) != self.address:
             ordering.change(Change(ChangeKind.JOINED, self.lane, self.address))
@@ -682,10 +780,11 @@ class Node:
 
         Departed members send nothing more, so theirs are acknowledged.
         """
-        ordering = self.active
-        found = ordering.backlog.withheld(self.inbox_limit)
+        ordering = self.ordering
+        found = {} if ordering is None else ordering.backlog.withheld(self.inbox_limit)
         self._withholds = bool(found)
-        return {lane: number for lane, number in found.items() if lane not in ordering.gone}
+        gone = () if ordering is None else ordering.gone
+        return {lane: number for lane, number in found.items() if lane not in gone}
 
     def consume(self, count: int) -> bool:
         """Note that the application needs no more room for the first `count` messages.

@@ -49,6 +49,8 @@ STRANGERS = 1000
 """Lanes that are not here, at most, that one lane may say are gone."""
 
 
+MOST_REASONS = 4096
+"""Members that were put out, at most, of which the reason is remembered."""
 INVITED, CUT = 0, -1
 """In place of a batch's number: the lane is a newcomer's that was let in; or it ends here, behind
 the batch whose number stands in place of the bytes."""
@@ -111,6 +113,8 @@ class Ordering:
         """Lane -> address ("": unknown), of everybody who is in."""
         self.gone: set[str] = set()
         """Lanes of those who left or were put out: they never come back."""
+        self.put_out_by: dict[str, str] = {}
+        """Lane of a member that was put out in this run -> by whom and why."""
         self.guests: dict[str, Guest] = {}
         """Lanes of newcomers that were let in here and have not said so to all yet."""
         self.delivered: list[Delivery] = []
@@ -194,6 +198,21 @@ class Ordering:
         if about != self.clock.about:
             self.flush()
             self.clock.about = about
+
+    def ids_in(self, number: int, wire: bytes) -> list[Id]:
+        """Return the ids of the messages in an own batch."""
+        said = self.group.said(wire[heads.read_head(wire).start :] if self._timed else wire)
+        batch = batches.unpack(said.payload) if said is not None else Batch(1, [])
+        first = number if self._one_a_batch else batch.first
+        return [Id(self.me, first + k) for k in range(len(batch.said))]
+
+    def newest_with_messages(self) -> int:
+        """Return the newest own batch in memory with messages, or the one before those."""
+        lane = self.lanes.by_name[self.me]
+        number = lane.newest
+        while number >= lane.first and not self.ids_in(number, lane.get(number).wire):
+            number -= 1
+        return number
 
     def change(self, change: Change) -> None:
         """Say that somebody came or went."""
@@ -531,11 +550,15 @@ class Ordering:
             self._subscribed(by, change)
         elif change.kind is ChangeKind.JOINED:
             if change.lane not in self.gone:
+                if change.lane not in self.members:  # else it was restarted, and says so again
+                    self._forget_guests(change.member, change.lane)
                 self.members[change.lane] = change.detail
-                self._forget_guests(change.member, change.lane)
         elif self._may_be_gone(by, change.lane):
             if by == change.lane:
                 self.lanes.left.add(by)
+            if change.kind is ChangeKind.PUT_OUT and len(self.put_out_by) < MOST_REASONS:
+                why = f"by {member_of(by)}" + (f": {change.detail}" if change.detail else "")
+                self.put_out_by.setdefault(change.lane, why)
             self._remove(change.lane)
         if set(self.members) != before:
             self.delivered.append(View(tuple(sorted(self.members)), change))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from antecede.clocks.wire import block, varint
@@ -13,6 +14,8 @@ from antecede.live.links import Link
 if TYPE_CHECKING:
     from antecede.live.node import Node
 
+SPECIMENS = 32
+"""Newest own batches of which the smallest is sent again to a member that returns."""
 BATCH_FRAMES = 64
 """Newest own batches whose frames are kept, since they go over all links alike."""
 SMALL_BATCH = 1 << 12
@@ -28,8 +31,31 @@ class Outflow:
         """Lanes by the places under which this peer speaks of them."""
         self._place_of: dict[str, int] = {}
         self._framed: dict[int, bytes] = {}
+        self.begun = self.written_upto = 0
+        """Newest own batch of earlier runs of the program, and of those that others heard of."""
         self.resent = 0
         """Batches of others that were handed on."""
+
+    def begin(self, newest: int) -> None:
+        """Go on behind the newest own batch that the store has."""
+        self.begun = self.written_upto = newest
+
+    def told(self, number: int) -> None:
+        """Note that others hear of own batches up to this one."""
+        self.written_upto = max(self.written_upto, number)
+
+    def specimen(self, had: int) -> bytes | None:
+        """Return the frame of a small own batch of this run that the other end says it has.
+
+        It differs from the one there if this member goes on from an old copy of its store.
+        None: there is no such batch in memory, or the order is by topics.
+        """
+        if self._node.audience is not None:
+            return None
+        lane = self._node.active.lanes.by_name[self._node.lane]
+        recent = islice(lane.after(max(self.begun, had - SPECIMENS)), SPECIMENS)
+        some = [(len(batch.wire), number) for number, batch in recent if number <= had]
+        return self.batch_frame(self._node.lane, n := min(some)[1], lane.get(n)) if some else None
 
     def place(self, lane: str) -> int:
         """Return under which place one speaks of a lane."""
@@ -94,7 +120,10 @@ class Outflow:
         else:
             found = lane.after(cursor)
         if self._node.audience is not None:
-            return self._node.audience.pull(link, name, found, upto, budget, parts)
+            size = self._node.audience.pull(link, name, found, upto, budget, parts)
+            if name == self._node.lane:
+                self.told(link.cursors.get(name, 0))
+            return size
         for number, batch in found:
             if number > upto or size >= budget:
                 break
@@ -102,7 +131,10 @@ class Outflow:
             parts.append(frame)
             size += len(frame)
             link.cursors[name] = number
-            self.resent += name != self._node.lane
+            if name != self._node.lane:
+                self.resent += 1
+            elif number > self.written_upto:
+                self.told(number)
         return size
 
     def say_gone(self, link: Link, name: str, oldest: int) -> None:

@@ -37,7 +37,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from antecede.errors import LocalError, PeerError
-from antecede.formatting import shown
+from antecede.formatting import counted, shown
 from antecede.live.begun import Begun
 from antecede.live.drivers.addresses import (
     addresses_of,
@@ -86,6 +86,11 @@ PENDING: Final = 4 << 20
 CALL_WAIT_S: Final = 3.0
 """How long one who wants to join waits for an answer before it calls again."""
 CALL_AGAIN_S: Final = 0.1
+NOBODY: Final = "nobody listens there"
+FOUND_S: Final = 2.0
+"""Time at least until the first member of a list begins a group: another may be about to."""
+NAMED: Final = 10
+"""Messages at most that an error names."""
 LINKS_S: Final = 2.0
 """How long a newcomer waits, in orders by clocks, until it is connected with all."""
 
@@ -329,15 +334,27 @@ class Peer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End: with a store to go on later, without one by leaving the group."""
+        """End: with a store to go on later, without one by leaving the group.
+
+        Without a store it raises PeerError where no other member has taken all messages of this
+        one within the time of `leave`: then they are lost.
+        """
         stays = self._ended or self._store_path is not None or error is not None
+        lost: tuple[Id, ...] = ()
         if not (stays or self.node.out or self.node.left) and self._in_group:
-            await self.leave()
+            lost = await self.leave()
         await self.close()
+        if lost:
+            raise PeerError(self._words(lost))
 
     async def close(self) -> None:
-        """End without leaving: the others keep what comes meanwhile, as `put_out_s` says."""
+        """End without leaving: the others keep what comes meanwhile, as `put_out_s` says.
+
+        Without a store the log names the messages that no other member has, at level ERROR.
+        """
         if not self._ended:
+            if self._store_path is None and not self.node.left and (lost := await self._lost()):
+                self._tell_lost(lost)
             self._ended = True
             self._waking.wake()
             self._showing.close()
@@ -428,7 +445,9 @@ class Peer:
             self._running.soon()
             await self._until(self._settled)
 
-    async def join(self, address: str | Sequence[str], *, timeout_s: float = 10.0) -> None:
+    async def join(
+        self, address: str | Sequence[str], *, timeout_s: float = 10.0, or_found: bool = False
+    ) -> None:
         """Join the group of the member at "HOST:PORT", unless the peer goes on in the group that
         its store knows.
 
@@ -436,30 +455,63 @@ class Peer:
         group. Raises PeerError when nobody lets one in within `timeout_s`, or at once when somebody
         refuses; it says why. Raises LocalError when the peer is in a group otherwise, PeerError
         when it has left, is out of the group, or has ended.
+
+        `or_found`: begin a group where none of the addresses is in one. All members give the same
+        list, with their own addresses in it, and may start at once: the first one that is up
+        begins the group. A later one waits `timeout_s` for those before it. Members that cannot
+        reach each other at their start begin groups apart.
         """
         addresses = addresses_of(address)
         check_timeout(timeout_s)
         if not self._is_new():
             return
+        earlier = self._before(addresses) if or_found else []
+        if or_found:
+            addresses = [one for one in addresses if one != self.address]
         failures: list[str] = []
 
         def called(error: Exception | None) -> None:
             if error is not None:
                 failures.append(_why_not(error))
+                self._waking.wake()
             if is_for_good(error):
                 self.node.refusal = failures[-1]
 
-        end = time.monotonic() + timeout_s
-        for one in cycle(addresses):
+        begun = time.monotonic()
+        end = begun + timeout_s
+        absent, waiting = set[str](), set[str]()
+        """Addresses where nobody listens, and where a member is in no group, by the last call."""
+        for one in cycle(addresses or [""]):
+            over = time.monotonic() > (end if earlier else min(end, begun + FOUND_S))
+            sure = time.monotonic() > end or absent | waiting >= set(addresses)
+            if or_found and over and sure and not waiting.intersection(earlier):
+                await self.found()
+                return
+            if not addresses:
+                await asyncio.sleep(CALL_AGAIN_S)
+                continue
             if time.monotonic() > end:
                 why = self.node.refusal or (failures[-1] if failures else "no answer")
                 raise PeerError(f"nobody at {', '.join(addresses)} lets {self.name} in: {why}")
-            await self._try_to_join(one, called, end)
+            known = len(failures)
+            await self._try_to_join(one, called, end, lambda: len(failures) > known)  # noqa: B023
             if self._in_group:
                 break
+            (waiting.add if self.node.refusal else waiting.discard)(one)
+            is_absent = NOBODY in failures[known:]
+            (absent.add if is_absent else absent.discard)(one)
         await self._until(self._settled)
         if self._timed:  # what goes out before all are connected comes too late for its bounds
             await self._until(lambda: not self.node.upkeep.unheard(), LINKS_S)
+
+    def _before(self, addresses: Sequence[str]) -> Sequence[str]:
+        """Return the addresses before this member's own. Raises LocalError if it is not there."""
+        if self.address not in addresses:
+            raise LocalError(
+                f"or_found=True: the own address of {self.name}, {self.address or 'none'}, is not "
+                f"among {', '.join(addresses)}; give all members one list of all their addresses"
+            )
+        return addresses[: addresses.index(self.address)]
 
     def _is_new(self) -> bool:
         """Whether there is a group to begin or to join; False: the store knew one."""
@@ -474,14 +526,20 @@ class Peer:
         return False
 
     async def _try_to_join(
-        self, address: str, called: Callable[[Exception | None], None], end: float
+        self,
+        address: str,
+        called: Callable[[Exception | None], None],
+        end: float,
+        failed: Callable[[], bool],
     ) -> None:
         """Call once, and wait for what comes of it."""
         node = self.node
         node.refusal, refused = "", node.refused.total()
         self._running.call(address, called)
         await self._until(
-            lambda: self._in_group or bool(node.refusal) or node.refused.total() > refused,
+            lambda: (
+                self._in_group or bool(node.refusal) or node.refused.total() > refused or failed()
+            ),
             min(end - time.monotonic(), CALL_WAIT_S),
         )
         if self._in_group:
@@ -499,12 +557,15 @@ class Peer:
             raise PeerError(f"{self.name} is out of the group: {node.out}")
         return not node.durable or node.safe().get(node.lane, 0) > 0
 
-    async def leave(self, *, timeout_s: float = 5.0) -> None:
-        """Leave for good: say so, and wait until all who are connected know.
+    async def leave(self, *, timeout_s: float = 5.0) -> tuple[Id, ...]:
+        """Leave for good: say so, and wait until all who are connected know, and some other member
+        has all messages of this one.
 
-        Nothing is sent or taken from then on, and nobody is called: an iteration that goes on ends
-        behind what had come by then. With a store a later start on it finds that it has left.
-        Raises PeerError when the peer has ended.
+        Returns the messages that no other member has after `timeout_s`, and logs them at level
+        ERROR; empty: there are none. Until the peer ends, it goes on offering these: call `leave`
+        again to wait longer. With a store a later start on it finds that it has left, and offers
+        them too. Nothing is sent or taken from then on: an iteration that goes on ends behind what
+        had come by then. Raises PeerError when the peer has ended.
         """
         check_timeout(timeout_s)
         self._check_open()
@@ -512,9 +573,42 @@ class Peer:
         self._running.show()
         node.leave()
         self._running.soon()
-        connected = set(node.greeted)
-        await self._until(lambda: not connected & node.greeted.keys() & set(node.owed()), timeout_s)
-        node.parted = True
+        connected, last = set(node.greeted), node.active.newest_with_messages()
+
+        def is_known() -> bool:
+            owed = connected & node.greeted.keys() & set(node.owed())
+            return bool(node.out) or (not owed and node.heard_upto() >= last)
+
+        await self._until(is_known, timeout_s)
+        if lost := await self._lost():
+            self._tell_lost(lost)
+        else:
+            node.parted = True
+        return lost
+
+    async def _lost(self) -> tuple[Id, ...]:
+        """Return the messages of this member that no other member has."""
+        ordering, had = self.node.ordering, self.node.heard_upto()
+        if ordering is None or self.node.out or self._running.broken is not None:
+            return ()
+        if ordering.unsent and not self.node.stopped:
+            ordering.flush()
+        found: list[Id] = []
+        async for number, batch in self._running.own_behind(had):
+            found += ordering.ids_in(number, batch.wire)
+        return tuple(found)
+
+    def _tell_lost(self, lost: tuple[Id, ...]) -> None:
+        some = [str(one) for one in lost[:NAMED]]
+        self._running.note("lost", self._words(lost), count=len(lost), ids=some)
+
+    def _words(self, lost: tuple[Id, ...]) -> str:
+        some = ", ".join(map(str, lost[:NAMED])) + (", ..." if len(lost) > NAMED else "")
+        count = counted(len(lost), "message")
+        return (
+            f"no other member has acknowledged {count} of {self.name}: {some}; stay "
+            "until a member is connected, or give store= to send them after a restart"
+        )
 
     def put_out(self, member: str, why: str = "") -> None:
         """Put a member out of the group: nothing more is taken from it.
@@ -602,6 +696,8 @@ class Peer:
             raise PeerError(f"{self.name} hears no majority of the group: nothing is sent")
         if self._timed:
             self._running.show()
+            if why := self.node.why_nothing_is_heard():
+                raise PeerError(why)
         trace = self._traced() if self._trace_path is not None else None
         sent = ordering.say(payload, answered, topics)
         if trace is not None:
@@ -851,7 +947,7 @@ def _why_not(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return why_no_handshake(error)
     if isinstance(error, ConnectionRefusedError):
-        return "nobody listens there"
+        return NOBODY
     if isinstance(error, TimeoutError):
         return "no answer"
     return str(error) or type(error).__name__

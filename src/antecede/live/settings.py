@@ -189,6 +189,11 @@ class Settings:
         """Whether the order goes by clocks."""
         return self.group("a~00000000").guarantee.needs_time
 
+    @property
+    def waits_for_clocks(self) -> bool:
+        """Whether messages wait until the receivers' clocks show the time that they carry."""
+        return self.order in ("physical", "linear-physical")
+
     @cached_property
     def by_topics(self) -> bool:
         """Whether messages are about topics, and members subscribe to these."""

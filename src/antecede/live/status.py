@@ -95,7 +95,8 @@ class Status:
     order: str
     address: str
     healthy: bool
-    """In a group, not out of it, and its store works."""
+    """In a group, not out of it, not rejected by more members than are connected, and its store
+    works."""
     trouble: str
     """Why not; else empty."""
     stopped: bool
@@ -150,6 +151,8 @@ class Status:
     """Beyond this `send` waits: this sender's share of the least budget of all members."""
     connection_bytes: int = 0
     """Written to connections, and not taken by the system yet."""
+    rejected_by: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Name of a member that rejects this one -> its reason."""
 
     @property
     def others(self) -> str:
@@ -176,7 +179,13 @@ def status_of(
     """
     done = node.done if done is None else done
     ordering, settings = node.ordering, node.settings
-    trouble = trouble or node.out or ("" if ordering is not None else "in no group yet")
+    trouble = (
+        trouble
+        or node.out
+        or node.why_nothing_is_heard()
+        or ("" if ordering is not None else "in no group yet")
+        or _rejection(node)
+    )
     lanes = ordering.lanes if ordering is not None else None
     safe = node.safe()
     newest = lanes.frontier() if lanes is not None else {}
@@ -212,7 +221,13 @@ def status_of(
         own_bytes=node.flow.unacknowledged,
         own_limit=node.flow.limit,
         connection_bytes=connection_bytes,
+        rejected_by=dict(node.rejections.by),
     )
+
+
+def _rejection(node: Node) -> str:
+    others = map(member_of, node.ordering.others()) if node.ordering is not None else ()
+    return node.rejections.reason({*others}, map(member_of, node.greeted))
 
 
 def _star(node: SuperNode) -> StarStatus:
@@ -328,6 +343,7 @@ def as_text(status: Status) -> str:
     if status.refused:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(status.refused.items()))
         lines.append(f"  refused: {kinds}; last: {status.last_refusal or 'not said'}")
+    lines += [f"  rejected by {name}: {why}" for name, why in sorted(status.rejected_by.items())]
     lines += _topic_lines(status) + clock_lines(status.clock)
     lines += _member_table(status.members)
     lines += _held_lines(status)

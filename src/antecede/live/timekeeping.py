@@ -30,6 +30,7 @@ from typing import Any, Final, NamedTuple
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import LONGEST_NS, seconds_text
 from antecede.errors import DecodeError, LocalError
+from antecede.live.clock_check import ClockCheck
 from antecede.live.events import Id, member_of
 from antecede.live.heads import Head
 from antecede.live.settings import NS
@@ -38,7 +39,11 @@ from antecede.protocols.stored.shapes import NUMBER, SIGNED, TEXT, Many, misfit
 
 LATE, EARLY, ACCURACY, UNKNOWN = "late", "early", "accuracy", "unknown_accuracy"
 SET_BACK, SET_AHEAD = "set_back", "set_ahead"
-KINDS: Final = (LATE, EARLY, ACCURACY, UNKNOWN, SET_BACK, SET_AHEAD)
+NOT_FOLLOWED, STAMPED_AHEAD = "not_followed", "stamped_ahead"
+KINDS: Final = (
+    *(LATE, EARLY, ACCURACY, UNKNOWN, SET_BACK, SET_AHEAD),
+    *(NOT_FOLLOWED, STAMPED_AHEAD),
+)
 RATE: Final = 1000
 """A clock may gain or lose one part in so many beside the other one before that is a jump."""
 AGAIN_NS: Final = NS
@@ -52,7 +57,9 @@ class Alarm(NamedTuple):
     kind: str
     """late, early: a delay (or a clock) is not as promised, by property (2) of Tsuneizumi et al.;
     accuracy: a clock may be further from true time than promised; unknown_accuracy: its system
-    does not say how far it is; set_back, set_ahead: one's own clock jumped."""
+    does not say how far it is; set_back, set_ahead: one's own clock jumped; not_followed: it jumped
+    ahead, the others' clocks did not, and the order goes on without it; stamped_ahead: the own
+    messages are stamped so far ahead of the others' clocks that these do not take them."""
     member: str
     """Whose batch or clock it was."""
     by_s: float
@@ -76,6 +83,10 @@ class Alarm(NamedTuple):
             UNKNOWN: f"the system of {self.member} does not say how far its clock may be off",
             SET_BACK: f"the clock of {self.member} went back by {by}",
             SET_AHEAD: f"the clock of {self.member} went ahead by {by}",
+            NOT_FOLLOWED: f"the clock of {self.member} is ahead by {by}, and the others' are not: "
+            "the order goes on without it; set it right",
+            STAMPED_AHEAD: f"messages of {self.member} are stamped {by} ahead of the others' clocks"
+            ", which take none of them until then",
         }
         return f"{words[self.kind]}{what}{times}: the order is not promised meanwhile"
 
@@ -119,6 +130,10 @@ class Timekeeping:
         """Alarms by kind, of this life."""
         self.last = ""
         """The newest alarm in words."""
+        self.check = ClockCheck()
+        """The others' clocks."""
+        self._contradicted = self._stamped_ahead = False
+        """Whether that was said."""
         self._wall_ns = self._now = 0
         self._waiting: dict[tuple[str, str], Alarm] = {}
         self._told_ns: dict[tuple[str, str], int] = {}
@@ -127,16 +142,22 @@ class Timekeeping:
 
     # -- one's own clock ---------------------------------------------------------------------------
 
-    def shows(self, wall_ns: int, now: int) -> int:
+    def shows(self, wall_ns: int, now: int, *, alone: bool = True) -> int:
         """The system's clock shows this, at a moment (ns) of one that never goes back.
 
-        Returns the reading that the order goes by.
+        `alone`: no other member is in the group. Returns the reading that the order goes by.
         """
         if self.reading is None:
             self.reading = wall_ns
         else:
             passed = max(0, now - self._now)
             self._judge(wall_ns - self._wall_ns - passed, passed)
+            if not self.check.follows(wall_ns, self.reading + passed, now, alone=alone):
+                self._say_contradicted(wall_ns - self.reading - passed)
+                self._wall_ns, self._now = wall_ns, now
+                self.reading += passed
+                return self.reading
+            self._contradicted = False
             if wall_ns < self.reading:
                 wall_ns, self._wall_ns = self.reading + passed // 2, wall_ns
                 self._now, self.reading = now, wall_ns
@@ -144,6 +165,21 @@ class Timekeeping:
             self.reading = wall_ns
         self._wall_ns, self._now = wall_ns, now
         return wall_ns
+
+    def _say_contradicted(self, by_ns: int) -> None:
+        if self.check.is_contradicted and not self._contradicted:
+            self._contradicted = True
+            self._alarm(NOT_FOLLOWED, self.name, by_ns, None)
+
+    def stamped_ahead_ns(self) -> int:
+        """Return by how much the own messages are stamped ahead of most others' clocks, if so far
+        that these do not take them; 0: they do.
+        """
+        by_ns = self.check.ahead_of_others(self.reading or 0, self._now)
+        if by_ns and not self._stamped_ahead:
+            self._alarm(STAMPED_AHEAD, self.name, by_ns, None)
+        self._stamped_ahead = bool(by_ns)
+        return by_ns
 
     def _judge(self, jump_ns: int, passed_ns: int) -> None:
         if self.bounds is None:
@@ -166,6 +202,11 @@ class Timekeeping:
         """How far the system says that its clock may be off, and who says so."""
         self.error_ns, self.source = error_ns, source
         self._check_accuracy(self.name, self.accuracy_ns, None)
+
+    @property
+    def system_clock_ns(self) -> int:
+        """What the system's clock showed last."""
+        return self._wall_ns
 
     @property
     def accuracy_ns(self) -> int | None:

@@ -38,6 +38,8 @@ TRIP = 5
 STRANGERS = 256
 """Lanes that are not here and are asked for because one member speaks of them, at most: each is
 named to all from then on."""
+STORE_NS = NS
+"""Time for the store to write the last batches of a member that is out."""
 AT_ONCE = "came at the same time as another life of it"
 ASKING_NS = 2 * NS
 """After so long without an answer somebody else is asked."""
@@ -62,6 +64,8 @@ class Upkeep:
         """Addresses of former lives of this member: to be told, once, that another has begun."""
         self._heard_ns: dict[str, int] = {}
         """Lane -> when that member was last connected, or learnt of."""
+        self._gone_ns: dict[str, int] = {}
+        """Lane of a connected member that is out -> when that was seen."""
         self._behind: dict[str, tuple[int, int]] = {}
         """Lane of which others have more -> (its newest here, since when that is so)."""
         self._strangers: dict[str, set[str]] = {}
@@ -114,7 +118,10 @@ class Upkeep:
             if lane in node.greeted or not address or (node.left and lane not in node.owed()):
                 continue
             due, wait = self._calls.setdefault(lane, self._first_call(lane, now))
-            if now >= due:
+            delayed = node.rejections.dial_ns(member_of(lane))
+            if due < delayed:
+                self._calls[lane] = delayed, FIRST_CALL_NS
+            elif now >= due:
                 found.append((lane, address))
                 self._calls[lane] = now + wait, min(2 * wait, LAST_CALL_NS)
         return found
@@ -141,6 +148,7 @@ class Upkeep:
         node, settings = self._node, self._node.settings
         self._forgive(now)
         self._keep_alive(now)
+        node.rejections.settle(node.links.values(), now)
         if node.ordering is None or node.out:
             return
         if now - self._acknowledged_ns >= node.acknowledge_every_ns:
@@ -156,7 +164,7 @@ class Upkeep:
             node.weigh(now)
             if node.out:
                 return
-            self._end_gone()
+            self._end_gone(now)
             self._end_lives_beside()
             self._forget_guests(now)
             self._give_up(now)
@@ -448,12 +456,22 @@ class Upkeep:
 
     # -- who is gone -------------------------------------------------------------------------------
 
-    def _end_gone(self) -> None:
-        """Take nothing more from who is out, whether it heeds that or not."""
+    def _end_gone(self, now: int) -> None:
+        """Take nothing more from who is out, whether it heeds that or not.
+
+        It is told before what is here of it: perhaps it has left, and waits for that.
+        """
         node = self._node
         for lane, link in node.greeted.items():
-            if lane in node.active.gone and not link.closing:
-                node.end(link, node.why_out(lane))
+            if lane not in node.active.gone or link.closing:
+                continue
+            had = node.safe_number(lane)
+            since = self._gone_ns.setdefault(lane, now)
+            if had < node.active.lanes.newest(lane) and now - since < STORE_NS:
+                continue
+            del self._gone_ns[lane]
+            link.control.append(wire.pack_rows(wire.HAVE, [(node.place(lane), had)]))
+            node.end(link, node.why_out(lane))
 
     def _end_lives_beside(self) -> None:
         """Of lives of one's own name that came in at once, none told of the others, one stays.

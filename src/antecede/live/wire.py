@@ -11,7 +11,8 @@
              other end's own; number 2**63: no more of them
     GONE     lanes, and the oldest number that the sender still has
     BUDGET   how many bytes the sender keeps for others (`antecede.live.flow`)
-    PING     the sender's clock, and members it does not hear; PONG: the same clock back
+    PING     the sender's clock, and members it does not hear; PONG: the same clock back, and in
+             orders by clocks what the system's clock of the sender shows
     BYE      why the link ends
 
 What a link carries is in order and whole, or the link ends: TCP's promise, or the driver's.
@@ -78,15 +79,17 @@ def framed(kind: int, *parts: bytes) -> bytes:
     return b"".join((varint(1 + sum(map(len, parts))), bytes((kind,)), *parts))
 
 
-def frames(data: bytes, at_most: int = MAX_FRAME) -> tuple[list[tuple[int, int, int]], int, int]:
-    """Return (kind, start, end) of the bodies of all whole frames, how many bytes these frames are,
-    and how many bytes there must be before there can be one more.
+def frames(
+    data: bytes, at_most: int = MAX_FRAME, offset: int = 0, count: int | None = None
+) -> tuple[list[tuple[int, int, int]], int, int]:
+    """Return (kind, start, end) of the bodies of all whole frames from an offset on, `count` of
+    them at most; the offset behind them; and the size of the data at which one more can be whole.
 
     Raises LimitError for a frame that is too long, DecodeError for one without a kind.
     """
     found: list[tuple[int, int, int]] = []
-    offset, end = 0, len(data)
-    while offset < end:
+    end = len(data)
+    while offset < end and len(found) != count:
         length = shift = 0
         at = offset
         while True:

@@ -16,6 +16,7 @@ the local engine read the same spec and add the same six columns.
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -201,10 +202,13 @@ class OrderSpec:
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Names of the input columns that the spec reads, each once."""
+        """Names of the input columns that the spec reads, each once.
+
+        Those of `content` are not among them: their digest is enough.
+        """
         single = (self.id, self.group, self.clock, self.member, self.sender, self.seq, self.time)
         names = [name for name in single if name is not None]
-        return tuple(dict.fromkeys([*names, *self.after, *(self.content or ())]))
+        return tuple(dict.fromkeys([*names, *self.after]))
 
     def content_of(self, columns: Sequence[str]) -> list[str]:
         """Return the columns that tell a repeated row from a conflicting one."""
@@ -227,12 +231,13 @@ class OrderSpec:
             )
 
     def check_stream(self) -> None:
-        """Raise InputError for a choice that a stream cannot follow and would have to ignore."""
+        """Raise InputError for a choice that a stream cannot follow; warn of one without effect."""
         fields = type(self).__dataclass_fields__
         if self.missing == "hold" and self.patience != fields["patience"].default:
-            raise InputError(
-                "patience says when missing='release' or 'drop' acts; with missing='hold' rows "
-                "wait for ever: leave it out, or choose what becomes of them"
+            warnings.warn(
+                f"patience={self.patience!r} has no effect with missing='hold', where rows wait "
+                "for ever: choose missing='release' or 'drop', or leave patience out",
+                stacklevel=2,
             )
         given = [
             name
@@ -247,7 +252,8 @@ class OrderSpec:
 
     def check_columns(self, columns: Sequence[str]) -> None:
         """Raise InputError when a column is not there or there twice, or an added name taken."""
-        absent = [name for name in self.used if name not in columns]
+        named = dict.fromkeys([*self.used, *(self.content or ())])
+        absent = [name for name in named if name not in columns]
         if absent:
             inside = any("." in name and name.split(".")[0] in columns for name in absent)
             hint = "; select the field of a struct as a column of its own first" if inside else ""

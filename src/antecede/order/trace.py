@@ -13,7 +13,8 @@ position leave it for the quarantine, with a reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow
@@ -149,6 +150,16 @@ def order_trace(prepared: Prepared, engine: Engine = order_rows) -> Ordered:
     refused = refuse(bad.select(SCHEMA.names), reasons)
     aside = [QUARANTINE_SCHEMA.empty_table(), prepared.quarantine, refused]
     return Ordered(good, pyarrow.concat_tables(aside))
+
+
+def refuse_empty(placed: int, reasons: Mapping[str, int], aside: Path) -> None:
+    """Raise InputError where no event has a place in the order; `aside` holds them all."""
+    if not placed:
+        named = "; ".join(f"{count:,} x {reason}" for reason, count in reasons.items())
+        raise InputError(
+            f"no event has a place in the order: all rows are set aside ({named}); see them in "
+            f"{aside}"
+        )
 
 
 def _clocked(table: Any, format: str) -> bool:

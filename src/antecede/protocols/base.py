@@ -44,7 +44,7 @@ to discard. Who loses messages needs a protocol whose guarantee says that it sur
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from antecede.errors import LocalError
@@ -328,6 +328,19 @@ class Protocol:
         """As newcomer, before anything else: begin from the sponsor's frontier."""
         raise LocalError(f"{type(self).__name__} does not let members join")
 
+    def trust_invitation(self) -> None:
+        """As newcomer, after `adopt`: the invitation came over the channels of the messages.
+
+        So it took their least delay. Orders that go by times of the network wait for that before
+        the first message otherwise (`EarlyError`).
+        """
+
+    def correct_clock(self, now: int) -> None:
+        """The own clock was ahead, and shows `now` rightly. Raises LocalError where it did not
+        count, or was not ahead.
+        """
+        raise LocalError(f"{type(self).__name__} goes by no clock that could have been ahead")
+
     def join(self, member: int) -> Sequence[Effect]:
         """A new member with this new number is in the group from now on."""
         raise LocalError(f"{type(self).__name__} does not let members join")
@@ -371,6 +384,17 @@ class Protocol:
         raise LocalError(
             f"nothing that {type(self).__name__} holds waits for a message, so none is passed over"
         )
+
+    def forget(self, member: int) -> None:
+        """Drop everything of a member that left, all of whose messages are delivered.
+
+        Raises LocalError in orders that need it later, and where that is not so.
+        """
+        raise LocalError(f"{type(self).__name__} needs what it knows of members that left")
+
+    def without(self, message: Any, is_forgotten: Callable[[int], bool]) -> Any:
+        """Return a message without what its control information says of forgotten members."""
+        return message
 
     # -- snapshot ---------------------------------------------------------------------------
 

@@ -11,7 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from antecede.errors import LocalError
+from antecede.errors import LocalError, SequenceError
+
+STALE = (
+    "was it restored from a snapshot that is too old, or begun again without one? Restore it from "
+    "a newer snapshot, or let it join under another name"
+)
+
+
+def beyond(what: str, number: int, member: int, last: int, me: int) -> SequenceError:
+    """Return the error for a message that speaks of a number above a member's last one.
+
+    `what`: the message, and how it speaks. Where it is this member's own number, its state is
+    older than what others know of it.
+    """
+    which = f"{what} message {number} of member {member}"
+    if member == me:
+        return SequenceError(f"{which}, which is this member and has sent {last}: {STALE}")
+    return SequenceError(f"{which}, whose last can only be {last}")
 
 
 def with_newcomers(
@@ -55,6 +72,15 @@ def check_last(member: int, last: int, newest: int) -> None:
     """Raise LocalError when more than the last message of a member that leaves is known."""
     if last < newest:
         raise LocalError(f"member {member} left after message {last}, but {newest} is known here")
+
+
+def check_delivered(member: int, last: Mapping[int, int], delivered: int) -> None:
+    """Raise LocalError unless a member left and all its messages are delivered."""
+    if last.get(member) != delivered:
+        raise LocalError(
+            f"member {member} is forgotten only when all its messages are here: {delivered} of "
+            f"{last.get(member)} are"
+        )
 
 
 def check_new(sent: int, *come: object) -> None:

@@ -146,7 +146,12 @@ def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> di
 
 def _verdicts(told: Counter[str]) -> str:
     """Return how many statements hold, in words."""
-    many = {"holds": "hold", "does not hold": "do not hold", "not run": "not run"}
+    many = {
+        "holds": "hold",
+        "does not hold": "do not hold",
+        "not run": "not run",
+        "undecided": "undecided",
+    }
     parts = [counted(told[one], one, several) for one, several in many.items() if told[one]]
     return f"Of {counted(told.total(), 'statement')} {', '.join(parts)}." if parts else ""
 

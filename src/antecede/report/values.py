@@ -67,6 +67,9 @@ class Plot(NamedTuple):
     y_log: bool = False
 
 
+NO_FIGURES = "no run gave figures"
+
+
 class Claim(NamedTuple):
     """A statement held against the figures: fixed words, and what the runs say to them."""
 
@@ -77,14 +80,15 @@ class Claim(NamedTuple):
     found: str
     """What the figures say, computed."""
     holds: bool | None
-    """None: the runs that would tell gave no figures."""
+    """None: the figures do not decide it, or there are none (`NO_FIGURES`)."""
     reads: Sequence[str]
     """Quantities (patterns with `*`) that `found` and `holds` are computed from."""
 
     @property
     def verdict(self) -> str:
         """Return the verdict in words."""
-        return {True: "holds", False: "does not hold", None: "not run"}[self.holds]
+        open_verdict = "not run" if self.found == NO_FIGURES else "undecided"
+        return {True: "holds", False: "does not hold", None: open_verdict}[self.holds]
 
 
 class Section(NamedTuple):

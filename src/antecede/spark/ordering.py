@@ -22,6 +22,7 @@ Stream: `antecede.spark.streams.ordering.order_stream`, same spec, same columns.
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -49,6 +50,7 @@ from antecede.spark.workers import ready_workers
 SHARD = "__antecede_shard"
 DIGEST = "__antecede_digest"
 """Hidden columns of a stream: the row's shard, and a 64-bit digest of its content."""
+_LOOKALIKES = str.maketrans({".": "\u2024", "`": "\u02cb"})
 ADDED = "__antecede_added"
 """Hidden column of a batch: all that is added, as one struct."""
 
@@ -151,7 +153,26 @@ def order(
         released_at=released_at,
         status=status,
     )
-    return ordering(spec) if df is None else ordering(spec)(df)
+
+    def add(df: DataFrame) -> DataFrame:
+        made = ordering(spec)(df)
+        _warn_of_plain_numbers(df, spec)
+        return made
+
+    return add if df is None else add(df)
+
+
+def _warn_of_plain_numbers(df: DataFrame, spec: OrderSpec) -> None:
+    if spec.time is None or spec.time_unit is not None:
+        return
+    kind = df.schema[spec.time].dataType
+    if isinstance(kind, t.IntegralType):
+        warnings.warn(
+            f"column {spec.time} ({kind.simpleString()}) holds plain numbers, so "
+            f"{spec.waited_ms} and {spec.released_at} are null: give time_unit= (s, ms, us or ns) "
+            "if they are times",
+            stacklevel=3,
+        )
 
 
 def ordering(spec: OrderSpec, *, warn: bool = True) -> Callable[[DataFrame], DataFrame]:
@@ -184,8 +205,11 @@ def _streamed(df: DataFrame, spec: OrderSpec) -> DataFrame:
 
 
 def _under_other_names(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Order with plain names and give the old ones back: mapInArrow takes dots for fields."""
-    plain = {name: f"c{k}" for k, name in enumerate(df.columns)}
+    """Order with other names and give the old ones back: mapInArrow takes dots for fields.
+
+    A column has the same name at every start, as the state knows its rows by it.
+    """
+    plain = {name: name.translate(_LOOKALIKES) for name in df.columns}
     single = ("id", "group", "clock", "member", "sender", "seq", "time")
     changed: dict[str, Any] = {
         field: plain[name] for field in single if (name := getattr(spec, field)) is not None
@@ -229,6 +253,7 @@ def _ordering_udf(df: DataFrame, spec: OrderSpec) -> Any:
     Of a partition each row depends on all others, which Spark knows of no column function: so it
     must neither push filters below this one nor call it twice (`asNondeterministic`).
     """
+    told = replace(spec, content=None)  # the digest tells, and the columns stay in the JVM
 
     # Spark evaluates these hints, and pa.Array takes no parameters at run time.
     # The plan shows the name.
@@ -243,7 +268,7 @@ def _ordering_udf(df: DataFrame, spec: OrderSpec) -> Any:
         sizes = [part.num_rows for part in parts]
         del parts
         both = [table.column(name).to_numpy() for name in names[-2:]]
-        made, _ = order_rows(table.select(names[:-2]), spec, np.stack(both, axis=1))
+        made, _ = order_rows(table.select(names[:-2]), told, np.stack(both, axis=1))
         columns = [whole(made.column(name)) for name in spec.added]
         done = 0
         for size in sizes:
@@ -314,15 +339,22 @@ def _check_keys(df: DataFrame, spec: OrderSpec) -> None:
     """Read the keys of an empty table: types that fail in a worker fail here, and say why."""
     columns = {}
     for name in spec.used:
-        kind = df.schema[name].dataType
-        try:
-            columns[name] = pa.array([], to_arrow_type(kind, timezone="UTC"))
-        except (PySparkException, pa.ArrowException) as error:
-            raise InputError(
-                f"column {name} of type {kind.simpleString()} cannot pass to Python: {error}"
-            ) from error
+        columns[name] = pa.array([], arrow_type(name, df.schema[name].dataType))
     keys_of(pa.table(columns), spec)
     times_of(pa.table(columns), spec)
+
+
+def arrow_type(name: str, kind: t.DataType) -> Any:
+    """Return the type of a column in Python. Raises InputError where it has none."""
+    said = kind.simpleString()
+    try:
+        return to_arrow_type(kind, timezone="UTC")
+    except (PySparkException, pa.ArrowException, ValueError) as error:
+        typed = f"; cast it, as with cast('{said.replace('void', 'string')}')"
+        hint = typed if "void" in said else ""
+        raise InputError(
+            f"column {name} of type {said} cannot pass to Python: {error}{hint}"
+        ) from error
 
 
 def _check_types(df: DataFrame, spec: OrderSpec) -> None:
@@ -343,7 +375,9 @@ def _check_types(df: DataFrame, spec: OrderSpec) -> None:
     if spec.time is not None:
         times = (*whole, t.TimestampType, t.TimestampNTZType, t.DateType)
         kind = df.schema[spec.time].dataType
-        _refuse(df, spec.time, not isinstance(kind, times), "a timestamp, date or whole number")
+        hint = f": to_timestamp({spec.time}) reads text" if isinstance(kind, t.StringType) else ""
+        wrong = not isinstance(kind, times)
+        _refuse(df, spec.time, wrong, "a timestamp, date or whole number", hint)
     if spec.clock is not None:
         _refuse(
             df,
@@ -367,7 +401,7 @@ def _is_clock(kind: t.DataType, whole: tuple[Any, ...], plain: tuple[Any, ...]) 
     return isinstance(kind, t.ArrayType) and isinstance(kind.elementType, whole)
 
 
-def _refuse(df: DataFrame, name: str, wrong: bool, wanted: str) -> None:
+def _refuse(df: DataFrame, name: str, wrong: bool, wanted: str, hint: str = "") -> None:
     if wrong:
         kind = df.schema[name].dataType.simpleString()
-        raise InputError(f"column {name} must be {wanted}; it is {kind}")
+        raise InputError(f"column {name} must be {wanted}; it is {kind}{hint}")

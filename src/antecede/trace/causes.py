@@ -5,6 +5,7 @@ The rule is that of `trace.rows`; readers that make a list of names of a cell fo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -24,6 +25,21 @@ ROUNDED, ROUNDED_IN = "rounded_causes", "rounded_causes_in"
 """Names of details: causes that are floating-point numbers from 2**53 on, and in which columns."""
 PARTIAL = "partial_causes"
 """Name of a detail: causes that lack parts of which the ids are made."""
+AS_NULL, AS_LIST, AS_WHOLE = "causes_as_null", "causes_as_lists", "causes_as_whole_numbers"
+"""Names of details: cells of CSV that were read otherwise than as one id (`tables.text_causes`)."""
+NOTES = {
+    AS_NULL: ("word for null", "words for null", " among the causes", "read as no cause"),
+    AS_LIST: ("list", "lists", " in brackets among the causes", "read as several causes"),
+    AS_WHOLE: (
+        *("cause", "causes", " written with a point and zeros, as in 1.0"),
+        "read as whole numbers, as the ids are",
+    ),
+    PARTIAL: (
+        *("cause", "causes", " without all parts of which the ids are made"),
+        "matched with no event: say --after once for each part, in the order of --id",
+    ),
+}
+"""What is said of causes that readers counted: singular, plural, the rest, what became of them."""
 UNREADABLE, UNREADABLE_IN = "unreadable_causes", "unreadable_causes_in"
 """Names of details: causes that are numbers but no ids, and in which columns."""
 
@@ -50,8 +66,8 @@ class Causes(NamedTuple):
     """Causes that are numbers with a fraction, or infinite."""
     unreadable_in: str = ""
     """The columns that hold them."""
-    partial: int = 0
-    """Causes that lack parts of which the ids are made."""
+    read: tuple[tuple[str, int], ...] = ()
+    """Counts of readers, by the names in `NOTES`."""
 
     def plus(self, other: Causes) -> Causes:
         """Return the counts of two disjoint parts of a trace."""
@@ -65,7 +81,7 @@ class Causes(NamedTuple):
             self.ambiguous + other.ambiguous,
             self.unreadable + other.unreadable,
             self.unreadable_in or other.unreadable_in,
-            self.partial + other.partial,
+            tuple((Counter(dict(self.read)) + Counter(dict(other.read))).items()),
         )
 
     def with_read(self, details: Mapping[str, Any]) -> Causes:
@@ -86,7 +102,7 @@ class Causes(NamedTuple):
             ambiguous=count(AMBIGUOUS),
             unreadable=count(UNREADABLE),
             unreadable_in=columns(UNREADABLE_IN),
-            partial=count(PARTIAL),
+            read=tuple((name, count(name)) for name in NOTES),
         )
         return self.plus(more)
 
@@ -126,8 +142,7 @@ class Causes(NamedTuple):
                 f"{self.unreadable_in}: {IDS_ARE}",
                 "matched with no event",
             )
-        if self.partial:
-            yield (
-                f"{counted(self.partial, 'cause')} without all parts of which the ids are made",
-                "matched with no event: say --after once for each part, in the order of --id",
-            )
+        for name, count in self.read:
+            if count:
+                single, several, rest, fate = NOTES[name]
+                yield counted(count, single, several) + rest, fate

@@ -20,6 +20,7 @@ from typing import NamedTuple, Protocol
 
 from antecede.errors import FormatError, InputError
 from antecede.trace import text
+from antecede.trace.formats.nested import describe_document
 from antecede.trace.schema import Event, Quarantined
 
 NO_ID, NO_GROUP = "no id", "no group"
@@ -161,6 +162,8 @@ def _unknown(path: Path, head: bytes) -> str:
     """Say what to do about a path that no reader recognizes."""
     if path.is_dir():
         return "the folder is no git repository and holds no Parquet"
+    if nested := describe_document(text.decode(head), path):
+        return nested
     if head.lstrip().startswith(b"["):
         return "looks like one JSON array; put one object on each line (jq -c '.[]' does it)"
     known = ", ".join(names())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from antecede.errors import LocalError
 from antecede.live.chat import drawing
-from antecede.live.chat.room import Room
+from antecede.live.chat.room import Post, Room
 from antecede.live.chat.words import cells
 from antecede.live.events import Id, Message
 
@@ -180,3 +180,14 @@ def test_all_lines_fit_and_every_message_is_drawn_once(
     assert all(cells(line) <= width for line in lines)
     numbers = [int(line[:4]) for line in lines if line[:4].strip()]
     assert sorted(numbers) == list(range(1, len(said) + 1))
+
+
+@pytest.mark.parametrize("text", ["x" * 60_000, "a word " * 9_000, "line\n" * 13_000])
+@pytest.mark.parametrize("width", [None, 80])
+def test_a_long_message_fills_no_terminal(text: str, width: int | None) -> None:
+    room = Room("chat", "alice")
+    post = Post(1, Id("bob~00000000", 1), text)
+    lines = drawing.said(room, post, width)
+    assert len(lines) <= drawing.MOST_LINES
+    assert sum(map(len, lines)) < 8_000
+    assert lines[-1].strip() == "[... the rest of this message is not shown]"

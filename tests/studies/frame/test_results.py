@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from antecede.studies.frame.claims import as_power, claim
 from antecede.studies.frame.execute import run_locally
 from antecede.studies.frame.results import Results
 from antecede.studies.frame.study import Run, Study
@@ -79,3 +81,55 @@ def test_slopes_are_least_squares() -> None:
 def test_conditions_are_compared_as_workers_read_them() -> None:
     runs = [Run("a", 1, 1.0, "sum", {}, {"steps": 10, "delay": [1, 2]})]
     assert len(results_of(toy.STUDY, runs).where(delay=(1, 2))) == 1
+
+
+def powers(values: dict[int, list[float]]) -> Results:
+    """Runs of x -> values of y, one a seed."""
+    runs = [
+        Run(f"{x}/{seed}", seed, 1.0, "line", {}, {"x": x})
+        for x, of in values.items()
+        for seed in range(len(of))
+    ]
+    rows = [(run.key, "y", values[int(run.parameters["x"])][run.seed], None) for run in runs]
+    names = ("run", "quantity", "value", "series")
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    table = pa.table({name: list(column) for name, column in columns.items()})
+    return Results(table, runs)
+
+
+def test_a_power_has_the_interval_of_its_regression() -> None:
+    """A slope of -0.033 with 2 degrees of freedom."""
+    found = powers({1_000: [51.8], 10_000: [73.4], 100_000: [48.3], 1_000_000: [46.2]})
+    power, interval = found.power("y", "x"), found.power_interval("y", "x")
+    assert power is not None
+    assert interval is not None
+    xs, ys = [3.0, 4.0, 5.0, 6.0], [math.log10(y) for y in (51.8, 73.4, 48.3, 46.2)]
+    fit = np.polyfit(xs, ys, 1)
+    rest = np.asarray(ys) - np.polyval(fit, xs)
+    half = 4.303 * math.sqrt(float(rest @ rest) / 2 / 5.0)
+    assert power == pytest.approx(fit[0])
+    assert interval == pytest.approx((fit[0] - half, fit[0] + half))
+    assert powers({1: [2.0], 10: [3.0]}).power_interval("y", "x") is None
+    assert powers({1: [2.0, 2.1, 2.2]}).power_interval("y", "x") is None
+    assert powers({1: [2.0, 2.1], 10: [2.0]}).power_interval("y", "x") is not None
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        ({1_000: [51.8], 10_000: [73.4], 100_000: [48.3], 1_000_000: [46.2]}, "undecided"),
+        ({10: [50.0, 50.1], 100: [50.0, 50.1], 1_000: [50.05, 50.0]}, "holds"),
+        ({10: [50.0, 50.1], 100: [500.0, 501.0], 1_000: [5000.0, 5001.0]}, "does not hold"),
+        ({10: [50.0], 100: [56.2]}, "undecided"),  # the power 0.051, and no interval
+        ({10: [50.0]}, "not run"),
+        ({}, "not run"),
+    ],
+)
+def test_a_power_is_undecided_where_its_interval_spans_a_limit(
+    values: dict[int, list[float]], verdict: str
+) -> None:
+    results = powers(values) if values else powers({1: [1.0]}).of(x=2)
+    made = claim("flat", "ours", ("y",), as_power(results, "y", "x", -0.05, 0.05))
+    assert made.verdict == verdict
+    if len(values) == 4:
+        assert made.found.startswith("46.2 to 73.4, as the power -0.033 (95 % interval -0.2")

@@ -50,7 +50,8 @@ class Further:
         found: Any = rows
         for field, column in zip(self._own.schema, self._own.columns, strict=True):
             found = found.append_column(field, column.take(at))
-        return found
+        table: pyarrow.Table = found
+        return table
 
     def shown(self, rows: pyarrow.Table) -> list[str]:
         """Return the names of the columns that a terminal shows: usual and searched ones."""

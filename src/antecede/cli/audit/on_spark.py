@@ -49,8 +49,9 @@ def run_on_spark(
         check_new_folder(aside, tables, args.force)
     works = work_of(tables, options)
     print(f"engine      {engine.name} ({engine.why})", file=sys.stderr, flush=True)
+    needed = needed_bytes(args.paths, args.format) or 0
     with ExitStack() as open_:
-        spark = open_.enter_context(session(args.master, needed_bytes(args.paths) or 0))
+        spark = open_.enter_context(session(args.master, needed))
         bad = None if aside is None else open_.enter_context(draft_folder(aside))
         open_.enter_context(typed_failures())
         with Progress("reading"):

@@ -29,8 +29,9 @@ def run_on_spark(
     """Carry `antecede meter` out on Spark. Raises as the local engine does."""
     works = work_of(tables_of(args.paths, args.format, options), options)
     print(f"engine      {engine.name} ({engine.why})", file=sys.stderr, flush=True)
+    needed = needed_bytes(args.paths, args.format) or 0
     with ExitStack() as open_:
-        spark = open_.enter_context(session(args.master, needed_bytes(args.paths) or 0))
+        spark = open_.enter_context(session(args.master, needed))
         open_.enter_context(typed_failures())
         with Progress("reading"):
             given = events_of_tables(spark, works, options, None, PARQUET)

@@ -22,7 +22,7 @@ from antecede.formatting import counted
 from antecede.kernels.compile_time import Spent, timed
 from antecede.order.result import Result, result_of, within_topics
 from antecede.order.spec import OrderSpec, Status
-from antecede.order.trace import TIMES, Ordered, Prepared, order_trace, prepare
+from antecede.order.trace import TIMES, Ordered, Prepared, order_trace, prepare, refuse_empty
 from antecede.progress import Progress
 from antecede.trace import evidence, time_words
 from antecede.trace.arguments import add_read_arguments, column_words, one_way, read_options
@@ -81,6 +81,10 @@ def run(args: argparse.Namespace) -> int:
         if args.topic:
             events, topics = within_topics(ordered.events, prepared.spec)
             ordered = ordered._replace(events=events)
+    if not ordered.events.num_rows:
+        with draft_of(aside) as draft:
+            save_quarantine(ordered.quarantine, draft, format_of(aside))
+        refuse_empty(0, _reasons(ordered), aside)
     result = result_of(ordered.events, _own(trace, prepared.spec), prepared.spec)
     cleared, changed = _write(result, ordered, out, aside)
     _report(prepared, ordered, out, spent)
@@ -214,6 +218,12 @@ def _report_columns(result: Result, topics: int, changed: Sequence[Changed]) -> 
         print(f"changed     {one.words()}")
 
 
+def _reasons(ordered: Ordered) -> dict[str, int]:
+    """Return how many rows each reason set aside, the most first."""
+    reasons = ordered.quarantine["reason"].to_pylist()
+    return dict(Counter(str(one).partition(":")[0] for one in reasons).most_common())
+
+
 def _report_aside(prepared: Prepared, ordered: Ordered, aside: Path, cleared: bool) -> None:
     if prepared.receipts or prepared.deliveries:
         print(
@@ -228,10 +238,7 @@ def _report_aside(prepared: Prepared, ordered: Ordered, aside: Path, cleared: bo
     if ordered.quarantine.num_rows:
         rows = counted(ordered.quarantine.num_rows, "row")
         print(f"set aside   {rows}, with reasons -> {aside}")
-        reasons = Counter(
-            str(r).partition(":")[0] for r in ordered.quarantine["reason"].to_pylist()
-        )
-        for reason, count in reasons.most_common():
+        for reason, count in _reasons(ordered).items():
             print(f"            {count:,} {reason}")
     if cleared:
         print(f"removed     {aside} of an earlier run: nothing was set aside this time")

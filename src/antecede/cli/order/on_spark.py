@@ -15,6 +15,7 @@ from antecede.cli.order.command import how_ordered, missing_words, print_no_caus
 from antecede.formatting import counted
 from antecede.kernels.compile_time import timed
 from antecede.order.spec import Status
+from antecede.order.trace import refuse_empty
 from antecede.progress import Progress
 from antecede.spark.session import cluster_session, local_session, quiet_failures
 from antecede.spark.sources.order_tables import Done, Survey, order_tables, survey
@@ -63,7 +64,7 @@ def run_on_spark(
     works = work_of(tables, options)
     print(f"engine      {engine.name} ({engine.why})", flush=True)
     with (
-        session(args.master, needed_bytes(args.paths) or 0) as spark,
+        session(args.master, needed_bytes(args.paths, args.format) or 0) as spark,
         draft_folder(out) as parts,
         draft_folder(aside) as bad,
         timed() as spent,
@@ -82,6 +83,7 @@ def run_on_spark(
                 by=args.by,
                 within_topics=bool(args.topic),
             )
+    refuse_empty(done.rows, dict(done.reasons.most_common()), aside)
     took = f"{spent.working_s:.2f} s{spent.words()}"
     print(f"ordered     {counted(done.rows, 'event')} in {took} -> {out} (a folder of parts)")
     _report(done, found, aside, format)

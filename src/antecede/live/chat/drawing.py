@@ -11,6 +11,10 @@ from antecede.live.chat.room import Post, Room, Waiting
 from antecede.live.chat.words import cells, harmless, name_of, one_line, shortened, wrapped
 from antecede.live.events import Id
 
+MOST_LINES: Final = 40
+"""Lines of the terminal that one message may take."""
+MOST_CHARACTERS: Final = 4000
+"""Characters that a message may take in a terminal."""
 QUOTE_CELLS: Final = 24
 """Of the message that is answered."""
 DEEPEST: Final = 8
@@ -125,5 +129,7 @@ def summary(room: Room) -> str:
 def _with_text(head: str, indent: str, text: str, width: int | None) -> list[str]:
     """Return a text behind a head, its further lines below each other."""
     room = None if width is None else width - max(cells(head), cells(indent))
-    first, *more = wrapped(text, room)
+    first, *more = wrapped(text[:MOST_CHARACTERS], room)
+    if len(more) >= MOST_LINES or len(text) > MOST_CHARACTERS:
+        more = [*more[: MOST_LINES - 2], "[... the rest of this message is not shown]"]
     return [head + first, *(indent + line for line in more)]

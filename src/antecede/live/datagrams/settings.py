@@ -134,7 +134,7 @@ class DatagramSettings:
     def group(self, lane: str, invitation: bytes = b"") -> Group:
         """Return the ordering group of a founder, or of one who was invited."""
         if invitation:
-            return Group.accept(lane, invitation, room=self.room, **self.options)
+            return Group.accept(lane, invitation, room=self.room, by_channel=True, **self.options)
         return Group(lane, [lane], order=self.order, room=self.room, **self.options)
 
     def tags(self) -> tuple[bytes, bytes]:

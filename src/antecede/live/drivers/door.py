@@ -81,11 +81,28 @@ class Door:
             oldest = next(iter(self._half_open))
             self._half_open.pop(oldest).cancel()
 
+    async def _first_bytes(self, caller: socket.socket) -> None:
+        """Wait until a client speaks: before that it costs a socket, and no buffers of TLS.
+
+        Raises TimeoutError after HANDSHAKE_S, and OSError where the client is gone.
+        """
+        readable = self._loop.create_future()
+        self._loop.add_reader(caller, lambda: readable.done() or readable.set_result(None))
+        try:
+            async with asyncio.timeout(HANDSHAKE_S):
+                await readable
+            if not caller.recv(1, socket.MSG_PEEK):
+                raise ConnectionResetError
+        finally:
+            self._loop.remove_reader(caller)
+
     async def _let_in(self, caller: socket.socket) -> None:
         more: dict[str, Any] = {}
         if self._context is not None:
             more = {"ssl": self._context, "ssl_handshake_timeout": HANDSHAKE_S}
         try:
+            if self._context is not None:
+                await self._first_bytes(caller)
             await self._loop.connect_accepted_socket(self._connection, caller, **more)
         except (OSError, TimeoutError) as error:
             self._failed(error)

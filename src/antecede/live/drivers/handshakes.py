@@ -42,6 +42,11 @@ def why_no_handshake(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
+def is_alert(error: Exception | None) -> bool:
+    """Tell whether the other end rejects the handshake, as it does a foreign certificate."""
+    return isinstance(error, ssl.SSLError) and "_ALERT_" in (error.reason or "")
+
+
 def is_for_good(error: Exception | None) -> bool:
     """Tell whether to call again would change nothing: the other end's certificate, or that it
     goes without.

@@ -99,6 +99,9 @@ class Host:
         """Whether the application takes what is delivered."""
         self.waiting: list[Callable[[], None]] = []
         """What came while it was frozen."""
+        self.read_every_ns = 1
+        """Bytes are read at multiples of this time, all that have come at once: as behind a tunnel
+        that gathers packets."""
         self.clock: Callable[[int], int] = lambda now: now
         """What its clock shows at a moment (ns)."""
         self.clock_error_ns: int | None = None
@@ -243,7 +246,9 @@ class MemoryNetwork:
 
     def _send(self, way: _Way, data: bytes | None) -> None:
         delay = self.random.randint(self.least_ns, self.most_ns)
-        way.last_ns = max(way.last_ns, self.now + delay)
+        gather_ns = self.hosts[way.target].read_every_ns
+        arrival = -(-(self.now + delay) // gather_ns) * gather_ns
+        way.last_ns = max(way.last_ns, arrival)
         way.parts.append((way.last_ns, data))
         way.bytes += len(data or b"")
         self.at(way.last_ns - self.now, lambda: self._arrive(way))
@@ -260,10 +265,17 @@ class MemoryNetwork:
             return
         while way.parts and way.parts[0][0] <= self.now:
             data = way.parts.popleft()[1]
+            while data and host.read_every_ns > 1 and self._is_due(way):
+                data += way.parts.popleft()[1] or b""
             way.bytes -= len(data or b"")
             self._hand_over(way, host, data)
         self.turn(way.target)
         self.turn(way.source)
+
+    def _is_due(self, way: _Way) -> bool:
+        """Whether there are more bytes on a way that can be read now."""
+        due, data = way.parts[0] if way.parts else (self.now, None)
+        return due <= self.now and data is not None
 
     def _hand_over(self, way: _Way, host: Host, data: bytes | None) -> None:
         key = way.target, way.number

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from itertools import islice
 from typing import Any, Final, cast
@@ -19,8 +19,10 @@ from antecede.live.drivers.calling import reach
 from antecede.live.drivers.calls import Calls, Secure, shown_name
 from antecede.live.drivers.clock_watch import ClockWatch
 from antecede.live.drivers.door import Door
-from antecede.live.drivers.handshakes import NO_GREETING, why_no_handshake
+from antecede.live.drivers.handshakes import NO_GREETING, is_alert, is_for_good, why_no_handshake
 from antecede.live.drivers.writer import Writer
+from antecede.live.events import member_of
+from antecede.live.lanes import Sealed
 from antecede.live.node import Node
 from antecede.live.settings import NS
 from antecede.live.store import Store
@@ -93,7 +95,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
-        self._driver.lost(self)
+        self._driver.lost(self, exc)
 
 
 class TcpDriver:
@@ -175,6 +177,8 @@ class TcpDriver:
         if self.clock is not None:
             self.clock.end()
         await self._written()
+        self.node.acknowledge()  # else others keep for this member, and report, what it has
+        self._turn()
         for entry in self._diary.look(self.node, time.monotonic_ns()):
             self._note(entry)
         self._closed = True
@@ -257,9 +261,12 @@ class TcpDriver:
             self.node.receive(connection.number, data, self.show())
             self.soon()
 
-    def lost(self, connection: Connection) -> None:
+    def lost(self, connection: Connection, error: Exception | None) -> None:
         """A connection is over."""
         if self.connections.pop(connection.number, None) is not None:
+            link = self.node.links.get(connection.number)
+            if link is not None and not link.lane and is_alert(error):  # about our certificate
+                self.node.rejections.note(link, why_no_handshake(cast(Exception, error)))
             if self._secure is None:
                 self._cut_short(connection.number)
             self.node.link_down(connection.number, time.monotonic_ns())
@@ -435,6 +442,25 @@ class TcpDriver:
         delay = max(0.001, (node.upkeep.due(time.monotonic_ns()) - time.monotonic_ns()) / NS)
         self._timer = self._loop.call_later(delay, self._tick)
 
+    async def own_behind(self, number: int) -> AsyncIterator[tuple[int, Sealed]]:
+        """Yield (number, batch) of own batches behind a number: of memory, else of the store."""
+        lane, store = self.node.active.lanes.by_name[self.node.lane], self._store
+        while number + 1 < lane.first and store is not None and self._writer is not None:
+            read = partial(store.behind, self.node.lane, number, LOAD_BATCHES)
+            found: asyncio.Future[list[tuple[int, Sealed]]] = self._loop.create_future()
+            self._writer.do(read, found.set_result)
+            batches = await found
+            if not batches:
+                return
+            for number, batch in batches:
+                yield number, batch
+        for one in list(lane.after(number)):
+            yield one
+
+    def note(self, event: str, text: str, **fields: Any) -> None:
+        """Write something to the log."""
+        self._note(Entry(event, text, fields))
+
     def _note(self, entry: Entry) -> None:
         write_entry(LOG, self.node.name, self.node.settings.room, entry)
 
@@ -444,8 +470,13 @@ class TcpDriver:
             self.node.acknowledged(count)
 
     def _call_due(self, now: int) -> None:
-        for _, address in self.node.upkeep.dials(now):
-            self.call(address)
+        for lane, address in self.node.upkeep.dials(now):
+            self.call(address, partial(self._called, member_of(lane)))
+
+    def _called(self, name: str, error: Exception | None) -> None:
+        """Call a member less often whose certificate is none of this group."""
+        if is_for_good(error):
+            self.node.rejections.delay(name, time.monotonic_ns())
 
     def read(self, go_on: bool) -> None:
         """Read from the others, or leave that to the kernel while the application is behind."""

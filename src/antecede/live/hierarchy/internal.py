@@ -94,6 +94,11 @@ class InsideOrdering(Ordering):
         self.firsts.append(batch.first)
         return number
 
+    def ids_in(self, number: int, wire: bytes) -> list[Id]:
+        """Return the ids of the messages in an own batch."""
+        batch = batches.unpack(origin.unpack(wire)[1])
+        return [Id(self.me, batch.first + k) for k in range(len(batch.said))]
+
     def safe(self, number: int) -> None:
         """Keep no batch up to this one any more."""
         lane = self.lanes.by_name[self.me]
@@ -295,7 +300,8 @@ class InternalNode(Node):
         link.lane, link.name = lane, member
 
     def _bye(self, link: Link, body: bytes) -> None:
-        link.said_bye, link.closing = True, body.decode(errors="replace") or "the other end ends it"
+        words = self.rejections.read_bye(link, body.decode(errors="replace"))
+        link.said_bye, link.closing = True, words or "the other end ends it"
         if self.ordering is None:
             self.refusal = link.closing
         elif link.closing.startswith(star.OUT):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from antecede.errors import LocalError, MismatchError
 from antecede.live import wire
 from antecede.live.events import Id
-from antecede.live.hierarchy import star
+from antecede.live.hierarchy import entries, star
 from antecede.live.hierarchy.mesh_group import SUPER, MeshGroup
 from antecede.live.lanes import Sealed
 from antecede.live.links import Link
@@ -56,6 +56,10 @@ class MeshOrdering(Ordering):
         if self.mesh.role == SUPER:
             raise LocalError(FORWARDS_ONLY)
         return super().say(payload, reply_to, topics)
+
+    def ids_in(self, number: int, wire: bytes) -> list[Id]:
+        """Return the ids of the own messages in an own batch; what a super peer forwards is not."""
+        return super().ids_in(number, wire) if entries.read(wire).kind == entries.SAYS else []
 
     def drain(self) -> None:
         """Put what the protocol said into the lane."""

@@ -93,9 +93,8 @@ class SuperNode(MeshNode):
         link.heard_ns = now
         self.bytes_in += len(data)
         try:
-            whole, found = link.read(data)
-            for kind, start, end in found:
-                self._star_frame(link, kind, whole[start:end], now)
+            for kind, body in link.read(data):
+                self._star_frame(link, kind, body, now)
                 if link.closing:
                     return
         except RemoteError as error:
@@ -106,7 +105,8 @@ class SuperNode(MeshNode):
             self._enter()
             self.hub.hello(link, star.unpack_hello(body), now)
         elif kind == wire.BYE:
-            link.said_bye, link.closing = True, body.decode(errors="replace") or "it ends"
+            words = self.rejections.read_bye(link, body.decode(errors="replace"))
+            link.said_bye, link.closing = True, words or "it ends"
         elif not link.lane:
             raise MismatchError("kind", f"a frame of kind {kind} before a greeting")
         elif kind == wire.PING:

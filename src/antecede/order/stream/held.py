@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from antecede.errors import InputError
 from antecede.order.stream.blobs import Arrays, ShardParts, digests
+from antecede.order.stream.columns import StreamColumns, joined
 from antecede.order.stream.index import hashes_of, index_of, mix_numbers
 from antecede.order.stream.kernels.names import Text, take_text
 from antecede.order.stream.kernels.rows import GIVEN, SETTLED
@@ -111,8 +112,9 @@ class Piece:
 class HeldPieces:
     """The held rows of one shard, in pieces from old to new."""
 
-    def __init__(self, parts: ShardParts) -> None:
+    def __init__(self, parts: ShardParts, columns: StreamColumns | None = None) -> None:
         self.parts = parts
+        self.columns = columns
         self.pieces: list[Piece] = []
         self.next = 0
         self._dead: dict[int, Bits] = {}
@@ -153,6 +155,13 @@ class HeldPieces:
             table: Any = payload_of(self._open(self.pieces[number]))
             tables.append(table.take(pa.array(rows)))
         return tables
+
+    def schema(self) -> pyarrow.Schema | None:
+        """Return the columns of the user's rows in the newest piece; None where there are none."""
+        if not self.pieces:
+            return None
+        rows = payload_of(self._open(self.pieces[-1]))
+        return rows.schema if rows.num_columns else None
 
     def remove(self, picked: Longs) -> None:
         """Mark rows as gone."""
@@ -240,7 +249,7 @@ class HeldPieces:
     def _merge(self, begin: int, end: int) -> None:
         picked = self._live(begin, end)
         rows, tables = self.rows(picked), self.payload(picked)
-        payload = pa.concat_tables(tables) if tables and tables[0].num_columns else None
+        payload = joined(tables, self.columns) if tables and tables[0].num_columns else None
         for piece in self.pieces[begin:end]:
             self._delete(piece)
         self.pieces[begin:end] = [self._write(rows, payload)]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+import pyarrow
+
+from antecede.order.stream.columns import ColumnHistory
 from antecede.order.stream.index import Longs
 from antecede.order.stream.interface import Batch
 from antecede.order.stream.kernels import drain
@@ -48,6 +52,21 @@ def take_in(step: Step, batch: Batch) -> shape.Rows:
     drain.admit(rows, tokens, step.ties(), 0)
     known.digest = tokens.digest
     return rows
+
+
+def compare_common_columns(
+    rows: shape.Rows, step: Step, columns: ColumnHistory, table: pyarrow.Table
+) -> None:
+    """Mark a conflict as a duplicate where it is one by the columns that both rows have.
+
+    `table` has the user's rows of the batch. Sets `rows.status`.
+    """
+    at = np.flatnonzero(rows.status == shape.CONFLICT)
+    if len(at):
+        given: Any = table
+        known = step.known.digest[rows.token[at]]
+        for digest in columns.earlier_digests(given.take(at)):
+            rows.status[at[digest == known]] = shape.DUPLICATE
 
 
 def _arrivals(step: Step, time: Longs) -> Longs:

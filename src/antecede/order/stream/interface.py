@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
+from antecede.order.stream.columns import StreamColumns
 from antecede.order.stream.kernels.names import Text
 
 Bits = NDArray[np.uint8]
@@ -23,7 +24,7 @@ class ShardPlan(NamedTuple):
     numbers, and ties go by their value, not by their text. `max_held` is the greatest number of
     rows that this shard holds (below 0: any), `over_held` what becomes of the oldest then: "fail",
     "release" or "drop". `about` is a JSON object of what the state belongs to; a state of another
-    one is refused.
+    one is refused. `columns` are those of the user's rows (None: not checked, and never changed).
     """
 
     counted: bool
@@ -35,6 +36,7 @@ class ShardPlan(NamedTuple):
     max_held: int = -1
     over_held: str = "fail"
     about: str = ""
+    columns: StreamColumns | None = None
 
 
 class Batch(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from antecede.errors import InputError
+from antecede.order.stream.columns import joined
 from antecede.order.stream.held import HeldRows, joined_rows, no_rows
 from antecede.order.stream.identities import RESTARTED, group_entries, id_entries, member_entries
 from antecede.order.stream.index import Bits, Ints, Longs
@@ -66,13 +66,7 @@ def _pool(step: Step, picked: Longs, away: Ints, rows: Any, candidates: int) -> 
         tables.append(rows)
     if not tables:
         return None, place
-    try:
-        pool: Any = pa.concat_tables(tables)
-    except pa.ArrowInvalid as error:
-        raise InputError(
-            "the rows held back in the checkpoint have other columns than the stream has now: "
-            f"start from a new checkpoint, or bring the columns back ({error})"
-        ) from error
+    pool: Any = joined(tables, step.plan.columns)
     place[away] = np.arange(len(away))
     place[len(picked) :] = len(away) + np.arange(candidates - len(picked))
     return pool, place

@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 from antecede.errors import InputError
 from antecede.order.stream import waking
 from antecede.order.stream.blobs import Blobs, ShardParts
+from antecede.order.stream.columns import ColumnHistory
 from antecede.order.stream.fingerprint import check_same_stream
 from antecede.order.stream.held import HeldPieces
 from antecede.order.stream.identities import Identities
-from antecede.order.stream.intake import take_in
+from antecede.order.stream.intake import compare_common_columns, take_in
 from antecede.order.stream.interface import Batch, ShardOutput, ShardPlan, writable
 from antecede.order.stream.kernels.rows import NO_TIME
 from antecede.order.stream.ledger import Ledger
@@ -55,7 +56,8 @@ class Shard:
             "i": Ledger("i", self.parts, 16, _IDS_CAP),
             "m": Ledger("m", self.parts, 4, 2**62),
         }
-        self.held = HeldPieces(self.parts)
+        self.columns = ColumnHistory(plan.columns)
+        self.held = HeldPieces(self.parts, plan.columns)
         head = blobs.get("head")
         if head is not None:
             self._load(head)
@@ -76,7 +78,7 @@ class Shard:
         arrays: dict[str, NDArray[Any]] = {"head": np.array(facts, np.int64)}
         for ledger in self.ledgers.values():
             arrays |= ledger.dump()
-        arrays |= self.held.dump()
+        arrays |= self.held.dump() | self.columns.dump(self.parts)
         arrays["about"] = np.frombuffer(self.plan.about.encode(), np.uint8)
         data = pack(arrays)
         self.parts.blobs.put("head", data)
@@ -97,6 +99,7 @@ class Shard:
         for ledger in self.ledgers.values():
             ledger.load(head)
         self.held.load(head)
+        self.columns.load(self.parts, head, self.held.schema)
 
     # -- a step -----------------------------------------------------------------------------
 
@@ -111,7 +114,10 @@ class Shard:
         self.clock = max(before, now)
         known = Identities(self.plan, self.ledgers, before)
         step = Step(self.plan, self.held, self.ledgers, known, before, self.clock, self.serials)
-        working = release(step, take_in(step, batch))
+        new = take_in(step, batch)
+        if rows is not None:
+            compare_common_columns(new, step, self.columns, rows)
+        working = release(step, new)
         outcome, staying, leaving = give_out(step, working)
         outcome = keep(step, working, outcome, (staying, leaving), rows)
         self.serials = step.serials

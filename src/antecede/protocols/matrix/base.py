@@ -240,6 +240,10 @@ class MatrixBase(CountingProtocol):
         if any((self.clock - row) & self.guard != self.guard for row in rows):
             raise ValueError("rows of a matrix with messages that are not here")
 
+    def forget(self, member: int) -> None:
+        """Raise LocalError: rows of others may speak of the member for ever."""
+        raise LocalError("order 'matrix' needs what it knows of members that left")
+
     def join(self, member: int) -> Sequence[Effect]:
         """Give the newcomer a row and a column; until it is heard, nothing more is stable."""
         if member >= MAX_SIDE:

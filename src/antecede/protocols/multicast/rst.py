@@ -40,6 +40,7 @@ from antecede.clocks.compact import LANE_BYTES
 from antecede.clocks.lanes import LANE_BITS, MAX_VALUE, VALUE_BITS, get, guards, merge, pack, unpack
 from antecede.clocks.wire import Reader
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
+from antecede.protocols import roster
 from antecede.protocols.base import Deliver, Effect, Guarantee, MessageId, Relation, Transmit
 from antecede.protocols.multicast.base import (
     INTEGER_BYTES,
@@ -188,7 +189,11 @@ class Rst(AddressedProtocol):
         if get(row, member):
             raise UnknownMemberError(f"{what} knows of a channel from member {member} to itself")
         if member == self.me:
-            raise SequenceError(f"{what} knows of more messages of mine than I have sent")
+            known = max(unpack(row, len(self.matrix)))
+            raise SequenceError(
+                f"{what} knows of {known} messages to one receiver from member {member}, which is "
+                f"this member and has sent {self.newest(member)} at most: {roster.STALE}"
+            )
         if (row - self.matrix[member]) & self.guard:
             raise SequenceError(f"{what} knows more and less of member {member} than is known here")
         last = self.last.get(member, MAX_VALUE)

@@ -204,15 +204,15 @@ class Ses(AddressedProtocol):
             raise SequenceError(f"{what} is stamped as its message {get(stamp, sender)}")
         for member, last in ((self.me, self.sent), *self.last.items()):
             if get(stamp, member) > last:
-                raise SequenceError(
-                    f"{what} knows of message {get(stamp, member)} of member {member}, whose last"
-                    f" can only be {last}"
-                )
+                number = get(stamp, member)
+                raise roster.beyond(f"{what} knows of", number, member, last, self.me)
         past = (stamp | self.guard) - unit(sender)
         before = -1
         for member, vector in entries:
             if member not in self.known:
-                raise UnknownMemberError(f"{what} has an entry for {member}, not in the group")
+                raise UnknownMemberError(
+                    f"{what} has an entry for member {member}, who is not in the group"
+                )
             if member <= before or not vector:
                 raise DecodeError(f"{what} has entries out of order, or one without a send")
             if vector.bit_length() > self.width or vector & self.guard:

@@ -137,6 +137,13 @@ class NumberedProtocol(Protocol):
         """Raise ValueError unless the tables have the same members."""
         roster.check_whole(self.me, self.members, self.arrived, self.last, {}, {})
 
+    def forget(self, member: int) -> None:
+        """Drop the numbers of a member that left and of which all has come."""
+        bounds = self.arrived[member]
+        whole = len(bounds) == 2 and bounds[0] == 1
+        roster.check_delivered(member, self.last, bounds[1] - 1 if whole else 0)
+        del self.arrived[member], self.last[member]
+
     # -- size and wire ----------------------------------------------------------------------
 
     def mentions(self, message: NumberedMessage) -> tuple[int, ...]:

@@ -111,6 +111,11 @@ class Unordered(NumberedProtocol):
         vars(self).clear()
         vars(self).update({"closed": {}, **given, **thaw(state)})
 
+    def forget(self, member: int) -> None:
+        """Drop the numbers of a member that left and of which all has come."""
+        super().forget(member)
+        self.closed.pop(member, None)
+
     def check_whole(self) -> None:
         """Raise ValueError unless the tables have the same members."""
         super().check_whole()

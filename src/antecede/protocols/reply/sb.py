@@ -29,6 +29,7 @@ from antecede.clocks.nanoseconds import seconds_text
 from antecede.clocks.own_clock import OwnClock
 from antecede.clocks.plain import plain
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
+from antecede.protocols import roster
 from antecede.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,
@@ -51,6 +52,11 @@ CONFLICT = "conflict: a held message has this id and other content"
 REFUSED = "refused: the store is full; bring it again"
 SET_ASIDE = "set aside"
 """How every reason begins for which a message was set aside."""
+
+
+def below_of(parent: Key) -> str:
+    """Return the reason for which the answer to a message that was set aside is, too."""
+    return f"{SET_ASIDE}: with its parent, message {parent[1]} of member {parent[0]}"
 
 
 class SemanticOrder(SbState):
@@ -173,13 +179,13 @@ class SemanticOrder(SbState):
 
     def _check_id(self, sender: int, seq: int) -> None:
         if sender not in self.delivered:
-            raise UnknownMemberError(f"message {seq} of {sender}, who is not in the group")
+            raise UnknownMemberError(f"message {seq} of member {sender}, who is not in the group")
         if not 1 <= seq <= MAX_NUMBER:
             raise SequenceError(f"message number {seq} of member {sender}; 1 is the first")
         if sender == self.me and seq > self.sent:
             raise SequenceError(
-                f"message {seq} of this member {sender}, who has sent {self.sent}: "
-                "was it restarted without its snapshot?"
+                f"message {seq} of member {sender}, which is this member and has sent "
+                f"{self.sent}: {roster.STALE}"
             )
         if seq > self.last.get(sender, seq):
             raise SequenceError(
@@ -321,7 +327,7 @@ class SemanticOrder(SbState):
             if key in self.store.rows:
                 message, _ = self.store.take(key)
                 effects.append(self._give_up(message, reason))
-                below = f"{SET_ASIDE}: with its parent {key[0]}:{key[1]}"
+                below = below_of(key)
                 stack.extend((answer, below) for answer in reversed(self.store.answers(key)))
         return effects
 
@@ -347,7 +353,7 @@ class SemanticOrder(SbState):
             return f"{SET_ASIDE} before"
         for sender, seq in message.parents:
             if contains(gone.get(sender, ()), seq):
-                return self._give_up(message, f"{SET_ASIDE}: with its parent {sender}:{seq}").reason
+                return self._give_up(message, below_of((sender, seq))).reason
         return ""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import Any
 
 from antecede.errors import DecodeError
+from antecede.protocols.newcomer import NewcomerWait
 from antecede.protocols.state import DEQUE, LIST, TAG
 from antecede.protocols.stored import shapes
 from antecede.protocols.stored.shapes import (
@@ -208,6 +209,8 @@ def check_state(protocol: Any, state: Any, members: Collection[int]) -> None:
     if attributes and type(protocol).__module__.startswith("antecede.protocols."):
         names = (name.removesuffix("_ns").removesuffix("_s") for name in attributes)
         shape = (MEMBER, *(CLOCKS.get(name, ANY) for name in names))
+    if isinstance(protocol, NewcomerWait) and isinstance(shape, tuple):
+        shape = OneOf(shape, (*shape, MAYBE_TIME))
     _check(protocol, state, shape, members, "state")
 
 

@@ -18,6 +18,7 @@ others: there the bounds are needed.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -258,6 +259,15 @@ class ClockOrdered(ClockDelivery):
         self.delivered = dict(channel.newest)
         self.floors = dict.fromkeys(others, Floor())
         self.look_again()
+        self.enter()
+
+    def entry_wait_ns(self) -> int:
+        """Return the wait where times of the network keep the order: PT, or delivery "bound"."""
+        if self.bounds is None or not (self.carries_pt or self.delivery == "bound"):
+            return 0
+        members = self.separation.members
+        least_ns = max(self.separation.path_ns(member, self.me) for member in members)
+        return least_ns + 2 * self.bounds.error_ns(self.me) if least_ns else 0
 
     def join(self, member: int) -> Sequence[Effect]:
         """Send to the newcomer too, and wait for it as for everybody."""
@@ -290,6 +300,38 @@ class ClockOrdered(ClockDelivery):
             effects += self._deliver(0)  # by which nobody goes under "null"
         return effects
 
+    def correct_clock(self, now: int) -> None:
+        """Go on from `now`; what is held waits by it. Raises LocalError where messages carry no PT.
+
+        Others refuse a PT further ahead than `max_ahead_s`, so nothing above that is taken in
+        anywhere. Up to that it may be. So nothing is sent before the clock is past it, or past
+        the last reading. What is kept to be sent again is stamped anew.
+        """
+        if not self.carries_pt:
+            super().correct_clock(now)
+        assert self.bounds is not None
+        if self.limits.ahead_ns is None:
+            raise LocalError(
+                "with max_ahead_s=None any physical time is believed, and a clock that was ahead "
+                "cannot be corrected: leave, and join under another name"
+            )
+        clock, before = self.own_clock.corrected(now), self.own_clock.read_ns
+        assert clock.read_ns is not None
+        assert before is not None
+        error_ns = self.bounds.error_ns(self.me) + max(
+            map(self.bounds.error_ns, self.floors), default=0
+        )
+        self.own_clock, reading = clock, clock.read_ns
+        channel = self.channel
+        channel.kept = deque(
+            (group, message._replace(pt_ns=min(message.pt_ns, reading)))
+            for group, message in channel.kept
+        )
+        for times in (channel.spoke_ns, channel.asked_ns, self.left_ns):
+            times.update((k, min(at, reading)) for k, at in times.items() if at is not None)
+        self.bar_until(min(before, reading + self.limits.ahead_ns + error_ns) + 1)
+        self.look_again()
+
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
         """Give up numbers that are known to miss, and all before them that are not here.
 
@@ -308,7 +350,8 @@ class ClockOrdered(ClockDelivery):
     def snapshot(self) -> Hashable:
         """Return the state, without what the constructor was given."""
         parts = ((self, ("members",)), (self.channel, Channel.state), (self, self.own_state))
-        return (self.me, *(freeze(getattr(part, k)) for part, names in parts for k in names))
+        values = (freeze(getattr(part, k)) for part, names in parts for k in names)
+        return self.me, *values, *self.entry
 
     def restore(self, state: Any) -> None:
         """Become what `snapshot` returned, in an object made with the same options.
@@ -318,7 +361,8 @@ class ClockOrdered(ClockDelivery):
         self.me, self.members, *values = state
         parts = ((self.channel, Channel.state), (self, self.own_state))
         names = [(part, name) for part, own in parts for name in own]
-        for (part, name), value in zip(names, values, strict=True):
+        self.take_entry(tuple(values[len(names) :]))
+        for (part, name), value in zip(names, values[: len(names)], strict=True):
             setattr(part, name, thaw(value))
         sent = self.channel.sent
         if max(self.channel.before.values(), default=0) > sent:

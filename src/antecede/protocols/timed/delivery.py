@@ -47,6 +47,7 @@ from antecede.protocols.base import (
     Protocol,
 )
 from antecede.protocols.hold_back.relations import released
+from antecede.protocols.newcomer import NewcomerWait
 from antecede.protocols.timed.channel import GIVEN_UP, OVERRUN, Channel, Taken
 from antecede.protocols.timed.delivery_index import ClockIndex, can_index
 from antecede.protocols.timed.jumps import Limits
@@ -71,7 +72,7 @@ HOOKS = (
 REVEALS = "reveals a gap: dropped, as printed"
 
 
-class ClockDelivery(Protocol):
+class ClockDelivery(NewcomerWait, Protocol):
     """Sends, takes in, holds and delivers; `timed.base` makes a whole protocol of it.
 
     What a subclass may decide otherwise: `wait_s` or `wait_ns` (the wait under delivery "bound"),
@@ -152,6 +153,8 @@ class ClockDelivery(Protocol):
         """
         reading, clock = self.read_clock(now)
         targets = self.channel.targets(to)
+        if self.entry:
+            self.check_entry(reading)
         effects = self.channel.number(payload, targets, self.stamp(reading), reading)
         self.own_clock = clock
         return effects
@@ -177,6 +180,8 @@ class ClockDelivery(Protocol):
         if isinstance(message, StampedMessage) and self._is_plain(message):
             self._check_times(message, now)
             self.own_clock = clock
+            if self.entry:
+                self.note_entry(now)
             return self._receive_next(message, now)
         if message.sender == self.me:
             return NOTHING if self.is_note(message) else (Discard(message, OWN),)
@@ -522,6 +527,8 @@ class ClockDelivery(Protocol):
     def tick(self, now: int) -> Sequence[Effect]:
         """Deliver what has waited long enough; ask again; send null messages."""
         now, self.own_clock = self.read_clock(now)
+        if self.entry:
+            self.note_entry(now)
         effects = self._close(now) if self.left_ns else []
         if self.delivery == "bound":
             effects += self._deliver(now)

@@ -88,5 +88,6 @@ class Limits(NamedTuple):
                 f"{_whose(message)} has physical time {seconds_text(pt_ns)} s, which is "
                 f"{seconds_text(pt_ns - now)} s above the own clock: both clocks err by "
                 f"{seconds_text(error_ns)} s together, and {seconds_text(self.ahead_ns)} s more "
-                "is the most that is believed (max_ahead_s)"
+                "is the most that is believed (max_ahead_s). If that member's clock is ahead, it "
+                "is to set it right and to call correct_clock()"
             )

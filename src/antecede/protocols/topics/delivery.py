@@ -38,6 +38,7 @@ from typing import Any
 
 from antecede.clocks.lanes import MAX_VALUE, get, items, merge, put
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
+from antecede.protocols import roster
 from antecede.protocols.base import (
     DUPLICATE,
     FORGOTTEN,
@@ -86,6 +87,8 @@ class TopicProtocol(TopicState):
         publication = checked_topics(topics)
         if not publication:
             raise LocalError("name the topics that the event is about: send(..., topics=[...])")
+        if self.entry:
+            self.check_entry(now)
         self.own_clock = clock
         self.sent += 1
         self.lt += self.parts.linear
@@ -116,6 +119,8 @@ class TopicProtocol(TopicState):
         self._check(message)
         self._check_jumps(message)
         self.own_clock = clock
+        if self.entry:
+            self.note_entry(now)
         if not self.note_arrival(*key):
             if message.seq > self.closed.get(message.sender, 0):
                 return (Discard(message, DUPLICATE),)
@@ -169,10 +174,8 @@ class TopicProtocol(TopicState):
                 continue  # such entries are no numbers of events
             most = self.sent if member == self.me else self.last.get(member, number)
             if number > most:
-                raise SequenceError(
-                    f"message {seq} from member {sender} follows message {number} of member "
-                    f"{member}, whose last is {most}"
-                )
+                what = f"message {seq} from member {sender} follows"
+                raise roster.beyond(what, number, member, most, self.me)
 
     def _check_jumps(self, message: TopicMessage) -> None:
         """Raise LimitError for what is taken over; a PT is not, and delays nobody for ever."""
@@ -190,6 +193,8 @@ class TopicProtocol(TopicState):
     def tick(self, now: int) -> Sequence[Effect]:
         """Deliver what may go now that the own clock shows `now`."""
         reading, self.own_clock = self.read_clock(now)
+        if self.entry:
+            self.note_entry(reading)
         return self._deliver(reading)
 
     def _deliver(self, now: int) -> tuple[Effect, ...]:

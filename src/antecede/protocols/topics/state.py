@@ -33,6 +33,7 @@ from antecede.protocols.base import (
     Relation,
 )
 from antecede.protocols.hold_back.queue import HoldBackQueue
+from antecede.protocols.newcomer import NewcomerWait
 from antecede.protocols.printed.topic_relations import PrintedTopicRelation
 from antecede.protocols.timed.jumps import MAX_JUMP, Limits
 from antecede.protocols.topics import messages as topic_message
@@ -55,7 +56,7 @@ class Waiting(NamedTuple):
     """What the own clock showed when it arrived."""
 
 
-class TopicState(Protocol):
+class TopicState(NewcomerWait, Protocol):
     """Everything of a peer but the rules for events; see `TopicProtocol` for the options."""
 
     control_power: ClassVar[int | None] = 1
@@ -244,6 +245,16 @@ class TopicState(Protocol):
             )
         return Held(waiting.message, (), until_ns=until_ns - clock.shift_ns)
 
+    def correct_clock(self, now: int) -> None:
+        """Go on from `now`; what is held waits by it."""
+        if not self.parts.physical:
+            super().correct_clock(now)
+        self.own_clock = clock = self.own_clock.corrected(now)
+        assert clock.read_ns is not None
+        for key, waiting in self.held.items():
+            self.held[key] = waiting._replace(arrived_ns=min(waiting.arrived_ns, clock.read_ns))
+        self.note_next()
+
     def held_count(self) -> int:
         """Return how many messages are held back."""
         return len(self.held)
@@ -301,6 +312,13 @@ class TopicState(Protocol):
         self.tv, self.lt, self.vt = dict(tv), lt, vt
         self.subscriptions = Subscriptions({**self.subscriptions.topics, **dict(subscribed)})
         self._set_up()
+        self.enter()
+
+    def entry_wait_ns(self) -> int:
+        """Return the wait: every topic order waits by the clock."""
+        delays = self.relation.delays
+        least_ns = max(delays.least_ns(member, self.me) for member in delays.members)
+        return least_ns + 2 * self.bounds.error_ns(self.me) if least_ns else 0
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
         """Count the events of other members up to these numbers as arrived."""
@@ -346,11 +364,13 @@ class TopicState(Protocol):
         held = tuple((self.held[k].message, self.held[k].arrived_ns) for k in sorted(self.held))
         times = tuple(sorted(self.tv.items())), self.lt, self.vt
         numbers = self.me, self.members, self.sent, tuple(sorted(self.last.items()))
-        return *numbers, times, arrived, held, self._subscribed(), self.own_clock
+        return *numbers, times, arrived, held, self._subscribed(), self.own_clock, *self.entry
 
     def restore(self, state: Any) -> None:
         """Become what `snapshot` returned, in an object made with the same options."""
-        self.me, self.members, self.sent, last, times, arrived, held, to, self.own_clock = state
+        self.me, self.members, self.sent, last, times, arrived, held, to, *rest = state
+        self.own_clock = rest[0]
+        self.take_entry(tuple(rest[1:]))
         tv, self.lt, self.vt = times
         self.last, self.tv = dict(last), dict(tv)
         self.arrived = {member: list(bounds) for member, bounds, *_ in arrived}

@@ -345,7 +345,7 @@ class AgreedTimestamps(Protocol):
 
     def check_whole(self) -> None:
         """Raise ValueError or a RemoteError unless all tables have their members."""
-        whole = {"ahead": self.ahead, "promised": self.promised}
+        whole: dict[str, Collection[int]] = {"ahead": self.ahead, "promised": self.promised}
         some = {"floors": self.floors}
         roster.check_whole(self.me, self.members, self.newest, self.last, whole, some)
         for member, newest in self.newest.items():

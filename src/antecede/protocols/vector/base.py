@@ -24,7 +24,7 @@ has not been told here yet: the host tells the join first, or offers the message
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from antecede.clocks import counters
@@ -193,10 +193,8 @@ class CountingProtocol(Protocol):
         for member, last in ((self.me, self.sent), (sender, seq - 1), *self.last.items()):
             cause = (causes >> (member * LANE_BITS)) & MAX_VALUE
             if cause > last:
-                raise SequenceError(
-                    f"message {seq} from member {sender} depends on message {cause} of member"
-                    f" {member}, whose last can only be {last}"
-                )
+                what = f"message {seq} from member {sender} depends on"
+                raise roster.beyond(what, cause, member, last, self.me)
         if seq > self.last.get(sender, seq):
             raise SequenceError(
                 f"message {seq} from member {sender}, who left after message {self.last[sender]}"
@@ -354,6 +352,18 @@ class CountingProtocol(Protocol):
         if effects:
             self._index()
         return effects
+
+    def forget(self, member: int) -> None:
+        """Drop the entry of a member that left; its lane stays empty."""
+        roster.check_delivered(member, self.last, self.counts[member])
+        del self.counts[member], self.last[member]
+        self._lay_out()
+
+    def without(self, message: Any, is_forgotten: Callable[[int], bool]) -> Any:
+        """Return a message without the entries of forgotten members."""
+        gone = [member for member, _ in items(message.causes) if is_forgotten(member)]
+        lanes = sum(unit(member, MAX_VALUE) for member in gone)
+        return message._replace(causes=message.causes & ~lanes) if gone else message
 
     # -- what a message says ------------------------------------------------------------------
 

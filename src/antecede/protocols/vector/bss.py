@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar
 
-from antecede.clocks.lanes import LANE_BITS, VALUE_BITS, unit
+from antecede.clocks.lanes import LANE_BITS, MAX_VALUE, VALUE_BITS, unit
 from antecede.errors import LocalError
 from antecede.protocols.base import (
     Deliver,
@@ -126,6 +126,11 @@ class Bss(CountingProtocol):
     def set_extra(self, extra: Any) -> None:
         """Take over what `extra` returned."""
         self.differences, self.as_published, self.stamped = extra
+
+    def forget(self, member: int) -> None:
+        """Drop the entry of a member that left, in the last timestamp too."""
+        super().forget(member)
+        self.stamped &= ~unit(member, MAX_VALUE)
 
     def check_whole(self) -> None:
         """Raise ValueError unless the last timestamp is one that there was."""

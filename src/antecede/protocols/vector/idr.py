@@ -121,6 +121,12 @@ class Idr(CountingProtocol):
         for member in grown:
             self.ci |= self.marks[member]
 
+    def forget(self, member: int) -> None:
+        """Drop the entry of a member that left, and its mark."""
+        mark = self.marks[member]
+        super().forget(member)
+        self.ci &= ~mark
+
     def check_listening(self) -> None:
         """Raise LocalError: only immediate causes are named."""
         raise LocalError(

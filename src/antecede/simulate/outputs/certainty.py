@@ -73,7 +73,9 @@ def half_widths(result: Result, run: Recording, seen: DeliveryWaits | None) -> M
     peers = [one for one in run.transmissions if result.scenario.topology.role(one.source) == PEER]
     batch = [cut.of(one.time_us) for one in peers]
     found["peer.overhead_bytes"] = cut.half(batch, (one.control_bytes for one in peers))
-    found["peer.encoded_bytes"] = cut.half(batch, (one.encoded_bytes for one in peers))
+    encoded = [one.encoded_bytes for one in peers if one.encoded_bytes is not None]
+    if len(encoded) == len(peers):
+        found["peer.encoded_bytes"] = cut.half(batch, encoded)
     times = [cut.of(round(time_s * US)) for time_s in result.series.get("time_s", ())]
     stored = result.series.get("peer.storage_bytes", ())
     found["peer.storage_bytes"] = cut.half(times[: len(stored)], stored)

@@ -48,24 +48,28 @@ class Sizes:
 
     def __init__(self) -> None:
         self.count = self.control = self.squares = self.encoded = 0
+        self.has_wire = True
 
-    def add(self, control: int, encoded: int) -> None:
-        """Count a message."""
+    def add(self, control: int, encoded: int | None) -> None:
+        """Count a message. `encoded` is None if the protocol has no wire format."""
         self.count += 1
         self.control += control
         self.squares += control * control
-        self.encoded += encoded
+        self.encoded += encoded or 0
+        self.has_wire &= encoded is not None
 
     def figures(self, role: str) -> dict[str, float]:
         """Return mean and standard deviation of control bytes, and the mean encoded."""
         if not self.count:
             return {}
         spread = self.count * self.squares - self.control * self.control
-        return {
+        found = {
             f"{role}.overhead_bytes": self.control / self.count,
             f"{role}.overhead_bytes_sd": math.sqrt(spread) / self.count,
-            f"{role}.encoded_bytes": self.encoded / self.count,
         }
+        if self.has_wire:
+            found[f"{role}.encoded_bytes"] = self.encoded / self.count
+        return found
 
 
 class Stored:

@@ -72,9 +72,13 @@ class RunMetrics:
         whose = self._whose(at, targets[0])
         if self.record or (whose is not None and self.sent_us[number] >= self.warm_us):
             try:
-                sizes = member.control_bytes(message), len(member.encode(message))
-            except LocalError:  # a protocol of the user's that counts no bytes
+                control = member.control_bytes(message)
+            except LocalError:  # a user's protocol that counts no bytes
                 return
+            try:
+                sizes = control, len(member.encode(message))
+            except LocalError:  # a user's protocol without a wire format
+                sizes = control, None
             if self.record:
                 one = FirstTransmission(now_us, at, number, tuple(targets), *sizes)
                 self.transmissions.append(one)

@@ -59,7 +59,8 @@ class FirstTransmission(NamedTuple):
     message: int
     targets: tuple[int, ...]
     control_bytes: int
-    encoded_bytes: int
+    encoded_bytes: int | None
+    """None: the protocol has no wire format."""
 
 
 class Numbered(NamedTuple):

@@ -57,8 +57,8 @@ def cut(
     `positions`: process -> the last value of the column `at` inside (a number, a time: whatever
     orders a process's events), in every group. A process that is not named has nothing inside.
     Columns that are added, arguments and errors: `antecede.causality.cut`; a position of a process
-    that has no row fails when a value is asked for (a bare `count()` reads none). A group is one
-    task, without `group` everything is.
+    that has no row is found by a job when this is called. A group is one task, without `group`
+    everything is.
 
     >>> from antecede.spark import cut
     >>> rows = [("s", None, "a", 1), ("r", "s", "b", 1), ("t", "r", "b", 2)]
@@ -195,7 +195,10 @@ def _check_columns(df: DataFrame, *names: str) -> None:
 
 
 def _sided(df: DataFrame, positions: Positions, process: str, at: str) -> DataFrame:
-    """Add the side of each row; a position of a process without rows fails when it runs."""
+    """Add the side of each row. Raises InputError for a position of a process without rows.
+
+    Runs a job over the column of processes.
+    """
     check_positions(positions)
     kinds = [df.schema[name].dataType for name in (process, at)]
     names = (_PROCESS, _AT, "said")
@@ -210,11 +213,13 @@ def _sided(df: DataFrame, positions: Positions, process: str, at: str) -> DataFr
             f"positions go from {process}, {said[0]}, to {at}, {said[1]}: {error}"
         ) from error
     known = df.select(column_of(process).alias("known")).distinct()
-    limits = limits.join(known, F.col(_PROCESS) == F.col("known"), "left")
-    wrong = F.raise_error(F.replace(F.lit(stranger("{}")), F.lit("{}"), F.col("said")))
-    limit = F.when(F.col("known").isNull(), wrong.cast(kinds[1])).otherwise(F.col(_AT))
+    unknown_process = limits.join(known, F.col(_PROCESS) == F.col("known"), "anti").first()
+    if unknown_process is not None:
+        raise InputError(
+            f"{stranger(unknown_process.said)}: its processes are the values of column {process}"
+        )
     joined = df.join(
-        F.broadcast(limits.select(_PROCESS, limit.alias(_AT))),
+        F.broadcast(limits.select(_PROCESS, _AT)),
         column_of(process) == F.col(_PROCESS),
         "left",
     )

@@ -501,8 +501,6 @@ def _write(
         yield pa.RecordBatch.from_pydict({"rows": pa.array([count])})
 
     wanted.mapInArrow(write, "rows long").collect()
-    if not done.rows:
-        _write_batches((), schema, out / "part-000000", format)
 
 
 def _result_schema(own: Any, names: dict[str, str], spec: OrderSpec) -> Any:

@@ -11,7 +11,8 @@ State of a shard, three maps keyed by (group, observer) as JSON text, and one va
 `held`     the held rows as an Arrow IPC stream, in the order of their tickets
 `waiting`  only where rows are held: a time before which the passing of time changes nothing
 
-`about`    what the checkpoint belongs to: protocol, members, columns with their types, shards
+`about`    what the checkpoint belongs to: protocol, members, columns with their types, shards; and
+           all columns of the rows, which may grow from start to start (`order.stream.columns`)
 
 In a micro-batch only observers that get rows, or whose time has come, are read and written.
 
@@ -23,6 +24,7 @@ observer's clock. All times are data: a batch that runs again after a crash sees
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -46,16 +48,18 @@ from antecede.order.replay.table import (
     times_of_rows,
     with_outcomes,
 )
+from antecede.order.stream.columns import StreamColumns, check_columns, check_nulls, joined
 from antecede.order.stream.fingerprint import check_same_stream
 from antecede.spark.delivering import delivered_schema
 from antecede.spark.ordering import SHARD
-from antecede.spark.streams.ordering import check_store
+from antecede.spark.streams.ordering import arrow_schema, check_store
 from antecede.spark.streams.processor import GUARD, PACKED, RELEASED, unpack
 from antecede.spark.streams.rows import from_bytes, to_bytes
 from antecede.spark.streams.shards import shard_keys
 
 pa: Any = pyarrow
 _ROWS_A_PIECE = 50_000
+_COLUMNS = "columns"
 _OTHER = "the checkpoint is of another spec or stream: bring that back, or start from a new one"
 
 
@@ -67,7 +71,8 @@ def deliver_stream(df: DataFrame, spec: DeliverSpec) -> DataFrame:
     keys = [F.col(_quoted(name)) for name in (spec.group, spec.observer) if name is not None]
     shard = F.pmod(F.xxhash64(*keys), F.lit(shards)).cast("int")
     packed = df.withColumn(SHARD, shard).mapInArrow(Pack(spec, shards), PACKED)
-    deliverer = Deliverer(spec, about(df, spec, shards))
+    columns = StreamColumns(arrow_schema(df.schema), ())
+    deliverer = Deliverer(spec, about(df, spec, shards), columns)
     released = packed.groupBy("shard").transformWithState(deliverer, RELEASED, "Append", "None")
     return released.mapInArrow(unpack, delivered_schema(df, spec))
 
@@ -160,9 +165,10 @@ class Member(NamedTuple):
 class Deliverer(StatefulProcessor):
     """The stateful operator; one grouping key is one shard."""
 
-    def __init__(self, spec: DeliverSpec, belongs_to: str) -> None:
+    def __init__(self, spec: DeliverSpec, belongs_to: str, columns: StreamColumns) -> None:
         self.spec = spec
         self.belongs_to = belongs_to
+        self.columns = columns
 
     def init(self, handle: Any) -> None:
         """Open the three maps and the value."""
@@ -191,11 +197,20 @@ class Deliverer(StatefulProcessor):
 
     def _check_checkpoint(self) -> None:
         """Keep what this shard belongs to; raises InputError when that has changed."""
+        rows: Any = self.columns.rows
+        text = base64.b64encode(rows.serialize()).decode()
+        belongs_to = json.dumps(json.loads(self.belongs_to) | {_COLUMNS: text}, sort_keys=True)
         kept = self.about.get()
-        if kept is None:
-            self.about.update((self.belongs_to,))
-        else:
-            check_same_stream(str(kept[0]), self.belongs_to)
+        if kept is not None:
+            before = json.loads(str(kept[0]))
+            columns = before.pop(_COLUMNS, None)
+            check_same_stream(json.dumps(before), self.belongs_to)
+            if columns is not None:
+                old = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(columns)))
+                check_columns(old, rows)
+                check_nulls(old, rows)
+        if kept is None or str(kept[0]) != belongs_to:
+            self.about.update((belongs_to,))
 
     def close(self) -> None:
         """Nothing to close: the state belongs to Spark."""
@@ -247,10 +262,7 @@ class Step:
         """Store the members that were touched and return the rows that leave, packed."""
         if not self.pool:
             return
-        try:
-            pool: Any = pa.concat_tables(self.pool)
-        except pa.ArrowInvalid as error:
-            raise InputError(f"{_OTHER} (its held rows have other columns: {error})") from error
+        pool: Any = joined(self.pool, self.home.columns)
         for member in self.members.values():
             self._store(member, pool)
         for start in range(0, len(self.left), _ROWS_A_PIECE):

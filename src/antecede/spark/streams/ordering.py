@@ -10,19 +10,20 @@ import json
 import math
 from typing import Any
 
+import pyarrow
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import to_arrow_type
 
 from antecede.errors import InputError, SetupError
 from antecede.order.durations import duration_ms
 from antecede.order.keys import goes_by_value
 from antecede.order.spec import OrderSpec
+from antecede.order.stream.columns import StreamColumns
 from antecede.order.stream.interface import ShardPlan
 from antecede.order.stream.warm import warm_up_once
 from antecede.spark.columns import content_digest, digest
-from antecede.spark.ordering import DIGEST, SHARD, check, output_schema
+from antecede.spark.ordering import DIGEST, SHARD, arrow_type, check, output_schema
 from antecede.spark.streams.processor import (
     FIGURES,
     PACKED,
@@ -33,7 +34,9 @@ from antecede.spark.streams.processor import (
     unpack,
 )
 from antecede.spark.streams.shards import default_shards
+from antecede.spark.streams.state import Kept, check_checkpoint, kept_like
 
+pa: Any = pyarrow
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _PER_MS = {"s": 0.001, "ms": 1.0, "us": 1e3, "ns": 1e6}
@@ -54,12 +57,11 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
     check(df, spec)
     check_store(df)
     job = job_of(df, spec)
-    if spec.checkpoint is not None:
-        from antecede.spark.streams.state import check_checkpoint
-
-        check_checkpoint(df.sparkSession, spec.checkpoint, job.plan.about)
+    if spec.checkpoint is not None and job.plan.columns is not None:
+        columns = job.plan.columns.rows
+        check_checkpoint(df.sparkSession, spec.checkpoint, job.plan.about, columns)
     warm_up_once(job.plan.counted)
-    told = content_digest if "digests" in json.loads(job.plan.about) else digest
+    told = content_digest if _has_null_marks(json.loads(job.plan.about)) else digest
     key = F.lit(0) if spec.group is None else digest(df, [spec.group])
     with_keys = df.withColumns(
         {
@@ -74,7 +76,8 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
     )
     if spec.metrics is not None:
         released = observed(released, spec.metrics)
-    return released.mapInArrow(unpack, released_schema(df, spec))
+    added = output_schema(df, spec).fields[len(df.columns) :]
+    return released.mapInArrow(unpack, t.StructType([*job.columns.fields, *added]))
 
 
 def observed(released: DataFrame, name: str) -> DataFrame:
@@ -90,11 +93,6 @@ def observed(released: DataFrame, name: str) -> DataFrame:
     return released.observe(name, *figures)
 
 
-def released_schema(df: DataFrame, spec: OrderSpec) -> t.StructType:
-    """Return the schema of the result: the user's columns, then those of `spec.added`."""
-    return output_schema(df, spec)
-
-
 def job_of(df: DataFrame, spec: OrderSpec) -> Job:
     """Work out what the workers need. Raises InputError for durations that do not parse."""
     waits = spec.missing != "hold" or spec.remember is not None
@@ -108,9 +106,12 @@ def job_of(df: DataFrame, spec: OrderSpec) -> Job:
     remember = -1 if spec.remember is None else _units(spec.remember, scale)
     patience = _units(spec.patience, scale)
     kept = _kept(df, spec)
-    shards = spec.shards or _shards(df, spec, kept)
+    facts = kept.facts
+    shards = spec.shards or _shards(df, spec, facts)
     name = spec.id or spec.member or str(spec.sender)
-    numbers = goes_by_value(to_arrow_type(df.schema[name].dataType))
+    numbers = goes_by_value(arrow_type(name, df.schema[name].dataType))
+    columns = with_nulls(df.schema, kept.columns)
+    has_marks = _has_null_marks(facts)
     plan = ShardPlan(
         counted=spec.id is None,
         timed=per_ms is not None,
@@ -120,26 +121,74 @@ def job_of(df: DataFrame, spec: OrderSpec) -> Job:
         numbers=numbers,
         max_held=-1 if spec.max_held is None else _part_of(spec.max_held, spec, shards),
         over_held=spec.over_held,
-        about=about(df, spec, shards, nulls=_tells_nulls(kept)),
+        about=about(df, spec, shards, nulls=has_marks),
+        columns=StreamColumns(
+            arrow_schema(columns).append(pa.field(DIGEST, pa.int64())),
+            tuple(spec.content_of(df.columns)),
+            has_marks,
+        ),
     )
-    return Job(spec, plan, scale, shards)
+    return Job(spec, plan, scale, shards, columns)
 
 
-def _kept(df: DataFrame, spec: OrderSpec) -> dict[str, Any]:
-    """Return what the checkpoint belongs to, {} where none is given or nothing is committed."""
+def _kept(df: DataFrame, spec: OrderSpec) -> Kept:
+    """Return what the checkpoint belongs to, empty if none is given or nothing is committed."""
     if spec.checkpoint is None:
-        return {}
-    from antecede.spark.streams.state import kept_like
+        return Kept()
 
     def mine(one: dict[str, Any]) -> str:
-        return about(df, spec, one["shards"], nulls=_tells_nulls(one))
+        return about(df, spec, one["shards"], nulls=_has_null_marks(one))
 
     return kept_like(df.sparkSession, spec.checkpoint, mine)
 
 
-def _tells_nulls(kept: dict[str, Any]) -> bool:
+def _has_null_marks(kept: dict[str, Any]) -> bool:
     """Tell whether digests tell what is null: in new streams, and where they did before."""
     return not kept or "digests" in kept
+
+
+def arrow_schema(schema: t.StructType) -> pyarrow.Schema:
+    """Return the columns of a DataFrame as they come to Python, in one time zone.
+
+    Raises InputError for a type that cannot come there.
+    """
+    fields = [pa.field(f.name, arrow_type(f.name, f.dataType), f.nullable) for f in schema]
+    made: pyarrow.Schema = pa.schema(fields)
+    return made
+
+
+def with_nulls(schema: t.StructType, kept: pyarrow.Schema | None) -> t.StructType:
+    """Return columns of which those may be null that have changed since a stream began.
+
+    `kept` are the columns in its checkpoint (None: unknown). Rows held from before may have null
+    in what was added, also where new rows never do.
+    """
+    if kept is None:
+        return schema
+    now = arrow_schema(schema)
+    known = set(kept.names)
+    return t.StructType(
+        [
+            field
+            if field.name in known and now.field(field.name) == kept.field(field.name)
+            else _nullable(field)
+            for field in schema
+        ]
+    )
+
+
+def _nullable(field: t.StructField) -> t.StructField:
+    return t.StructField(field.name, _with_null_inside(field.dataType), True, field.metadata)
+
+
+def _with_null_inside(kind: t.DataType) -> t.DataType:
+    if isinstance(kind, t.StructType):
+        return t.StructType([_nullable(field) for field in kind])
+    if isinstance(kind, t.ArrayType):
+        return t.ArrayType(_with_null_inside(kind.elementType), True)
+    if isinstance(kind, t.MapType):
+        return t.MapType(kind.keyType, _with_null_inside(kind.valueType), True)
+    return kind
 
 
 def _shards(df: DataFrame, spec: OrderSpec, kept: dict[str, Any]) -> int:

@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.types import StructType
 
 from antecede.order.spec import OrderSpec, Status
 from antecede.order.stream.interface import ShardOutput, ShardPlan, nothing_new
@@ -53,12 +54,16 @@ _NOTHING = dict.fromkeys(FIGURES)
 
 
 class Job(NamedTuple):
-    """What a worker must know: the user's spec, the kernel's plan, time units a ms."""
+    """What a worker must know: the user's spec, the kernel's plan, time units a ms.
+
+    `columns` are those of the user's rows as they leave.
+    """
 
     spec: OrderSpec
     plan: ShardPlan
     per_ms: float
     shards: int
+    columns: StructType
 
 
 class Pack:
@@ -189,7 +194,7 @@ class Processor(StatefulProcessor):
     def _guard(self) -> None:
         """Keep what the checkpoint belongs to; raises InputError when that has changed."""
         shard = self._shard()
-        if self.parts.get("head") is None:
+        if self.parts.get("head") is None or shard.columns.has_changed:
             shard.keep()
 
     def _shard(self) -> Shard:

@@ -14,7 +14,6 @@ import pyarrow
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from antecede.errors import InputError
 from antecede.order.key_types import plain
 from antecede.order.keys import STATUSES, code, keys_of
 from antecede.order.spec import OrderSpec, Status
@@ -126,14 +125,8 @@ def to_bytes(table: pyarrow.Table) -> bytes:
 def from_bytes(parts: list[bytes]) -> pyarrow.Table:
     """Return the tables of some Arrow IPC streams as one; at least one part.
 
-    Raises InputError when the columns differ: the checkpoint holds rows of another schema.
+    All have the same columns.
     """
     tables = [pa.ipc.open_stream(part).read_all() for part in parts]
-    try:
-        whole: pyarrow.Table = pa.concat_tables(tables)
-    except pa.ArrowInvalid as error:
-        raise InputError(
-            "the rows held back in the checkpoint have other columns than the stream has now: "
-            f"start from a new checkpoint, or bring the columns back ({error})"
-        ) from error
+    whole: pyarrow.Table = pa.concat_tables(tables)
     return whole

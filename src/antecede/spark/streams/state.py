@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow
 from py4j.protocol import Py4JJavaError
@@ -20,7 +20,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
-from antecede.order.stream.blobs import Memory
+from antecede.order.stream.blobs import Memory, ShardParts
+from antecede.order.stream.columns import PART, check_columns, unpacked
 from antecede.order.stream.fingerprint import check_same_stream
 from antecede.order.stream.kernels.rows import NO_TIME
 from antecede.order.stream.packed import opened
@@ -48,6 +49,22 @@ _ARROW = pa.schema(
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
+class Kept(NamedTuple):
+    """What the ordered stream in a checkpoint belongs to, a JSON object, and its columns.
+
+    "" and None: nothing is committed there, or an earlier version wrote it.
+    """
+
+    about: str = ""
+    columns: pyarrow.Schema | None = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Return the object as a dict."""
+        found: dict[str, Any] = json.loads(self.about or "{}")
+        return found
+
+
 def held(checkpoint: str, *, operator: int | None = None) -> DataFrame:
     """Return the rows that an ordered stream holds back, by its checkpoint, one row each.
 
@@ -65,7 +82,7 @@ def held(checkpoint: str, *, operator: int | None = None) -> DataFrame:
     session = SparkSession.active()
     number = _operator(session, checkpoint, operator)
     try:
-        about = json.loads(_about(session, checkpoint, number) or "{}")
+        about = _kept_by(session, checkpoint, number).facts
     except _NothingCommittedError:
         raise InputError(f"no micro-batch of {checkpoint} is committed yet: ask again") from None
     parts = _parts(session, checkpoint, number)
@@ -73,39 +90,48 @@ def held(checkpoint: str, *, operator: int | None = None) -> DataFrame:
     return rows.mapInArrow(_Reader(about), _HELD)
 
 
-def check_checkpoint(session: SparkSession, checkpoint: str, about: str) -> None:
+def check_checkpoint(
+    session: SparkSession, checkpoint: str, about: str, columns: pyarrow.Schema
+) -> None:
     """Compare a checkpoint with the stream that is to go on from it, before it does.
 
-    A folder with nothing committed in it is taken. Raises InputError that names what differs.
+    A folder with nothing committed in it is taken. Raises InputError that names what differs:
+    of the query, or of the columns of its rows.
     """
     if Path(checkpoint.removeprefix("file:")).is_file():
         raise InputError(f"checkpoint {checkpoint} is a file: give the folder of the checkpoint")
     found = _operators(session, checkpoint)
     if not found:
         return
-    kept = [_about_or_nothing(session, checkpoint, number) for number in found]
-    same = []
-    for text in kept:
+    refused = []
+    for number in found:
+        kept = _kept_or_nothing(session, checkpoint, number)
         try:
-            check_same_stream(text, about)
-            same.append(True)
-        except InputError:
-            same.append(False)
-    if kept and not any(same):
-        check_same_stream(kept[0], about)
+            check_same_stream(kept.about, about)
+        except InputError as error:
+            refused.append(error)
+            continue
+        try:
+            if kept.columns is not None:
+                check_columns(kept.columns, columns)
+        except InputError as error:  # of the stream itself, so it says more than others'
+            refused.insert(0, error)
+            continue
+        return
+    raise refused[0]
 
 
 def kept_like(
     session: SparkSession, checkpoint: str, about_of: Callable[[dict[str, Any]], str]
-) -> dict[str, Any]:
-    """Return what the stream in a checkpoint belongs to; {}: nothing is committed there.
+) -> Kept:
+    """Return what the stream in a checkpoint belongs to; empty: nothing is committed there.
 
     `about_of` says what goes on from such a stream. Where a query puts in order more than once it
     is the operator of that stream which counts, else the first.
     """
-    kept = [one for one in _kept(session, checkpoint) if "shards" in one]
-    same = [one for one in kept if json.loads(about_of(one)) == one]
-    return next(iter(same + kept), {})
+    kept = [one for one in _kept(session, checkpoint) if "shards" in one.facts]
+    same = [one for one in kept if json.loads(about_of(one.facts)) == one.facts]
+    return next(iter(same + kept), Kept())
 
 
 class _Reader:
@@ -171,18 +197,19 @@ def shards_of(session: SparkSession, checkpoint: str) -> list[int]:
     Raises InputError where there is none, or none committed.
     """
     _operator(session, checkpoint, None, any_of=True)
-    found = {kept["shards"] for kept in _kept(session, checkpoint) if "shards" in kept}
+    facts = [kept.facts for kept in _kept(session, checkpoint)]
+    found = {kept["shards"] for kept in facts if "shards" in kept}
     if not found:
         raise InputError(f"no micro-batch of the stream in {checkpoint} is committed yet")
     return sorted(found)
 
 
-def _kept(session: SparkSession, checkpoint: str) -> list[dict[str, Any]]:
+def _kept(session: SparkSession, checkpoint: str) -> list[Kept]:
     """Return what each ordered stream of a checkpoint belongs to."""
     found = (
-        _about_or_nothing(session, checkpoint, number) for number in _operators(session, checkpoint)
+        _kept_or_nothing(session, checkpoint, number) for number in _operators(session, checkpoint)
     )
-    return [json.loads(text) for text in found if text]
+    return [kept for kept in found if kept.about]
 
 
 def _operators(session: SparkSession, checkpoint: str) -> list[int]:
@@ -222,19 +249,19 @@ class _NothingCommittedError(Exception):
     """Spark has begun a checkpoint, and no micro-batch of it is whole."""
 
 
-def _about_or_nothing(session: SparkSession, checkpoint: str, operator: int) -> str:
+def _kept_or_nothing(session: SparkSession, checkpoint: str, operator: int) -> Kept:
     try:
-        return _about(session, checkpoint, operator)
+        return _kept_by(session, checkpoint, operator)
     except _NothingCommittedError:
-        return ""
+        return Kept()
 
 
-def _about(session: SparkSession, checkpoint: str, operator: int) -> str:
-    """Return what a checkpoint belongs to, as JSON; empty in states of before that was kept."""
+def _kept_by(session: SparkSession, checkpoint: str, operator: int) -> Kept:
+    """Return what a checkpoint belongs to; empty in states of before that was kept."""
     try:
         found = (
             _parts(session, checkpoint, operator)
-            .where((F.col("shard") == GUARD) & (F.col("name") == "head"))
+            .where((F.col("shard") == GUARD) & F.col("name").isin("head", PART))
             .collect()
         )
     except PySparkException as error:
@@ -246,6 +273,11 @@ def _about(session: SparkSession, checkpoint: str, operator: int) -> str:
         raise InputError(
             f"the state in {checkpoint} cannot be read: {said[0] if said else error.java_exception}"
         ) from error
-    if not found:
-        return ""
-    return opened(bytearray(found[0].data))["about"].tobytes().decode()
+    blobs = Memory({row.name: bytes(row.data) for row in found})
+    if "head" not in blobs:
+        return Kept()
+    head = opened(bytearray(blobs["head"]))
+    columns = None
+    if PART in head:
+        columns = unpacked(ShardParts(blobs).open(PART, head[PART].tobytes()))[0]
+    return Kept(head["about"].tobytes().decode(), columns)

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from antecede.report.values import Claim, Findings, Row, Section, Series
+from antecede.report.values import NO_FIGURES, Claim, Findings, Row, Section, Series
 from antecede.studies.frame.compare_paper import unmet
 from antecede.studies.frame.results import Results
 
 Answer: TypeAlias = tuple[str, bool | None] | None
-"""What the figures say to a statement, and whether it holds; None: no run gave figures."""
-NO_FIGURES = "no run gave figures"
+"""What the figures say to a statement, and whether it holds (None: undecided); None: no figures."""
 
 
 class Quantity(NamedTuple):
@@ -114,9 +113,25 @@ def claim(statement: str, where: str, reads: Sequence[str], answer: Answer) -> C
     return Claim(statement, where, found, holds, reads)
 
 
-def as_power(power: float | None, low: float, high: float, said: str = "") -> Answer:
-    """Answer whether something grows as a power from `low` to `high`; `said` stands before it."""
-    return None if power is None else (f"{said}as the power {power:.2f}", low <= power <= high)
+def as_power(
+    results: Results, quantity: str, over: str, low: float, high: float, *, unit: str = ""
+) -> Answer:
+    """Answer whether a quantity grows as a power from `low` to `high` of the parameter `over`.
+
+    It holds if the 95 % interval of the power lies within the limits, and does not hold if the
+    interval lies outside. Otherwise, and without an interval, it is undecided.
+    """
+    line, power = results.line("", quantity, over), results.power(quantity, over)
+    if power is None:
+        return None
+    interval = results.power_interval(quantity, over)
+    said = f"{min(line.y):,.1f} to {max(line.y):,.1f}{unit}, as the power {power:.3f}"
+    if interval is None:
+        return f"{said} (too few runs for an interval)", None
+    said += f" (95 % interval {interval[0]:.3f} to {interval[1]:.3f})"
+    if low <= interval[0] and interval[1] <= high:
+        return said, True
+    return said, None if interval[0] <= high and low <= interval[1] else False
 
 
 def figure_or_dash(value: float | None, form: str = ",.0f", unit: str = "") -> str:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from antecede.ranks import student_t
 from antecede.report.values import Series
 from antecede.studies.frame.study import Run
 
@@ -165,6 +166,26 @@ class Results:
         """Return the power of `x` as which the quantity grows; None below two places of x."""
         line = self.line("", quantity, x, **conditions)
         return _growth(line.points)
+
+    def power_interval(
+        self, quantity: str, x: str, /, **conditions: Any
+    ) -> tuple[float, float] | None:
+        """Return the 95 % interval of the power of `x` as which the quantity grows over the runs.
+
+        None where runs cannot tell it: fewer than three, or one place of x.
+        """
+        runs = self.where(**conditions)
+        known = [(_values(run).get(x), self._figures[run.key].get(quantity)) for run in runs]
+        points = [(at, value) for at, value in known if (at or 0) > 0 and (value or 0) > 0]
+        power, degrees = _growth(points), len(points) - 2
+        if power is None or degrees < 1:
+            return None
+        logs = [(math.log(at), math.log(value)) for at, value in points]
+        middle_x, middle_y = (statistics.fmean(axis) for axis in zip(*logs, strict=True))
+        wide = math.fsum((at - middle_x) ** 2 for at, _ in logs)
+        off = math.fsum((value - middle_y - power * (at - middle_x)) ** 2 for at, value in logs)
+        half = student_t(degrees) * math.sqrt(off / degrees / wide)
+        return power - half, power + half
 
 
 def _growth(points: Sequence[tuple[float, float]]) -> float | None:

@@ -5,7 +5,7 @@ simulate.
 from __future__ import annotations
 
 from antecede.report.values import Claim, Findings, Plot, Section, filled
-from antecede.studies.frame.claims import Quantity, claim, lines, means, page, rows
+from antecede.studies.frame.claims import Quantity, as_power, claim, lines, means, page, rows
 from antecede.studies.frame.compare_paper import deliveries, listed
 from antecede.studies.frame.results import Results
 
@@ -95,18 +95,13 @@ CLAIMED = {"inside a group": INTERNAL, "IDR": IDR, "between super peers": BETWEE
 
 
 def _flat(results: Results, place: str, one: Quantity) -> Claim:
-    """Hold that overhead follows the density of messages, not the number of peers."""
-    power, ends = results.power(one.figure, "peers"), _ends(results, one)
-    answer = None
-    if power is not None and ends is not None:
-        said = f"from {ends[0]:,.1f} to {ends[1]:,.1f} bytes, about as the power {power:.3f}"
-        answer = (said, abs(power) <= FLAT)
+    """Compare the growth of overhead with the number of peers to that of a constant."""
     return claim(
         f"{place}: overhead depends on the density of messages, not on the number of "
         f"peers (here: it goes as the power {-FLAT} to {FLAT} of it)",
         "Scalability Analysis",
         (one.figure,),
-        answer,
+        as_power(results, one.figure, "peers", -FLAT, FLAT, unit=" bytes"),
     )
 
 

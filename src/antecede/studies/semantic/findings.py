@@ -387,11 +387,9 @@ def _byte_section(members: Results) -> Section:
 
 def _size(members: Results, name: str, statement: str, low: float, high: float) -> Claim:
     """Hold how a control information's size grows with the members."""
-    line = members.line("", f"{name}.bytes", "members")
-    said = f"from {line.y[0]:,.1f} bytes to {line.y[-1]:,.1f}, " if line.y else ""
     return claim(
         f"{statement} (here: as the power {low:g} to {high:g} of the members)",
         "ours",
         (f"{name}.bytes",),
-        as_power(members.power(f"{name}.bytes", "members"), low, high, said),
+        as_power(members, f"{name}.bytes", "members", low, high, unit=" bytes"),
     )

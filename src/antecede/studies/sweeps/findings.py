@@ -12,17 +12,11 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from antecede.formatting import counted
+from antecede.ranks import student_t
 from antecede.report.values import Findings, Plot, Section, Series, filled
 from antecede.studies.frame.claims import page
 from antecede.studies.frame.results import Results
 from antecede.studies.frame.study import COST, plain_text
-
-_T95 = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-    2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
-"""Student's t, 97.5 %, by degrees of freedom from 1."""
 
 
 class Shown(NamedTuple):
@@ -71,8 +65,8 @@ def interval(values: Sequence[float]) -> Interval | None:
     mean = math.fsum(values) / runs
     if runs < 2:
         return Interval(mean, None, runs)
-    t = _T95[min(runs - 1, len(_T95)) - 1]
-    return Interval(mean, t * statistics.stdev(values) / math.sqrt(runs), runs)
+    half = student_t(runs - 1) * statistics.stdev(values) / math.sqrt(runs)
+    return Interval(mean, half, runs)
 
 
 def source(name: str) -> str:

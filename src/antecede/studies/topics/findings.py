@@ -101,8 +101,22 @@ def _usual_said(results: Results, sent_to: str) -> str:
         f"Sent to {SENT_TO[sent_to]}: without need the safe rules order {htbc:.3f} (HTBC), "
         f"{tv_pt:.3f} (TV_PT), {tv_lt:.3f} (TV_LT) and {tv:.3f} (TV) pairs an event, and HTBC "
         f"misses {f'{missed:.3f}' if missed else 'none'}; as published HTBC orders {printed:.3f}, "
-        f"TV_PT {printed_pt:.3f}, and HTBC misses {f'{early:.3f}' if early else 'none'}."
+        f"TV_PT {printed_pt:.3f}, and HTBC misses {f'{early:.3f}' if early else 'none'}, at least "
+        f"delays of {USUAL['least']:g} of the largest{_missed_below(results)}."
     )
+
+
+def _missed_below(results: Results) -> str:
+    """Return the most that HTBC as published misses at other least delays, as a clause."""
+    shares = [
+        (share, least)
+        for least, at in results.along("least", **USUAL).by("least")
+        if (share := at.share("htbc:published.missed", "events"))
+    ]
+    if not shares:
+        return ""
+    share, least = max(shares)
+    return f"; it misses up to {share:.3f} an event at least delays of {least:g} of the largest"
 
 
 PRINTS = {"safe": "", "as published": ":published"}
@@ -140,14 +154,19 @@ def _compared(suffix: str) -> tuple[str, str]:
 
 
 def _smaller(found: Sequence[Row], to: str, words: str) -> Claim:
-    """Hold the text's one sentence about its figure against the rows of a reading."""
+    """Hold the text's one sentence about its figure against the rows of a reading.
+
+    Equal counts in some cases do not contradict it; a larger count does.
+    """
     own = [r.ours for r in found if r.condition.endswith(f"to {to}") and r.quantity.endswith(words)]
     return claim(
         '"the UO number of event messages in the HTBC protocol is a little smaller than the TV_PT '
         f'protocol": {words}, sent to {to}',
         "section 3",
         _compared(PRINTS[words]),
-        (f"{min(own):.3f} to {max(own):.3f} times TV_PT's", max(own) < 1) if own else None,
+        (f"{min(own):.4f} to {max(own):.4f} times TV_PT's", max(own) <= 1 and min(own) < 1)
+        if own
+        else None,
     )
 
 

@@ -126,7 +126,7 @@ def _size_section(results: Results) -> Section:
                 f"{statement} (here: as their power {low} to {high})",
                 "ours",
                 (OVERHEAD,),
-                as_power(powers[protocol], low, high),
+                as_power(results.of(protocol=protocol), OVERHEAD, "members", low, high),
             )
             for protocol, statement, low, high in GROWTH
         ],

@@ -26,11 +26,14 @@ class DocumentFormat(NamedTuple):
     lists: tuple[str, ...] = ()
     """Keys of an object at the top of the file that may hold the list of events."""
     scope: str = ""
-    """Value within which ids are unique; an event is then named SCOPE:ID, causes by ID alone."""
+    """Value within which ids are unique. An event is then named SCOPE:ID, as by `--id SCOPE
+    --id ID` in tables, causes by ID alone."""
     sequence: str = ""
     """Text that orders the events of a scope."""
     has_counted_ids: bool = False
     """An event MEMBER:NUMBER follows the one with the number before."""
+    takes_usual_causes: bool = False
+    """Keys with a usual name of causes hold causes, too; reading reports them."""
     no_id: str = ""
     """Remedy for events without an id."""
 
@@ -100,5 +103,6 @@ CLOUDEVENTS = DocumentFormat(
     },
     scope="source",
     sequence="sequence",
+    takes_usual_causes=True,
 )
 FORMATS = (MATRIX, AUTOMERGE, NOSTR, CLOUDEVENTS)

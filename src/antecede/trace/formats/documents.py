@@ -17,7 +17,7 @@ import json
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,14 +27,18 @@ from antecede.trace.causes import AMBIGUOUS, BLANK, COLUMNS, TOLD_BY
 from antecede.trace.expressions import Expression, compile_expression, select_values
 from antecede.trace.formats.document_formats import DocumentFormat
 from antecede.trace.formats.json_stream import Broken, items
+from antecede.trace.identities import is_blank, name_of
 from antecede.trace.reader import NO_ID, Detail, Item, ReadOptions
 from antecede.trace.schema import Event, Quarantined
-from antecede.trace.tables.columns import name_of
+from antecede.trace.tables.composites import joined
+from antecede.trace.tables.reader import GUESSED_COLUMNS
+from antecede.trace.tables.usual_names import USUAL, bare
 from antecede.trace.time_words import UNREADABLE
 
 SAMPLE = 20
 """Objects at the begin of a file in which the format is looked for."""
 MAX_CAUSES = 10_000
+_USUAL_CAUSES = frozenset(map(bare, USUAL["parents"]))
 _DECODER = json.JSONDecoder()
 _NEXT = re.compile(r"[\s,]*")
 
@@ -88,6 +92,8 @@ class DocumentReader:
         if keys and not known.has_causes:
             yield Detail(COLUMNS, ", ".join(keys)[:300]), None
             yield Detail(TOLD_BY, ""), None
+        if used := self._usual_causes(keys):
+            yield Detail(GUESSED_COLUMNS, f"parents is {', '.join(used)}"), None
         yield from ((Detail(name, count), None) for name, count in counts.items() if count)
 
     def _place(self, head: bytes) -> tuple[str, ...] | None:
@@ -203,7 +209,11 @@ class DocumentReader:
     def _causes(self, record: Mapping[str, Any], counts: Counter[str]) -> list[str]:
         """Return the ids that an object declares; ValueError for what can be no id."""
         names: list[str] = []
-        for value in self._values(record, "parents"):
+        declared = list(self._values(record, "parents"))
+        for key in self._usual_causes(record):
+            cell = record[key]
+            declared += cell if isinstance(cell, list) else [] if cell is None else [cell]
+        for value in declared:
             if self.format.has_counted_ids and isinstance(value, Mapping):
                 for member, number in value.items():
                     if text.int64(number) is None:
@@ -214,13 +224,20 @@ class DocumentReader:
             name = name_of(one)
             if name is not None:
                 names.append(name)
-            elif one is None or (isinstance(one, str) and not one.strip()):
+            elif is_blank(one):
                 counts[BLANK] += 1
             else:
                 raise ValueError(f"a cause is not an id: {str(one)[:60]}")
         if len(names) > MAX_CAUSES:
             raise ValueError(f"more than {MAX_CAUSES:,} causes")
         return names
+
+    def _usual_causes(self, keys: Iterable[str]) -> list[str]:
+        """Return keys that usually hold causes, where the specification has no such key."""
+        if not self.format.takes_usual_causes:
+            return []
+        named = self.format.columns["parents"]
+        return [key for key in keys if bare(key) in _USUAL_CAUSES and key not in named]
 
     def _time(self, record: Mapping[str, Any], counts: Counter[str]) -> int | None:
         found = self._values(record, "send_time")
@@ -268,7 +285,8 @@ class Scopes:
         self.has_causes = False
         """Some event has a cause, or a place in a sequence."""
         self._scopes: dict[str, set[str | None]] = {}
-        self._names: set[str] = set()
+        self._names: dict[str, str] = {}
+        """Full names by SCOPE:ID as written."""
         self._sequences: defaultdict[str | None, list[tuple[Position, str]]] = defaultdict(list)
         self._is_sorted = True
 
@@ -276,7 +294,7 @@ class Scopes:
         """Take in an event."""
         name = name_within(scope, identity)
         self._scopes.setdefault(identity, set()).add(scope)
-        self._names.add(name)
+        self._names[f"{scope}:{identity}"] = name
         if position.is_known:
             self._sequences[scope].append((position, name))
             self._is_sorted, self.has_causes = False, True
@@ -286,13 +304,13 @@ class Scopes:
         found = []
         for cause in causes:
             scopes = self._scopes.get(cause, ())
-            if len(scopes) > 1 and cause not in self._names:
+            if len(scopes) > 1:
                 counts[AMBIGUOUS] += 1
                 found.append(f"{cause} (of {len(scopes)} sources)")
-            elif len(scopes) == 1 and cause not in self._names:
+            elif scopes:
                 found += [name_within(scope, cause) for scope in scopes]
             else:
-                found.append(cause)
+                found.append(self._names.get(cause, cause))
         return found
 
     def before(self, scope: str | None, position: Position) -> str | None:
@@ -310,7 +328,7 @@ class Scopes:
 
 def name_within(scope: str | None, identity: str) -> str:
     """Return the full name of an event."""
-    return identity if scope is None else f"{scope}:{identity}"
+    return identity if scope is None else joined((scope, identity))
 
 
 def _optional(expression: str, where: str) -> Expression | None:

@@ -30,6 +30,7 @@ from antecede.trace import text
 from antecede.trace.identities import name_of
 from antecede.trace.reader import Detail, Item, ReadOptions
 from antecede.trace.schema import Event, Quarantined
+from antecede.trace.time_words import UNREADABLE
 
 PIECE = 1 << 16
 """Bytes that are read at once."""
@@ -101,6 +102,7 @@ class _Changes:
         self.unsure = False
         """Whether changes may have been lost unnoticed, so that `index` may be too low."""
         self.skipped = 0
+        self.unreadable_times = 0
 
     def items(self) -> Iterator[Item]:
         """Yield the changes and what is wrong between them."""
@@ -119,6 +121,8 @@ class _Changes:
             yield self._next()
         if self.skipped:
             yield Detail("lost_changes", self.skipped)
+        if self.unreadable_times:
+            yield Detail(UNREADABLE, self.unreadable_times)
 
     # --- the buffer -----------------------------------------------------------------------
 
@@ -268,12 +272,14 @@ class _Changes:
         if last == index - 1:
             self.unsure = False
         when = change.get("time")
+        sent = text.iso_time(when) if isinstance(when, str) else None
+        self.unreadable_times += sent is None and when not in (None, "")
         return Event(
             run=self.run,
             id=str(index),
             member=name_of(change.get("agent")),
             parents=tuple(str(parent) for parent in dict.fromkeys(parents)),
-            send_time=text.iso_time(when) if isinstance(when, str) else None,
+            send_time=sent,
             text=_patches(change.get("patches")),
             source=self.source,
             line=line,

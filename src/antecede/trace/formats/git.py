@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -21,9 +22,12 @@ from antecede.errors import FormatError, InputError, SetupError
 from antecede.trace import text
 from antecede.trace.reader import NO_ID, Detail, Item, ReadOptions
 from antecede.trace.schema import Event, Quarantined
+from antecede.trace.time_words import UNREADABLE
 
 MAX_COLUMNS = 4096
 """Columns of a table of commits."""
+COUNT_S = 10.0
+"""Time limit of counting commits, seconds."""
 MAX_PARENTS = 1 << 16
 """Parents of a commit; more is no history."""
 
@@ -48,7 +52,10 @@ class GitReader:
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield every commit."""
-        yield from _repository(path) if path.is_dir() else _table(path)
+        counts: Counter[str] = Counter()
+        yield from _repository(path, counts) if path.is_dir() else _table(path, counts)
+        if counts[UNREADABLE]:
+            yield Detail(UNREADABLE, counts[UNREADABLE])
 
 
 def is_repository(path: Path) -> bool:
@@ -56,7 +63,24 @@ def is_repository(path: Path) -> bool:
     return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
 
 
-def _table(path: Path) -> Iterator[Item]:
+def count_commits(path: Path) -> int | None:
+    """Return the number of commits of a repository; None where git does not tell in time."""
+    command = ["git", "-C", str(path), *_CONFIGURE, "rev-list", "--all", "--count"]
+    try:
+        done = subprocess.run(
+            command,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=COUNT_S,
+            check=True,
+        )
+        return int(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+
+
+def _table(path: Path, counts: Counter[str]) -> Iterator[Item]:
     names: list[str] | None = None
     try:
         for number, line in text.lines(path):
@@ -71,7 +95,7 @@ def _table(path: Path) -> Iterator[Item]:
                     raise FormatError(message, path=str(path), line=number)
                 names = cells
             elif line.strip():
-                yield _commit(names, cells, str(path), number)
+                yield _commit(names, cells, str(path), number, counts)
     except FormatError:
         raise
     except InputError as error:
@@ -80,16 +104,20 @@ def _table(path: Path) -> Iterator[Item]:
         yield Quarantined(str(path), error.line, None, error.message, "")
 
 
-def _repository(path: Path) -> Iterator[Item]:
+def _environment() -> dict[str, str]:
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
     for name in ("GIT_DIR", "GIT_WORK_TREE"):  # set while git runs a hook: not what was asked
         environment.pop(name, None)
+    return environment
+
+
+def _repository(path: Path, counts: Counter[str]) -> Iterator[Item]:
     command = ["git", "-C", str(path), *_CONFIGURE, *_LOG, "--encoding=UTF-8", _FORMAT, "--"]
     with tempfile.TemporaryFile() as complaints:  # a pipe nobody empties would stop git
         try:
             git = subprocess.Popen(
                 command,
-                env=environment,
+                env=_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=complaints,
@@ -103,7 +131,7 @@ def _repository(path: Path) -> Iterator[Item]:
                 lines = iter(partial(text.bounded_line, git.stdout), b"")
                 for number, raw in enumerate(lines, 1):
                     cells = text.decode(raw).rstrip("\n").split("\t", len(_FIELDS) - 1)
-                    yield _commit(list(_FIELDS), cells, str(path), number)
+                    yield _commit(list(_FIELDS), cells, str(path), number, counts)
                 git.wait()
             finally:
                 git.kill()  # when the caller stops early; nothing to a process that has ended
@@ -115,7 +143,9 @@ def _repository(path: Path) -> Iterator[Item]:
         yield Detail("shallow", 1)
 
 
-def _commit(names: list[str], cells: list[str], source: str, line: int) -> Event | Quarantined:
+def _commit(
+    names: list[str], cells: list[str], source: str, line: int, counts: Counter[str]
+) -> Event | Quarantined:
     record = dict(zip(names, cells, strict=False))
     identity = record.get("commit", "").strip()
     raw = text.shorten("\t".join(cell[: text.MAX_RAW + 1] for cell in cells[: text.MAX_RAW]))
@@ -128,12 +158,15 @@ def _commit(names: list[str], cells: list[str], source: str, line: int) -> Event
     if len(parents) > MAX_PARENTS:
         reason = f"more than {MAX_PARENTS:,} parents"
         return Quarantined(source, line, text.shorten(identity), reason, raw)
+    times = {name: record.get(name, "").strip() for name in ("author_time", "commit_time")}
+    found = {name: text.nanoseconds(written, "s") for name, written in times.items()}
+    counts[UNREADABLE] += sum(bool(times[name]) and found[name] is None for name in times)
     return Event(
         id=identity,
         member=record.get("author_id") or None,
         parents=tuple(parents),
-        author_time=text.nanoseconds(record.get("author_time"), "s"),
-        commit_time=text.nanoseconds(record.get("commit_time"), "s"),
+        author_time=found["author_time"],
+        commit_time=found["commit_time"],
         text=record.get("subject") or None,
         source=source,
         line=line,

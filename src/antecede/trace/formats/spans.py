@@ -158,16 +158,19 @@ def _dialect(head: bytes) -> Dialect | None:
         return spans_nezha.read
     if sample[:1] not in ("{", "["):
         return None
-    keys = _way(sample)
-    last = keys[-1] if keys else ""
-    if last == spans_chrome.LIST or (not keys and _is_chrome(sample)):
-        return _chrome(keys)
-    if last in spans_otlp.BLOCKS and (last != "batches" or spans_otlp.SHAPES.search(sample)):
-        return _by_elements(keys, spans_otlp.spans_in, "ns")
+    if not sample.startswith("{") and _is_chrome(sample):
+        return _chrome(())
+    jaeger: tuple[str, ...] = ()
+    for keys in _ways(sample):
+        if keys[-1] == spans_chrome.LIST:
+            return _chrome(keys)
+        if keys[-1] in spans_otlp.BLOCKS and spans_otlp.SHAPES.search(sample):
+            return _by_elements(keys, spans_otlp.spans_in, "ns")
+        if keys in spans_jaeger.LISTS:
+            jaeger = keys
     if _TRACE_ID.search(sample):
         if spans_jaeger.SHAPE.search(sample):
-            keys = keys if keys in spans_jaeger.LISTS else ()
-            return _by_elements(keys, spans_jaeger.spans_in, "us")
+            return _by_elements(jaeger, spans_jaeger.spans_in, "us")
         if _ZIPKIN_ID.search(sample):
             return spans_zipkin.read
     return _by_elements((), spans_otlp.spans_in, "ns") if spans_otlp.is_console(sample) else None
@@ -185,11 +188,10 @@ def _chrome(keys: Sequence[str]) -> Dialect:
     return read
 
 
-def _way(sample: str) -> tuple[str, ...]:
-    """Return the keys that lead to the first list called as one of `_LISTS`; none if there is none.
-
-    Lists on the way have no key.
-    """
+def _ways(sample: str) -> Iterator[tuple[str, ...]]:
+    """Yield the keys that lead to each list called as one of `_LISTS`; lists have no key."""
+    if not any(f'"{name}"' in sample for name in _LISTS):
+        return
     keys: list[str | None] = []
     key: str | None = None
     for token in _TOKEN.finditer(sample):
@@ -199,16 +201,12 @@ def _way(sample: str) -> tuple[str, ...]:
             if not token[3]:
                 continue
             if key in _LISTS:
-                return (*(one for one in keys if one is not None), key)
-            bracket = "["
-        if bracket in ("{", "["):
+                yield (*(one for one in keys if one is not None), key)
+        if token[3] or bracket in ("{", "["):
             keys.append(key)
         elif bracket in ("}", "]") and keys:
             keys.pop()
-        elif bracket.endswith("["):  # text is no key, and a list follows: no JSON
-            return ()
         key = None
-    return ()
 
 
 def _by_elements(

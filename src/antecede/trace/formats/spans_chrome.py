@@ -32,7 +32,7 @@ from antecede.trace.time_words import UNBOUND, UNENDED
 
 LIST: Final = "traceEvents"
 SHAPE = re.compile(r'"ph"\s*:\s*"')
-_BEGIN, _END, _FLOW = "BbS", "EeF", "stf"
+_BEGIN, _END, _FLOW = (*"BbS",), (*"EeF",), (*"stf",)
 _SLICES: Final = ("X", *_BEGIN, "i", "I", "R", "n", "T", "p")
 """Phases that are events of the result."""
 _READ: Final = (*_SLICES, *_END, *_FLOW, "M")
@@ -227,9 +227,9 @@ class Known:
         number = 0
         for found in items(path, keys):
             record = None if isinstance(found, Broken) else found.value
-            phase = record.get("ph") if isinstance(record, dict) else None
-            if record is None or _fault(record, phase, unit):
+            if not isinstance(record, dict) or _fault(record, record.get("ph"), unit):
                 continue
+            phase = str(record["ph"])
             thread, when = _thread(record), _time(record, unit) or 0
             if phase == "M":
                 self._name(record, thread)

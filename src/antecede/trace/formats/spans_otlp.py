@@ -36,7 +36,9 @@ from antecede.trace.reader import NO_ID
 
 BLOCKS = ("resourceSpans", "resource_spans", "batches")
 """Keys of the list of blocks."""
-SHAPES = re.compile(r'"(scopeSpans|scope_spans|instrumentationLibrarySpans|resourceSpans)"\s*:')
+SHAPES = re.compile(
+    r'"(scopeSpans|scope_spans|instrumentationLibrarySpans|resourceSpans|resource_spans)"\s*:'
+)
 _CONSOLE = (
     re.compile(r'"context"\s*:\s*\{[^{}]*"span_id"\s*:'),
     re.compile(r'"SpanContext"\s*:\s*\{[^{}]*"SpanID"\s*:'),

@@ -26,9 +26,11 @@ from antecede.trace.tables import cells, expressions, list_cells
 from antecede.trace.tables import rows as table_rows
 from antecede.trace.tables.blocks import Block
 from antecede.trace.tables.cells import Bools, Found, Times
-from antecede.trace.tables.columns import TIMES, Columns
+from antecede.trace.tables.chosen_columns import TIMES
+from antecede.trace.tables.columns import Columns
 from antecede.trace.tables.list_cells import NO_ARRAY, TEXTS
 from antecede.trace.tables.own_columns import marked
+from antecede.trace.tables.text_causes import doubtful
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
@@ -208,7 +210,7 @@ class _Made:
                 value = each(record)
                 made.append(None if value is None else pa.scalar(value, kind).as_py())
             except NO_ARRAY:
-                self.columns.causes = before
+                self.columns.causes.update(before)
                 self.odd[row] = True
                 made.append([] if pa.types.is_list(kind) else None)
         if len(at) == self.n:
@@ -245,9 +247,18 @@ class _Made:
         if found is None:
             nothing = list_cells.lists(np.zeros(self.n + 1, np.int64), pa.nulls(0, pa.string()))
             found = Found(nothing, ~cells.none(self.n))
+        if name == "parents" and array is not None:
+            found = found._replace(left=found.left | self._to_look_at(array))
         return self._completed(
             found, columns, lambda record: self.columns._names(record, name), TEXTS
         )
+
+    def _to_look_at(self, array: Any) -> Bools:
+        """Return which cells of causes may stand for null, a list or a number (CSV)."""
+        text = self.columns.text_causes
+        if text is None or not pa.types.is_string(array.type):
+            return cells.none(self.n)
+        return cells.mask(pc.match_substring_regex(array, doubtful(text.whole)))
 
     def _clocks(self) -> list[dict[str, int] | None] | None:
         """Return the clock of each row; None if there is none at all."""

@@ -73,7 +73,7 @@ class TableReader:
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize Parquet for certain; JSON lines and CSV less surely than other formats."""
         if path.is_dir():
-            return 0.8 if any(part.suffix == ".parquet" for part in _files(path)) else 0.0
+            return 0.8 if any(part.suffix == ".parquet" for part in files_of(path)) else 0.0
         if head.startswith(b"PAR1"):
             return 1.0
         first = _first_line(head)
@@ -99,7 +99,7 @@ class TableReader:
             yield from ((row, None) for row in sample if isinstance(row, Quarantined))
             return
         in_json = _in_json(path)
-        columns = Columns(found, options, str(path), growing=in_json)
+        columns = Columns(found, options, str(path), growing=in_json, untyped=_is_untyped(path))
         records = keys = 0
         for row in itertools.chain(sample, rows):
             if isinstance(row, Quarantined):
@@ -120,7 +120,7 @@ class TableReader:
             yield from ((row, None) for block in ahead for _, row in block.bad)
             return
         in_json = _in_json(path)
-        columns = Columns(sample, options, str(path), growing=in_json)
+        columns = Columns(sample, options, str(path), growing=in_json, untyped=_is_untyped(path))
         records = keys = 0
         for block in itertools.chain(_emptied(ahead), coming):
             if in_json:
@@ -170,6 +170,11 @@ def kind_of(path: Path) -> tuple[list[Path] | None, str | None]:
     if head.startswith(b"PAR1"):
         return [path], None
     return None, None if _in_json(path) else _delimiter(_first_line(head))
+
+
+def _is_untyped(path: Path) -> bool:
+    """Return whether a table is CSV, all cells of which are text."""
+    return kind_of(path)[1] is not None
 
 
 def _to_the_break(
@@ -253,7 +258,7 @@ def _until(
             return
 
 
-def _files(folder: Path) -> list[Path]:
+def files_of(folder: Path) -> list[Path]:
     """Return the files below a folder as Spark writes it.
 
     What begins with "_" or "." is no data there (`_temporary`, `_SUCCESS`).
@@ -272,7 +277,7 @@ def _parts(folder: Path) -> list[Path]:
     Raises FormatError for a folder that holds other files, too, or rows that were set aside:
     nothing is left out, or read as data, without a word.
     """
-    files = _files(folder)
+    files = files_of(folder)
     odd = [
         str(part.relative_to(folder))
         for part in files

@@ -1,0 +1,303 @@
+"""Choice of columns: which column, or expression, of a user's table is which of the schema.
+
+A column the user names wins; else columns are known by the schema's own names and by usual ones
+(`usual_names`). In place of a name an expression may stand (`expressions`). The identity must be
+there: an `id`, also of several parts (`composites`), or `member` with `seq` or `clock`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from antecede.errors import FormatError, InputError
+from antecede.trace import text
+from antecede.trace.causes import BLANK, NOTES, REPEATED, ROUNDED, UNREADABLE
+from antecede.trace.formats.nested import describe_records
+from antecede.trace.identities import name_of
+from antecede.trace.reader import ReadOptions
+from antecede.trace.schema import NAMES
+from antecede.trace.tables import expressions, usual_names
+from antecede.trace.tables.expressions import Failed
+from antecede.trace.tables.text_causes import TextCauses
+from antecede.trace.tables.values import (
+    cells_in,
+    finite,
+    is_number,
+    plain,
+)
+
+TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "end_time")
+CHOICES = (*(name for name in NAMES if name not in ("file_order", "source", "line")), "clock")
+"""Names under which a user may give a column."""
+
+
+_OTHER_WAY = {"parents": "clock", **dict.fromkeys(("clock", "clock_members"), "parents")}
+"""A named column of clocks excludes guessed causes, and the reverse: else one hides the other."""
+
+MAX_COLUMNS = 4096
+"""Different columns in a table of JSON lines."""
+
+
+class ChosenColumns:
+    """The user's columns by column of the schema, the unit of times, and what is counted."""
+
+    def __init__(
+        self,
+        sample: Sequence[Mapping[str, object]],
+        options: ReadOptions,
+        source: str,
+        *,
+        growing: bool = False,
+        untyped: bool = False,
+    ) -> None:
+        """Look at the first records; FormatError if a named or needed column is not there.
+
+        `growing`: later records may have further columns (JSON), so named ones may still come.
+        `untyped`: all cells are text (CSV), also where they stand for null or for lists.
+        """
+        self.source = source
+        self.unreadable_times = 0
+        """Times so far that are no number and not ISO 8601, or out of range: null, but counted."""
+        self.guessed_unit = ""
+        """The unit of times so far that are numbers, where their size told it."""
+        self.causes = {REPEATED: 0, BLANK: 0, ROUNDED: 0, UNREADABLE: 0, **dict.fromkeys(NOTES, 0)}
+        """Causes so far, by what is wrong with them (`trace.causes`)."""
+        self.separator = options.separator
+        if options.separator == "":
+            raise InputError("--separator is empty; name the text between two causes")
+        known = list(dict.fromkeys(key for record in sample for key in record))
+        self.known = dict.fromkeys(known)
+        self.options = options
+        self.growing = growing
+        self.of = {name: find_columns(name, known, options, source, growing) for name in CHOICES}
+        named = [column for name in options.columns for column in options.columns[name]]
+        self.expressions = dict.fromkeys(
+            (one for one in named if one not in self.known and expressions.is_expression(one)), 0
+        )
+        """Expressions in place of columns; 1 where it has found something so far."""
+        if not self.of["id"] and not (
+            self.of["member"] and (self.of["seq"] or self.of["clock"] or self.of["clock_members"])
+        ):
+            message = (
+                f"no column is known to identify an event; columns are {', '.join(known)[:300]}; "
+                "say --id COLUMN (or --member and --seq)"
+            )
+            if growing and (nested := describe_records(sample, source)):
+                message = f"no column is known to identify an event; {nested}"
+            raise FormatError(message, path=source)
+        self.id_parts = self._parts_of_id()
+        """Parts of which an id is made (`composites`)."""
+        self.likely: list[str] = []
+        """Columns that may hold causes and are not read."""
+        if "parents" not in options.columns:
+            self._take_likely(sample)
+        self.text_causes = self._text_causes(sample) if untyped else None
+        if not growing:
+            self._refuse_idle(sample)
+        own_schema = set(NAMES) <= set(known)
+        self._by_size = not (options.time_unit or own_schema)
+        self.unit = options.time_unit or ("ns" if own_schema else self._unit(sample))
+
+    def cell(self, record: Mapping[str, object], column: str) -> object:
+        """Return what a row holds in a column, or what an expression finds in it.
+
+        Raises ValueError where an expression cannot be evaluated.
+        """
+        value = record.get(column)
+        if column in self.expressions:
+            if column not in record:
+                value = expressions.evaluate(column, record)
+            if isinstance(value, Failed):
+                raise ValueError(value.reason)
+            self.note_found(column, value)
+        return value
+
+    def note_found(self, expression: str, value: object) -> None:
+        """Note whether an expression has found something."""
+        if value is not None and value != [] and not isinstance(value, Failed):
+            self.expressions[expression] = 1
+
+    def _sampled(self, record: Mapping[str, object], column: str) -> object:
+        """Return a cell of the first rows, which have their turn later."""
+        if column in self.expressions and column not in record:
+            value = expressions.evaluate(column, record)
+            return None if isinstance(value, Failed) else value
+        return record.get(column)
+
+    def _parts_of_id(self) -> int:
+        """Return of how many parts an id is made. Raises InputError where causes have others."""
+        of_id = self.of["id"]
+        parts = sum(expressions.parts_of(one) if one in self.expressions else 1 for one in of_id)
+        causes = self.options.columns.get("parents", ())
+        if parts > 1 and len(causes) > 1 and len(causes) % parts:
+            raise InputError(
+                f"--id has {parts} parts, so --after takes {parts} columns for a cause, or 1 that "
+                f"holds whole ids; {len(causes)} are given",
+                path=self.source,
+            )
+        return max(parts, 1)
+
+    def _take_likely(self, sample: Sequence[Mapping[str, object]]) -> None:
+        """Take a column whose name and values look like causes, where no usual name does."""
+        if _OTHER_WAY["parents"] in self.options.columns:
+            return  # the user named another column to go by
+        likely = usual_names.likely_causes(self.known)
+        ids = self._sampled_ids(sample)
+        if likely and ids:
+            meant = usual_names.names_ids(likely, sample, ids, self._names_in)
+            if not self.of["parents"] and meant:
+                self.of["parents"] = (meant[0],)
+            likely = [one for one in likely if one not in self.of["parents"]]
+            if self.of["parents"]:
+                likely = [one for one in likely if one in meant]
+        elif self.of["parents"]:
+            likely = []
+        self.likely = likely
+
+    def _sampled_ids(self, sample: Sequence[Mapping[str, object]]) -> frozenset[str]:
+        """Return the ids in the first rows; none where an id has several parts."""
+        if not self.of["id"] or self.id_parts > 1:
+            return frozenset()
+        cells = (self._sampled(record, self.of["id"][0]) for record in sample)
+        return frozenset(name for cell in cells if (name := name_of(plain(cell))) is not None)
+
+    def _text_causes(self, sample: Sequence[Mapping[str, object]]) -> TextCauses:
+        cells = [
+            part
+            for record in sample
+            for column in self.of["parents"]
+            for part in cells_in(self._sampled(record, column), self.separator)
+        ]
+        texts = [part for part in cells if isinstance(part, str)]
+        return TextCauses(self._sampled_ids(sample), texts, self.causes)
+
+    def _causes_in(self, cell: object) -> Sequence[object]:
+        """Return the values in a cell of causes."""
+        parts = cells_in(cell, self.separator)
+        if self.text_causes is None:
+            return parts
+        found: list[object] = []
+        for part in parts:
+            values = self.text_causes.values(part) if isinstance(part, str) else None
+            found += [part] if values is None else values
+        return found
+
+    def _names_in(self, cell: object) -> list[str]:
+        values = map(plain, cells_in(cell, self.separator))
+        return [name for value in values if (name := name_of(value)) is not None]
+
+    def unread(self) -> tuple[str, str]:
+        """Return the columns that may hold causes, and those that name later events, if unread."""
+        if "parents" in self.options.columns:
+            return "", ""
+        if self.of["parents"]:
+            return ", ".join(self.likely), ""
+        known = list(self.known)
+        likely, later = usual_names.likely_causes(known), usual_names.later_events(known)
+        return ", ".join(likely)[:300], ", ".join(later)[:300]
+
+    def _refuse_idle(self, sample: Iterable[Mapping[str, object]]) -> None:
+        """Raise InputError for an option that no column of this table has a use for."""
+
+        def held(names: Iterable[str]) -> list[object]:
+            columns = [column for name in names for column in self.of[name]]
+            cells = (self._sampled(record, column) for record in sample for column in columns)
+            return [cell for cell in cells if cell is not None]
+
+        if self.separator is not None:
+            if not (self.of["parents"] or self.of["topics"]):
+                raise InputError(
+                    "--separator takes causes or topics apart, and no column is known to hold any",
+                    path=self.source,
+                )
+            cells = held(("parents", "topics"))
+            if cells and all(isinstance(cell, list) for cell in cells):
+                message = "--separator takes text apart, and the causes here are lists already"
+                raise InputError(f"{message}: leave it out", path=self.source)
+        if self.options.time_unit is not None:
+            if not any(self.of[name] for name in TIMES):
+                message = "--time-unit is of times, and no column is known to hold any"
+                raise InputError(message, path=self.source)
+            times = held(TIMES)
+            if times and not any(map(is_number, times)):
+                message = "--time-unit is of plain numbers, and the times here are dates"
+                raise InputError(f"{message}: leave it out", path=self.source)
+
+    def _unit(self, sample: Iterable[Mapping[str, object]]) -> str:
+        """Return the unit that the size of the largest number tells.
+
+        Of those that are a time in some unit: what is refused says nothing of the others.
+        """
+        columns = [column for name in TIMES for column in self.of[name]]
+        cells = (self._sampled(record, column) for record in sample for column in columns)
+        numbers = map(finite, cells)
+        sizes = (abs(n) for n in numbers if n is not None)
+        return text.unit_by_size(max((n for n in sizes if n < text.MAX_TIME), default=0))
+
+    def telling(self) -> str:
+        """Return which columns could tell what came before what, as "parents in caused_by; ..."."""
+        could = ((name, self.of[name]) for name in ("parents", "clock", "clock_members", "kind"))
+        return "; ".join(f"{name} in {text.shorten(of[0])}" for name, of in could if of)
+
+    def guessed(self) -> str:
+        """Return which columns were taken by a usual name that is not the schema's own."""
+        taken = ((name, self.of[name]) for name in CHOICES if name not in self.options.columns)
+        usual = [(name, of[0]) for name, of in taken if of and of[0].lower() != name]
+        return ", ".join(f"{name} is {text.shorten(column)}" for name, column in usual)
+
+    def check_all_came(self) -> None:
+        """Raise FormatError for a column that the user named and that no record had."""
+        for name in self.options.columns:
+            find_columns(name, list(self.known), self.options, self.source)
+
+    def _widen(self, record: Mapping[str, object], line: int | None) -> None:
+        """Take in columns that this record is the first to have, as JSON leaves out what is null.
+
+        What was found before stays as it is: no record until here had the new ones. Raise
+        FormatError for more columns than any table has: the work would grow with their square.
+        """
+        new = [column for column in record if column not in self.known]
+        if len(self.known) + len(new) > MAX_COLUMNS:
+            raise FormatError(
+                f"more than {MAX_COLUMNS:,} different columns up to here; the last is "
+                f"{text.shorten(new[-1])[:60]!r}: do names hold what values should?",
+                path=self.source,
+                line=line,
+            )
+        timed = any(column in self.known for name in TIMES for column in self.of[name])
+        self.known.update(dict.fromkeys(new))
+        for name in CHOICES:
+            if not self.of[name] and name not in self.options.columns:
+                self.of[name] = find_columns(name, new, self.options, self.source)
+        if not timed and not self.options.time_unit:
+            self.unit = self._unit([record])
+
+
+def find_columns(
+    name: str, known: Sequence[str], options: ReadOptions, source: str, growing: bool = False
+) -> tuple[str, ...]:
+    """Return the columns that give one of the schema; the user's if named, else a usual one.
+
+    Raises FormatError for a name that is neither a column nor an expression.
+    """
+    if name in options.columns:
+        for column in options.columns[name]:
+            if column in known or expressions.is_expression(column):
+                continue
+            why = expressions.defect(column)
+            if not growing or why:
+                why = f" and no expression of JMESPath ({why})" if why else ""
+                message = f"no column {column!r}{why}; columns are {', '.join(known)[:300]}"
+                raise FormatError(message, path=source)
+        return tuple(options.columns[name])
+    if _OTHER_WAY.get(name, name) in options.columns:
+        return ()  # the user named another column to go by
+    return usual_names.find_usual(name, known)
+
+
+def further_columns(known: Sequence[str], options: ReadOptions) -> list[str]:
+    """Return the columns of a table that are read as none of the schema's."""
+    taken = {
+        one for name in CHOICES for one in find_columns(name, known, options, "", growing=True)
+    }
+    return [name for name in known if name not in taken and name not in NAMES]

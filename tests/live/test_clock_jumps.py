@@ -1,0 +1,220 @@
+"""A system clock that jumps a day ahead: the others hear its member, or it is told."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import pytest
+
+from antecede.clocks.bounds import Bounds
+from antecede.errors import LocalError
+from antecede.live.drivers.memory import MS, Host, MemoryNetwork
+from antecede.live.events import Message
+from antecede.live.settings import NS, Settings
+from antecede.live.status import Status, status_of
+
+EPOCH, DAY = 10**18, 86_400 * NS
+BOUNDS = Bounds[Any](accuracy_s=0.0001, least_s=0.0005, most_s=0.2)
+OPTIONS = {"bounds": BOUNDS, "delivery": "bound"}
+PHYSICAL = ("physical", "linear-physical")
+
+
+def group(order: str, names: str = "abc", *, durable: bool = True) -> MemoryNetwork:
+    network = MemoryNetwork(5)
+    for name in names:
+        network.add(name, Settings(order=order, options=OPTIONS), durable=durable)
+        network.hosts[name].clock_error_ns = 10_000
+        show(network.hosts[name], 0)
+    network.start("a")
+    for k, name in enumerate(names[1:]):
+        network.at((50 + 30 * k) * MS, partial(network.start, name, "a"))
+    network.run(3 * NS)
+    return network
+
+
+def show(host: Host, ahead_ns: int) -> None:
+    """Let the system clock of a host be ahead."""
+    host.clock = lambda now: EPOCH + now + ahead_ns
+
+
+def status(network: MemoryNetwork, name: str) -> Status:
+    node = network.hosts[name].node
+    assert node is not None
+    return status_of(node, network.now)
+
+
+def heard(network: MemoryNetwork, name: str) -> list[bytes]:
+    return [one.payload for one in network.hosts[name].events if isinstance(one, Message)]
+
+
+def say(network: MemoryNetwork, name: str, payload: bytes, wait_ns: int = 2 * NS) -> None:
+    assert network.say(name, payload) is not None
+    network.run(network.now + wait_ns)
+
+
+@pytest.mark.parametrize("order", PHYSICAL)
+@pytest.mark.parametrize("mended", [False, True])
+def test_a_clock_that_jumps_a_day_ahead_is_not_followed(order: str, mended: bool) -> None:
+    network = group(order)
+    say(network, "b", b"before")
+    show(network.hosts["b"], DAY)
+    network.run(network.now + 50 * MS)
+    say(network, "b", b"ahead")
+    if mended:
+        show(network.hosts["b"], 0)
+    say(network, "b", b"after")
+    say(network, "a", b"a1")
+    assert heard(network, "a") == [b"before", b"ahead", b"after"]
+    assert heard(network, "c") == [b"before", b"ahead", b"after", b"a1"]
+    assert heard(network, "b") == [b"a1"]
+    told = status(network, "b")
+    assert told.clock is not None
+    assert told.clock.alarms["not_followed"] == 1
+    assert told.healthy
+    network.crash("b")
+    network.run(network.now + NS)
+    show(network.hosts["b"], 0)
+    network.start("b")
+    network.run(network.now + 5 * NS)
+    say(network, "b", b"anew")
+    assert heard(network, "a")[-1] == heard(network, "c")[-1] == b"anew"
+
+
+@pytest.mark.parametrize("order", PHYSICAL)
+def test_a_restart_with_a_clock_a_day_ahead_goes_on_by_the_others(order: str) -> None:
+    network = group(order)
+    say(network, "b", b"before")
+    network.crash("b")
+    show(network.hosts["b"], DAY)
+    network.run(network.now + NS)
+    network.start("b")
+    network.run(network.now + 3 * NS)
+    say(network, "b", b"anew")
+    assert heard(network, "a") == heard(network, "c") == [b"before", b"anew"]
+
+
+@pytest.mark.parametrize("order", PHYSICAL)
+def test_all_machines_that_slept_follow_their_clocks(order: str) -> None:
+    """Their own time stood still, and all clocks are an hour ahead of that."""
+    network = group(order)
+    say(network, "b", b"before")
+    for host in network.hosts.values():
+        show(host, 3600 * NS)
+    network.run(network.now + 8 * NS)
+    for name in "abc":
+        say(network, name, name.encode(), 0)
+    network.run(network.now + 2 * NS)
+    for name in "abc":
+        assert set(heard(network, name)) == {b"a", b"b", b"c", b"before"} - (
+            {name.encode()} | ({b"before"} if name == "b" else set())
+        )
+        told = status(network, name)
+        assert told.clock is not None
+        assert (told.clock.ahead_s, told.healthy) == (0, True)
+
+
+def test_one_machine_that_slept_follows_its_clock() -> None:
+    """The others' clocks agree with it, and not with where its readings stood still."""
+    network = group("physical")
+    network.freeze("b")
+    slept_ns = 300 * NS
+    for name in "ac":
+        show(network.hosts[name], slept_ns)
+    network.run(network.now + NS)
+    network.thaw("b")
+    show(network.hosts["b"], slept_ns)
+    network.run(network.now + 8 * NS)
+    say(network, "b", b"awake")
+    say(network, "a", b"hello")
+    assert heard(network, "a")[-1] == heard(network, "c")[0] == b"awake"
+    assert heard(network, "b")[-1] == b"hello"
+
+
+def test_a_member_alone_in_its_group_follows_its_clock() -> None:
+    network = group("physical", "a")
+    show(network.hosts["a"], DAY)
+    network.run(network.now + NS)
+    told = status(network, "a")
+    assert told.clock is not None
+    assert told.clock.alarms.get("not_followed", 0) == 0
+    assert told.healthy
+
+
+@pytest.mark.parametrize("order", PHYSICAL)
+def test_a_member_whose_messages_nobody_takes_is_told(order: str) -> None:
+    """Cut off from all, it follows its clock in the end; then it meets the others."""
+    network = group(order)
+    network.cut("b", "ac")
+    show(network.hosts["b"], DAY)
+    network.run(network.now + 12 * NS)
+    assert network.say("b", b"a day ahead") is not None
+    network.run(network.now + NS)
+    network.heal()
+    network.run(network.now + 5 * NS)
+    told = status(network, "b")
+    assert not told.healthy
+    assert "messages of b are stamped 86" in told.trouble
+    assert "begin with a new store" in told.trouble
+    assert told.clock is not None
+    assert told.clock.alarms["stamped_ahead"] == 1
+    assert network.say("b", b"more") is None
+    with pytest.raises(LocalError, match="ahead of the clocks of the others"):
+        network.hosts["b"].node.say(b"more")  # type: ignore[union-attr]
+    say(network, "a", b"a1")
+    assert heard(network, "b") == [b"a1"], "it is heard by nobody, and hears all"
+    assert status(network, "a").healthy
+    assert status(network, "c").healthy
+
+
+@pytest.mark.parametrize("order", ["tv-lt", "htbc"])
+def test_orders_that_deliver_such_messages_go_on(order: str) -> None:
+    """By topics, a message that is stamped ahead waits no longer than others."""
+    network = MemoryNetwork(5)
+    bounds: dict[str, Any] = {"options": {"bounds": BOUNDS}}
+    for name in "ab":
+        network.add(name, Settings(order=order, topics=["x"], **bounds))
+        network.hosts[name].clock_error_ns = 10_000
+    show(network.hosts["a"], 0)
+    show(network.hosts["b"], DAY)
+    network.start("a")
+    network.start("b", "a")
+    network.run(8 * NS)
+    assert status(network, "b").healthy
+    assert network.say("b", b"ahead", topics=("x",)) is not None
+    network.run(network.now + 2 * NS)
+    assert heard(network, "a") == [b"ahead"]
+
+
+def test_one_member_with_a_wrong_clock_stops_nobody_else() -> None:
+    """Two others disagree: only more than half counts."""
+    network = group("physical", "abc")
+    show(network.hosts["c"], -DAY)
+    network.run(network.now + 8 * NS)
+    for name in "ab":
+        assert status(network, name).healthy
+        say(network, name, name.encode())
+    assert heard(network, "a") == [b"b"]
+
+
+def test_a_peer_that_is_told_says_so_in_send() -> None:
+    from antecede.errors import PeerError
+    from antecede.live.peer import Peer
+
+    more: dict[str, Any] = {"room": "jump", "listen": "127.0.0.1:0", "insecure": True}
+    more |= {"order": "physical", "options": OPTIONS, "clock_error_s": 0.0001}
+
+    async def work() -> None:
+        async with Peer("a", **more) as a, Peer("b", **more) as b:
+            await a.found()
+            await b.join(a.address)
+            assert b.node.time is not None
+            lane = a.node.lane
+            now = b.node.links[next(iter(b.node.links))].heard_ns
+            b.node.time.check.hear(lane, b.node.time.system_clock_ns - 3600 * NS, now)
+            with pytest.raises(PeerError, match=r"are stamped 3[56]\d\d[.\d]* s ahead"):
+                await b.send(b"x")
+            assert not b.status().healthy
+
+    asyncio.run(asyncio.wait_for(work(), 20))

@@ -1,0 +1,135 @@
+"""Dirty rows through batch and stream, compared with a model in plain sets, row for row."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from antecede.order.spec import OrderSpec
+from antecede.order.table import order_table
+from antecede.spark import held, order
+from tests.spark.dirty_model import (
+    Outcome,
+    outcome_of,
+    outcomes_of,
+    outcomes_of_stream,
+    told,
+    twins_of,
+)
+from tests.spark.dirty_rows import (
+    CONTENT,
+    NEW,
+    OLD,
+    Row,
+    dirty_rows,
+    in_files,
+    table_of,
+    write_files,
+)
+from tests.spark.killing import DEADLINE_S, batches, kill_within_a_batch, start
+
+PARCELS = 20
+FULL = int(os.environ.get("ANTECEDE_SOAK_PARCELS", "2000"))
+"""2,000 parcels are 318,500 rows."""
+FILES = 24
+WAYS: dict[str, Any] = {"id": "id", "after": "causes", "time": "seen", "content": CONTENT}
+
+
+def test_the_rows_are_dirty_and_always_the_same() -> None:
+    rows = dirty_rows(PARCELS)
+    assert rows == dirty_rows(PARCELS)
+    statuses = {outcome.status for outcome in outcomes_of(rows).values()}
+    expected = "ordered missing_cause duplicate conflict self_parent cycle null_key"
+    assert statuses == set(expected.split())
+    assert any(outcome.waited_for for outcome in outcomes_of(rows).values())
+
+
+@pytest.mark.parametrize("group", ["parcel", None])
+def test_the_local_engine_agrees_with_the_model(group: str | None) -> None:
+    rows = dirty_rows(PARCELS)
+    spec = OrderSpec(group=group, **WAYS | {"after": ("causes",)})
+    got = order_table(table_of(rows), spec).to_pylist()
+    assert told(got, outcomes_of(rows, grouped=group is not None), twins_of(rows)) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("group", "giant"), [("parcel", "auto"), (None, "auto"), (None, "always")])
+def test_a_batch_agrees_with_the_model(
+    spark: SparkSession, tmp_path: Path, group: str | None, giant: Any
+) -> None:
+    check_batch(spark, tmp_path, dirty_rows(PARCELS), group, giant)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("group", ["parcel", None])
+def test_a_large_batch_agrees_with_the_model(
+    spark: SparkSession, tmp_path: Path, group: str | None
+) -> None:
+    check_batch(spark, tmp_path, dirty_rows(FULL), group, "auto")
+
+
+def check_batch(
+    spark: SparkSession, folder: Path, rows: list[Row], group: str | None, giant: Any
+) -> None:
+    pq.write_table(table_of(rows), folder / "rows.parquet")
+    made = spark.read.parquet(str(folder / "rows.parquet"))
+    got = made.transform(order(group=group, giant=giant, **WAYS)).toArrow().to_pylist()
+    assert told(got, outcomes_of(rows, grouped=group is not None), twins_of(rows)) == ""
+    details = {row["row"]: row["details"] for row in rows}
+    assert all(row["details"] == details[row["row"]] for row in got)
+
+
+@pytest.mark.soak
+def test_a_stream_that_is_killed_twice_with_columns_added_in_the_middle(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Each kill hits within a micro-batch; rows wait over the kills and over the change."""
+    changed = FILES // 2
+    rows = in_files(dirty_rows(FULL), FILES, changed)
+    for kinds, kill_after in ((OLD, changed // 2), (NEW, changed + changed // 2)):
+        pq.write_table(kinds.empty_table(), tmp_path / "columns.parquet")
+        known = rows if kinds is NEW else [row for row in rows if row["file"] < changed]
+        write_files(known, tmp_path / "in", changed)
+        kill_within_a_batch(tmp_path, start(tmp_path, "dirty"), kill_after)
+        last = start(tmp_path, "dirty")
+        assert last.wait(4 * DEADLINE_S) == 0, (tmp_path / "log").read_text()
+        assert batches(tmp_path, "commits") == (FILES if kinds is NEW else changed)
+    out = spark.read.option("mergeSchema", "true").parquet(str(tmp_path / "out"))
+    waiting = held(str(tmp_path / "checkpoint")).toArrow().to_pylist()
+    check_stream(out.toArrow().to_pylist(), [json.loads(one["row"]) for one in waiting], rows)
+
+
+def check_stream(got: Iterable[Row], waiting: Iterable[Row], rows: list[Row]) -> None:
+    """Compare the rows that a stream gave out and those that it holds with the model.
+
+    Positions depend on the micro-batches: they are checked to be causal and without gaps.
+    """
+    found = list(got)
+    expected, held = outcomes_of_stream(rows)
+    unplaced = {row: outcome._replace(position=None) for row, outcome in expected.items()}
+    assert told(({**row, "position": None} for row in found), unplaced, twins_of(rows)) == ""
+    assert {row["row"] for row in waiting} == held
+    places = {(r["parcel"], r["id"]): r["position"] for r in found if r["position"] is not None}
+    for row in found:
+        if row["position"] is not None:
+            causes = [c for c in row["causes"] or [] if c]
+            assert all(places[row["parcel"], cause] < row["position"] for cause in causes), row
+    for parcel in {row["parcel"] for row in found} - {None}:
+        own = sorted(place for (name, _), place in places.items() if name == parcel)
+        assert own == list(range(len(own)))
+
+
+def test_what_the_comparison_says_of_a_wrong_row() -> None:
+    rows = dirty_rows(PARCELS)
+    made = order_table(table_of(rows), OrderSpec(group="parcel", **WAYS | {"after": ("causes",)}))
+    got = made.to_pylist()
+    got[0]["antecede_status"] = "late"
+    assert "only found 1x" in told(got, outcomes_of(rows), twins_of(rows))
+    assert outcome_of(got[0]) != Outcome("ordered")
