@@ -100,8 +100,9 @@ def test_what_rewrites_or_draws_a_trace_warns_without_evidence(
         ["view", str(path), "-o", str(tmp_path / "o.html")],
     ):
         if main(words) == 2:
-            # Clocks are chosen, and not one row has a usable one: nothing is left to put in order.
-            assert "clock" in capsys.readouterr().err
+            # Clocks are chosen, and no row has a usable one: nothing is left to put in order.
+            assert "clock" in why
+            assert "set aside" in capsys.readouterr().err
             continue
         said = capsys.readouterr()
         shown = " ".join((said.out + said.err).split())
