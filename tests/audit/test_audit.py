@@ -22,7 +22,7 @@ KEYS = [
     *("format", "members", "messages", "duplicates", "edges", "cross_member_edges"),
     *("immediate_edges", "redundant_edges", "roots", "merges", "max_parents"),
     *("missing_parents", "self_parents", "ordered_pairs", "concurrent_pairs"),
-    *("inversions", "clock_defects", "details"),
+    *("inversions", "clock_defects", "details", "causality_source"),
 ]
 
 
@@ -60,6 +60,7 @@ def test_diamond_with_an_implied_edge() -> None:
         "inversions": {"arrival": 3, "file_order": 0},
         "clock_defects": None,
         "details": {},
+        "causality_source": "causes",
     }
     assert found.details["max_inversions"] == {"arrival": 10}
     assert list(found.to_dict()) == KEYS
@@ -278,7 +279,7 @@ def test_times_that_cannot_be_read_are_a_finding(tmp_path: Path) -> None:
             [Event(id="a"), Event(id="b", parents=("a",))],
             "none: no effect comes before its cause as the file lists them; no times to check",
         ),
-        ([Event(id="a", send_time=1)], "none; no event names a cause that is there"),
+        ([Event(id="a", send_time=1)], "nothing tells what came before what"),
     ],
 )
 def test_a_finding_says_what_was_compared(events: list[Event], says: str) -> None:

@@ -149,9 +149,11 @@ def test_declared_causes_are_asked_in_whatever_order_rows_come(
     names = list(parents)
     random.shuffle(names)
     rows = [Event(id=name, member="m", parents=tuple(parents[name])) for name in names]
-    asked = Causality(table_of(rows), by=CAUSES)
+    asked = Causality(table_of(rows), by=CAUSES, unproven=True)
     lacking = sum(parent not in parents for of in parents.values() for parent in of)
-    assert len(asked.notes) == bool(lacking)
+    proven = any(parent in parents for of in parents.values() for parent in of)
+    assert asked.source == ("causes" if proven else "none")
+    assert len(asked.notes) == bool(lacking) + (not proven)
     for a in names:
         assert set(asked.past(a)["id"].to_pylist()) == graph.ancestors(a)
         for b in names:
@@ -255,7 +257,7 @@ def test_what_is_not_there_is_refused_with_what_looks_like_it() -> None:
 def test_who_knows_no_id_is_told_what_ids_are_like() -> None:
     rows = [
         Event(id="p:1", member="p", text="sends a Vote"),
-        Event(id="p:2", member="p", text="waits"),
+        Event(id="p:2", member="p", text="waits", parents=("p:1",)),
     ]
     asked = Causality(table_of(rows))
     with pytest.raises(InputError, match=r"no event has the id 17; ids here are like p:1, p:2$"):
@@ -266,7 +268,7 @@ def test_who_knows_no_id_is_told_what_ids_are_like() -> None:
         asked.past("P:2")
     long = "x" * 500
     with pytest.raises(InputError, match=r"ids here are like x{77}\.\.\.$"):
-        Causality(table_of([Event(id=long, member="p")])).past("y")
+        Causality(table_of([Event(id=long, member="p")]), unproven=True).past("y")
 
 
 def test_causes_that_are_nowhere_are_named_and_taken_apart() -> None:
@@ -275,12 +277,13 @@ def test_causes_that_are_nowhere_are_named_and_taken_apart() -> None:
         Event(id="b", member="m"),
         Event(id="c", member="n", parents=("a;b", "zzz")),
     ]
-    (lacking, several) = Causality(table_of(rows)).notes
+    (lacking, several, _) = Causality(table_of(rows), unproven=True).notes
     assert lacking.startswith("2 causes (a;b, zzz) that the trace does not have")
     assert "several ids in one, as in 'a;b'" in several
     assert several.endswith("say --separator ';'")
     many = [Event(id="c", member="n", parents=tuple(f"x{k}" for k in range(9)))]
-    assert Causality(table_of(many)).notes[0].startswith("9 causes (x0, x1, x2, x3, x4, ...)")
+    lacking = Causality(table_of(many), unproven=True).notes[0]
+    assert lacking.startswith("9 causes (x0, x1, x2, x3, x4, ...)")
 
 
 @pytest.mark.parametrize(
@@ -407,6 +410,7 @@ def test_cells_hold_no_control_characters(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [Event(id="a", member="\x1b[2Jm", text="x\ny\x07" + "z" * 99), Event(id="b")]
+    rows.append(Event(id="c", parents=("b",)))
     path = tmp_path / "log.parquet"
     write_events([row._replace(file_order=k) for k, row in enumerate(rows)], path)
     said = asking(path, capsys, "concurrent", "b", "--table")[1]
@@ -434,7 +438,9 @@ def test_what_a_log_calls_its_events_moves_no_cursor(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "t.jsonl"
-    file.write_text(json.dumps({"id": "a\x1b[2J\u202e\nforged: line", "member": "P\x07"}) + "\n")
+    forged = {"id": "a\x1b[2J\u202e\nforged: line", "member": "P\x07"}
+    effect = {"id": "b", "member": "P\x07", "parents": [forged["id"]]}
+    file.write_text(json.dumps(forged) + "\n" + json.dumps(effect) + "\n")
     assert main(["ask", str(file), "past", "a\x1b"]) == 2
     told = capsys.readouterr().err
     assert "a\\x1b[2J\\u202e" in told

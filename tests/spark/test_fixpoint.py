@@ -347,8 +347,9 @@ def jobs(spark: SparkSession, work: Callable[[], Any]) -> int:
 def test_few_rows_by_estimate_are_not_counted(spark: SparkSession) -> None:
     small, unknown = two_sizes(spark), unknown_size(spark)
     by: dict[str, Any] = {"id": "id", "after": "after", "group": "g"}
-    assert jobs(spark, lambda: small.transform(antecede.spark.order(**by))) == 0
-    assert jobs(spark, lambda: unknown.transform(antecede.spark.order(**by))) > 0
+    evidence = jobs(spark, lambda: small.transform(antecede.spark.order(**by)))
+    assert evidence <= 1  # it looks for a row with a cause, and ends at the first
+    assert jobs(spark, lambda: unknown.transform(antecede.spark.order(**by))) > 1
     never = antecede.spark.order(**by, giant="never")
     assert jobs(spark, lambda: unknown.transform(never)) == 0
 

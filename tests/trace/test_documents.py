@@ -243,9 +243,11 @@ def test_an_id_of_several_sources_names_no_cause(
     assert causes(trace)["/pay:2"] == ["1 (of 2 sources)"]
     assert trace.details == {AMBIGUOUS: 1}
     said = "1 cause whose id several sources have"
-    for command in (["audit"], ["order", "-o", str(tmp_path / "o.jsonl")], ["meter"]):
+    for command in (["audit"], ["order", "-o", str(tmp_path / "o.jsonl")]):
         assert main([*command, str(path)]) == 0
         assert said in " ".join(capsys.readouterr().out.split())
+    assert main(["meter", str(path)]) == 2  # that cause is no evidence
+    assert "as '1 (of 2 sources)'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -289,7 +291,7 @@ def test_a_trace_without_causes_is_said_to_have_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = lines(tmp_path, cloud("/shop", "1", why="0"), cloud("/pay", "2", why="1"))
-    assert "why" in str(read([path]).details["without_causes"])
+    assert "why" in str(read([path]).details["columns"])
     assert main(["audit", str(path)]) == 0
     assert "say --after COLUMN" in capsys.readouterr().out
 

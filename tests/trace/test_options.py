@@ -65,7 +65,7 @@ def test_columns_that_begin_late_are_not_lost(tmp_path: Path) -> None:
     row = trace.events.slice(1_500, 1).to_pylist()[0]
     assert (row["member"], row["parents"]) == ("m", ["r7"])
     assert row["send_time"] == 1_700_000_000 * 10**9
-    assert "without_causes" not in trace.details
+    assert "parents in " in str(trace.details["told_by"])
 
 
 @pytest.mark.parametrize("column", ["causes", "cause", "parents"])
@@ -74,7 +74,7 @@ def test_the_field_s_own_word_is_a_column_of_causes(tmp_path: Path, column: str)
     path.write_text(f"id,{column}\na,\nb,a\n", encoding="utf-8")
     trace = arrow.read([path])
     assert trace.events["parents"].to_pylist() == [[], ["a"]]
-    assert "without_causes" not in trace.details
+    assert "parents in " in str(trace.details["told_by"])
 
 
 def test_columns_told_by_their_usual_names_are_named(
@@ -92,18 +92,3 @@ def test_columns_told_by_their_usual_names_are_named(
     assert arrow.read([path], options=named).details["guessed_columns"] == "send_time is sent_at"
     path.write_text("ID,parents\na,\n", encoding="utf-8")
     assert "guessed_columns" not in arrow.read([path]).details
-
-
-def test_a_table_without_causes_is_said_to_have_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """'By declared parents', of a table whose causes stand under another name says what is not."""
-    path = tmp_path / "t.csv"
-    path.write_text("id,sender,needs\na,x,\nb,y,a\n", encoding="utf-8")
-    assert arrow.read([path]).details["without_causes"] == "id, sender, needs"
-    for words in (["audit"], ["meter"], ["order", "-o", str(tmp_path / "o.csv")]):
-        assert main([*words, str(path)]) == 0
-        shown = " ".join(capsys.readouterr().out.split())
-        assert "no column is known to hold causes or vector clocks" in shown
-        assert "id, sender, needs" in shown
-        assert "say --after COLUMN" in shown

@@ -16,17 +16,21 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.audit.channels import channel_models
-from antecede.audit.counts import add_common, by_causes, by_clocks
+from antecede.audit.counts import Counts, add_common, by_causes, by_clocks
 from antecede.audit.details import of_format
 from antecede.audit.early import early_details
 from antecede.audit.pairs import EXACT, PAIR_KEYS, PAIR_STEPS, PairChoice, Pairs, chosen
 from antecede.audit.report import AuditReport
 from antecede.audit.witnesses import Named, witnesses
+from antecede.errors import InputError
 from antecede.kernels.sketches import RANKS
+from antecede.trace import evidence
 from antecede.trace.arrow import QUARANTINE_SCHEMA, read
-from antecede.trace.causes import BLANK, REPEATED
+from antecede.trace.causes import BLANK, COLUMNS, REPEATED, TOLD_BY
+from antecede.trace.evidence import SOURCE
 from antecede.trace.reader import ReadOptions
 from antecede.trace.rows import clock_refusal, conform, distinct, refuse
+from antecede.trace.sequence import SEQ, by_sequence
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
@@ -42,8 +46,12 @@ def audit(
     pairs: Pairs = True,
     pair_steps: int = PAIR_STEPS,
     pair_ranks: int = RANKS,
+    by: str | None = None,
 ) -> AuditReport:
     """Read files as one trace and count.
+
+    `by`: "seq" counts the program order of each member, told by its own numbers
+    (`antecede.trace.sequence`), instead of declared causes or clocks.
 
     `pairs`: ordered and concurrent pairs, and edges that others imply, are counted exactly (True)
     or not at all (False), or exactly up to `pair_steps` (edges times events / 64, where some
@@ -60,6 +68,10 @@ def audit(
     """
     choice = chosen(pairs, pair_steps, pair_ranks)
     trace = read(paths, format, options)
+    if by not in (None, SEQ):
+        raise InputError(f"by={by!r}: an audit goes by {SEQ}, or (None) by causes or clocks")
+    if by == SEQ:
+        trace = by_sequence(trace)
     return audit_events(
         trace.events,
         trace.format,
@@ -91,7 +103,9 @@ def audit_events(
     reading the events already found; `named` asks for the details that name events. Raise
     InputError if a column is not of the schema.
     """
-    table = conform(events)
+    table = whole = conform(events)
+    if SOURCE in (details or {}):  # causes were made of members' own numbers
+        clocked = False
     if clocked is None:
         clocked = format == "shiviz" or _has_clocks_alone(table)
     bad = [quarantine] if quarantine is not None else []
@@ -107,7 +121,16 @@ def audit_events(
     add_common(counts)
     bad += [rows.quarantine, *([counts.quarantine] if counts.quarantine is not None else [])]
     aside = pa.concat_tables([QUARANTINE_SCHEMA.empty_table(), *bad])
-    found = dict(details or {}) | counts.details
+    read_of = dict(details or {})
+    source = read_of.pop(SOURCE, "") or _source(table, rows.events, counts, format, clocked)
+    if source != evidence.NONE:
+        read_of = evidence.without_columns(read_of)
+    elif COLUMNS not in read_of:
+        read_of[COLUMNS] = ", ".join(events.column_names)[:300]
+    found = read_of | counts.details
+    if source == evidence.NONE:
+        found[evidence.WHY] = evidence.describe_none(whole, read_of)
+        found.pop(TOLD_BY, None)
     found |= of_format(format, counts, table, rows.duplicates, aside)
     if named is not None:
         found |= witnesses(counts, format, clocked, aside, named)
@@ -128,8 +151,19 @@ def audit_events(
         details=found,
         quarantine=aside,
         paths=tuple(paths),
+        causality_source=source,
         **keys,
     )
+
+
+def _source(table: pa.Table, events: pa.Table, counts: Counts, format: str, clocked: bool) -> str:
+    """Return what the counts go by; receipts where early deliveries are all that was counted."""
+    if clocked:
+        return evidence.CLOCKS if evidence.has_clocks(events, format) else evidence.NONE
+    edges = counts.keys["edges"] or counts.details.get("events_on_cycles")
+    if edges or evidence.BY_NATURE.get(format) == evidence.CAUSES:
+        return evidence.CAUSES
+    return evidence.RECEIPTS if evidence.has_receipts(table) else evidence.NONE
 
 
 def _has_clocks_alone(table: pa.Table) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from antecede.trace.arrow import QUARANTINE_SCHEMA
+from antecede.trace.evidence import NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class AuditReport:
     details: dict[str, Any]
     quarantine: pa.Table = field(default_factory=QUARANTINE_SCHEMA.empty_table, repr=False)
     paths: tuple[str, ...] = ()
+    causality_source: str = NONE
+    """What the counts of edges and pairs go by: a constant of `antecede.trace.evidence`."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the keys of `antecede audit --json`; numbers, text, lists and maps only."""

@@ -11,7 +11,7 @@ from antecede.audit import early, receipt_words, skew_words
 from antecede.audit.channels import lines as channel_lines
 from antecede.audit.pairs import CONFIDENCE_NAME, ESTIMATED
 from antecede.formatting import count_and_part, counted, duration, table
-from antecede.trace import time_words
+from antecede.trace import evidence, sequence, time_words
 from antecede.trace.causes import Causes
 from antecede.trace.tables import separators
 from antecede.trace.tables.reader import guessed_columns
@@ -82,6 +82,7 @@ def summary(report: AuditReport) -> str:
         if finding.advice:
             lines.append(f"    {finding.advice}")
     lines += ["", "Counts", table(("",) * 3, _counts(report)).partition("\n")[2]]
+    lines += ["", f"{evidence.SOURCE}: {report.causality_source}"]
     if columns := guessed_columns(report.details):
         lines += ["", f"Columns: {columns}"]
     if guessed := time_words.guessed(report.details):
@@ -262,6 +263,8 @@ def _place(place: dict[str, Any]) -> str:
 
 
 def _lost_rows(report: AuditReport) -> Iterator[Finding]:
+    for note in sequence.notes(report.details):
+        yield Finding(note, "gone by: each member's own numbers (--by seq)")
     if cycles := report.details.get("cycles"):
         count = report.details["events_on_cycles"]
         yield Finding(
@@ -276,10 +279,16 @@ def _lost_rows(report: AuditReport) -> Iterator[Finding]:
             f"{counted(report.details['quarantined'], 'bad row')} set aside: {shown}",
             "the others were counted; see them with --quarantine FILE",
         )
-    if columns := report.details.get("without_causes"):
+    if report.causality_source == evidence.NONE:
         yield Finding(
-            "no column is known to hold causes or vector clocks, so no event has any",
-            f"columns are {columns}; say --after COLUMN",
+            str(report.details[evidence.WHY]),
+            "so every event counts as a root, and every pair as concurrent",
+        )
+    elif report.causality_source == evidence.RECEIPTS:
+        yield Finding(
+            "no event declares a cause that is there; receipts and deliveries tell what came "
+            "before what",
+            "early deliveries go by these; roots, edges and pairs go by declared causes alone",
         )
     if unreadable := time_words.unreadable(report.details):
         yield Finding(

@@ -28,9 +28,14 @@ from antecede.causality.kernels.reach import before, behind, fewest_steps, longe
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.kernels.topological import MISSING, Bools, Ints
-from antecede.order.table import graph_of
+from antecede.order.keys import code
+from antecede.order.spec import Status
+from antecede.order.table import Graph, graph_of
 from antecede.order.trace import prepare
+from antecede.trace import evidence, sequence
 from antecede.trace.arrow import QUARANTINE_SCHEMA, Trace
+from antecede.trace.causes import COLUMNS
+from antecede.trace.evidence import RECEIPTS, SEQUENCE, SOURCE
 from antecede.trace.rows import conform
 from antecede.trace.schema import DELIVER, RECEIVE
 from antecede.trace.tables import separators
@@ -39,6 +44,8 @@ from antecede.trace.tables.separators import several_in_one
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
 EVENTS, CLOCKS, CAUSES = "events", "clocks", "causes"
+SOURCES: Final = {EVENTS: RECEIPTS, CLOCKS: CLOCKS, CAUSES: CAUSES}
+"""Way -> the source of causality that reports name."""
 WAYS: Final = (EVENTS, CLOCKS, CAUSES)
 LOOK_ALIKE: Final = 5
 """Ids that are told for one that is not there."""
@@ -109,8 +116,9 @@ class Causality:
     `WAYS`; None: by events where rows tell of sendings and arrivals, else by clocks where these are
     the only thing that tells, else by declared causes. `part`: of a trace, which may have rows of
     one kind alone and still goes by events where `by` says so; `whole`: the same of a part that may
-    lack clocks, causes or times that the trace has. Raises InputError for a table that
-    does not tell what `by` asks for.
+    lack clocks, causes or times that the trace has. `source` names the evidence
+    (`antecede.trace.evidence`). Raises InputError for a table that does not tell what `by` asks
+    for, and without evidence; `unproven`: note that instead.
 
     >>> import pyarrow as pa
     >>> from antecede.causality import Causality
@@ -129,22 +137,46 @@ class Causality:
         by: str | None = None,
         part: bool = False,
         whole: Whole | None = None,
+        unproven: bool = False,
     ) -> None:
         if by is not None and by not in WAYS:
             raise InputError(f"by= is one of {', '.join(WAYS)}, not {by!r:.40}")
         if not isinstance(trace, Trace):
             _check_table(trace)
-            trace = Trace(conform(trace), QUARANTINE_SCHEMA.empty_table(), "table", {})
+            columns: dict[str, int | str] = {COLUMNS: ", ".join(trace.column_names)[:300]}
+            trace = Trace(conform(trace), QUARANTINE_SCHEMA.empty_table(), "table", columns)
         self._is_part = whole is not None
         table = conform(trace.events)
-        if by is None and tells_of_arrivals(table):
+        if by is None and evidence.has_receipts(table):
             by = EVENTS
+        self._alike: dict[int, Ints] = {}
         self.notes: list[str] = []
         """What was set aside, and what hides answers: sentences."""
         if by == EVENTS:
             self._by_events(table, part or self._is_part)
         else:
             self._by_table(trace, by, whole)
+        self.source = str(trace.details.get(SOURCE, SOURCES[self.by]))
+        """The source of causality: a constant of `antecede.trace.evidence`."""
+        if self.source == SEQUENCE:
+            self.notes += sequence.notes(trace.details)
+        elif not (part or self._is_part or self._is_supported(trace.format)):
+            if not unproven:
+                raise InputError(evidence.describe_none(table, trace.details))
+            self.source = evidence.NONE
+            self.notes.append(evidence.describe_none(table, trace.details))
+
+    def _is_supported(self, format: str) -> bool:
+        """Return whether a cell, or the format, supports the way in use."""
+        if self.by == EVENTS:
+            return evidence.has_receipts(self.events)
+        has = evidence.has_clocks if self.by == CLOCKS else evidence.has_causes
+        supported = has(self.events, format)
+        if supported and self.by == CAUSES and len(self.events) > 1 and not len(self._steps.causes):
+            self.notes.append(
+                f"no event declares a cause: all {len(self.events):,} are roots of the {format}"
+            )
+        return supported
 
     def _by_events(self, table: pyarrow.Table, part: bool) -> None:
         if not (part or tells_of_arrivals(table)):
@@ -169,6 +201,8 @@ class Causality:
             raise InputError(f"by {by}: this trace tells what came before what by {found} alone")
         self.by, self.events = found, prepared.events
         self._graph = graph = graph_of(prepared.events, prepared.spec)
+        if found == CLOCKS:
+            self._note_alike(graph)
         self._steps = Steps(graph.keys.offsets, graph.causes, graph.alive, graph.order)
         lacking = int(np.count_nonzero(graph.kinds == MISSING))
         if lacking:
@@ -177,6 +211,39 @@ class Causality:
             self.notes.append(f"{counted(aside, 'row')} without a place in any order: set aside")
         if refused := len(prepared.quarantine):
             self.notes.append(f"{counted(refused, 'row')} that could not be read as events")
+
+    def _note_alike(self, graph: Graph) -> None:
+        """Find the events that share a member and a number: clocks cannot distinguish them."""
+        keys = graph.keys
+        again = np.isin(keys.status, [code(Status.DUPLICATE), code(Status.CONFLICT)])
+        if not again.any():
+            return
+        rows = np.flatnonzero(graph.alive | again)
+        pairs = np.stack([keys.actor[rows], keys.count[rows]])
+        _, which = np.unique(pairs, axis=1, return_inverse=True)
+        which = which.reshape(-1)
+        order = np.argsort(which, kind="stable")
+        groups = np.split(rows[order], np.flatnonzero(np.diff(which[order])) + 1)
+        several = [group for group in groups if len(group) > 1]
+        self._alike = {int(row): group for group in several for row in group}
+        shown = "; ".join(self._describe_alike(group) for group in several[:LOOK_ALIKE])
+        more = f"; and {len(several) - LOOK_ALIKE:,} more" if len(several) > LOOK_ALIKE else ""
+        self.notes.append(f"{shown}{more}; an answer that names the first may be of any of them")
+
+    def _describe_alike(self, rows: Ints) -> str:
+        """Return the names of events that clocks cannot distinguish, and of their number."""
+        told = self.events.take(pa.array(rows)).to_pylist()
+        number = int(self._graph.keys.count[rows[0]])
+        names = [_short(row["id"]) for row in told]
+        if len(set(names)) < len(names):
+            places = [(row["source"], row["line"]) for row in told]
+            names = [
+                f"{name} ({source}, line {line})" if line is not None else f"{name} (row {row + 1})"
+                for name, (source, line), row in zip(names, places, rows.tolist(), strict=True)
+            ]
+        are = "are both" if len(names) == 2 else "are all"
+        what = f"{' and '.join(names)} {are} event {number:,} of {told[0]['member']}"
+        return f"{what}: they cannot be distinguished"
 
     def _note_lacking(self, count: int) -> None:
         """Say which causes are nowhere, and which of them may be several written as one."""
@@ -232,6 +299,12 @@ class Causality:
             mask = pc.and_(mask, pc.fill_null(pc.equal(self.events["run"], asked.run), False))
         rows: Ints = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
         rows = rows[self._at(rows, asked)]
+        for row in rows.tolist():
+            if row in self._alike:
+                raise InputError(
+                    f"{self._describe_alike(self._alike[row])}; give each event of a member its "
+                    "own number, and each restart a run or member name of its own"
+                )
         if not len(rows):
             raise InputError(
                 f"{asked} is not in the trace; the id {asked.id} is{self._where(asked.id)}"

@@ -32,6 +32,7 @@ from antecede.order.key_types import identities
 from antecede.order.keys import Array
 from antecede.order.spec import OrderSpec
 from antecede.order.table import Digests, Graph, graph_of
+from antecede.trace.evidence import unsupported
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
@@ -87,7 +88,10 @@ def cut(
     check_columns(table, spec, process, at)
     side = _sides(table, positions, process, at)
     codes = process_codes(table, spec, process)
-    for name, column in zip((*ADDED, status), judged(table, spec, side, codes), strict=True):
+    columns, proven = judged(table, spec, side, codes)
+    if not proven:
+        raise InputError(unsupported(spec.ways, table.column_names))
+    for name, column in zip((*ADDED, status), columns, strict=True):
         table = table.append_column(name, column)
     return table
 
@@ -150,11 +154,14 @@ def cut_spec(
 
 def judged(
     table: pyarrow.Table, spec: OrderSpec, side: Bytes, process: Ints, digest: Digests | None = None
-) -> list[Array]:
-    """Return the columns ADDED and the status; `side` is NO, YES or UNKNOWN for each row."""
+) -> tuple[list[Array], bool]:
+    """Return the columns ADDED and the status, and whether the cells support an answer.
+
+    `side` is NO, YES or UNKNOWN for each row.
+    """
     if not table.num_rows:
         lists = [pa.array([], pa.list_(pa.string()))] * 3
-        return [pa.array([], pa.bool_()), *lists, pa.array([], pa.string())]
+        return [pa.array([], pa.bool_()), *lists, pa.array([], pa.string())], True
     graph = graph_of(table, spec, digest)
     keys, message = graph.keys, np.ones(len(graph.causes), np.bool_)
     if spec.clock is not None:
@@ -164,7 +171,7 @@ def judged(
     )
     inside = pa.array(side == YES, mask=(side == UNKNOWN) | ~graph.alive)
     lists = [_named(graph, told == what) for what in (CROSSED, TRANSIT, UNCLEAR)]
-    return [inside, *lists, graph.statuses()]
+    return [inside, *lists, graph.statuses()], graph.is_supported(spec)
 
 
 def process_codes(table: pyarrow.Table, spec: OrderSpec, process: str) -> Ints:

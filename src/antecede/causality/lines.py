@@ -18,6 +18,7 @@ from antecede.order.key_types import identities
 from antecede.order.keys import Array
 from antecede.order.spec import OrderSpec
 from antecede.order.table import Digests, Graph, graph_of
+from antecede.trace.evidence import unsupported
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
@@ -64,7 +65,9 @@ def recovery_line(
     check_columns(table, spec, process, at, checkpoints)
     keys = [process] if group is None else [group, process]
     refuse_fixed(keys, LINE)
-    kept = held(table, spec, process, at, checkpoints)
+    kept, proven = held(table, spec, process, at, checkpoints)
+    if not proven:
+        raise InputError(unsupported(spec.ways, table.column_names))
     marked = pc.fill_null(table[checkpoints], False)
     nothing = pa.scalar(None, table.schema.field(at).type)
     number = {
@@ -90,20 +93,21 @@ def held(
     checkpoints: str,
     digest: Digests | None = None,
     said: tuple[str, str] | None = None,
-) -> Array:
-    """Return of each row whether the recovery line holds it; null without a place.
+) -> tuple[Array, bool]:
+    """Return of each row whether the recovery line holds it (null without a place), and whether
+    the cells support an answer.
 
     `said`: what the columns of processes and positions are called where they came from.
     """
     if not table.num_rows:
-        return pa.array([], pa.bool_())
+        return pa.array([], pa.bool_()), True
     graph = graph_of(table, spec, digest)
     _refuse_nulls(table, graph, (process, at), said or (process, at))
     codes = process_codes(table, spec, process)
     marks: Bools = pc.fill_null(table[checkpoints], False).to_numpy() & graph.alive
     level, counts = _levels(codes, _ranks(table, at), marks, graph.alive)
     line = recovery(graph.keys.offsets, graph.causes, graph.alive, codes, level, counts)
-    return pa.array(level < line[codes], mask=~graph.alive)
+    return pa.array(level < line[codes], mask=~graph.alive), graph.is_supported(spec)
 
 
 def _levels(process: Ints, rank: Ints, marks: Bools, alive: Bools) -> tuple[Ints, Ints]:

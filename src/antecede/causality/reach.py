@@ -21,6 +21,7 @@ from antecede.kernels.topological import Bools, Ints
 from antecede.order.key_types import plain
 from antecede.order.keys import Array
 from antecede.order.table import graph_of
+from antecede.trace.evidence import unsupported
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
@@ -123,6 +124,8 @@ def _along_edges(table: pyarrow.Table, events: Events, ways: Any, *, backwards: 
         return np.zeros(0, np.bool_)
     graph = graph_of(table, spec)
     _refuse_unknown(table, events, name, given, graph.alive)
+    if not graph.is_supported(spec):
+        raise InputError(unsupported(spec.ways, table.column_names))
     return marked(graph, given, backwards=backwards)
 
 

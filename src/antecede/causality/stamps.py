@@ -21,6 +21,7 @@ from antecede.order.digest import digests
 from antecede.order.key_types import plain
 from antecede.order.keys import Array
 from antecede.order.table import Digests, Graph, graph_of
+from antecede.trace.evidence import warn_none
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
@@ -67,7 +68,8 @@ def with_clocks(
     only which of repeated rows takes part. The status is that of `order`; a row that has no
     place there (a repeat, on a cycle, without a key) has a null stamp. Stamps compare with those
     of the same call alone. `widest`: entries of a stamp at most. Raises InputError when a column
-    is absent or cannot serve, and when a row's past meets more chains than `widest`.
+    is absent or cannot serve, and when a row's past meets more chains than `widest`. Warns as
+    `antecede.order.table.order_table` does.
 
     >>> import pyarrow as pa
     >>> from antecede.causality import concurrent, happened_before, with_clocks
@@ -95,6 +97,8 @@ def with_clocks(
     refuse_taken(table.column_names, {"stamp": stamp, "status": status})
     spec.order.check_columns(table.column_names)
     made = Stamped(table, spec)
+    if not made.is_supported():
+        warn_none(spec.order.ways)
     columns = (pa.chunked_array(list(made.pieces()), STAMP), made.statuses())
     for name, column in zip(spec.added, columns, strict=True):
         table = table.append_column(name, column)
@@ -107,13 +111,17 @@ class Stamped:
     def __init__(
         self, table: pyarrow.Table, spec: ClockSpec, digest: Digests | None = None
     ) -> None:
-        self._rows = table.num_rows
+        self._rows, self._spec = table.num_rows, spec.order
         if not self._rows:
             return
         self._graph = graph_of(table, spec.order, digest)
         self._groups = group_names(table, spec.order.group)
         self._stamps = stamped(self._graph, spec.widest, self._groups)
         self._version = self._stamps.version.view(np.int64)[self._graph.keys.group]
+
+    def is_supported(self) -> bool:
+        """Return whether a cell tells what came before what; True of no rows."""
+        return not self._rows or self._graph.is_supported(self._spec)
 
     def statuses(self) -> Array:
         """Return the status of each row as text."""

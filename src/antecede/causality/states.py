@@ -316,12 +316,18 @@ class States:
         return top
 
     def marked(self, text: str) -> dict[str, int]:
-        """Return the cut behind each member's first event that says exactly this (its `text`).
+        """Return the cut behind each member's first event whose `text` is this.
 
-        Members that never say it are left out. Raises InputError where nobody does.
+        Where no event says exactly this, those count that contain it; a note says so. Members
+        that never say it are left out. Raises InputError where nobody does.
         """
         said: Any = self._asked.events["text"].take(pa.array(self._rows))
         there = pc.fill_null(pc.is_in(said, _as_texts(text)), False).to_numpy()
+        if not there.any() and text and len(_as_texts(text)):
+            there = pc.fill_null(pc.match_substring(said, text), False).to_numpy()
+            if there.any():
+                what = "the first that contains it counts"
+                self.notes.append(f"no event says exactly {text!r}: {what}")
         found: dict[str, int] = {}
         for row in np.flatnonzero(there & (self._member >= 0)).tolist():
             member, position = self.members[int(self._member[row])], int(self._position[row])

@@ -160,12 +160,21 @@ def _give_up_output() -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line; argparse would print all options before it."""
+    """Parser with errors of one line, whose arguments and options may be intermixed."""
+
+    _is_inside = False
+
+    def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
+        """Parse options first and arguments then, but where a subcommand is one of these."""
+        if self._is_inside or self._subparsers is not None:
+            return super().parse_known_args(args, namespace)
+        self._is_inside = True  # the parser of intermixed arguments calls this method
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_inside = False
 
     def error(self, message: str) -> NoReturn:
-        lost = message.removeprefix("unrecognized arguments: ")
-        if lost != message and not lost.startswith("-"):
-            message += " (what has no -- before it stands together, in front of the options)"
         self.exit(2, f"{self.prog}: {message}; {self.prog} --help lists the options\n")
 
 

@@ -18,6 +18,7 @@ from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
+from antecede.trace.evidence import SOURCE
 
 SHOWN: Final = 10
 
@@ -29,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "cut",
         nargs="*",
         metavar="MEMBER=POSITION",
-        help="how many of a member's events are inside (vector clocks: its own entry), right "
-        "behind the path; members that are not named have nothing inside",
+        help="how many of a member's events are inside (vector clocks: its own entry); members "
+        "that are not named have nothing inside",
     )
     parser.add_argument(
         "--by",
@@ -41,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--marked",
         metavar="TEXT",
-        help="the cut behind each member's first event that says exactly this, as `snapshot 1` in "
-        "the trace of a simulated run",
+        help="the cut behind each member's first event that says this, as `snapshot 1` in the "
+        "trace of a simulated run; or contains it, where none says exactly this",
     )
     parser.add_argument(
         "--checkpoints",
@@ -154,6 +155,8 @@ def _print(
     for name, answer in answers.items():
         for line in lines[name](answer):
             print(_clean(line))
+    if "cut" not in answers:
+        print(f"Causality by {WORDS[asked.by]}")
     for note in states.notes:
         print(f"Note: {note}")
 
@@ -244,7 +247,7 @@ def _list(ids: Sequence[str], most: int) -> str:
 
 
 def _plain(states: States, asked: Causality, answers: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {"by": asked.by, "last": states.length}
+    found: dict[str, Any] = {"by": asked.by, SOURCE: asked.source, "last": states.length}
     for name, answer in answers.items():
         found[name] = _as_dict(answer)
     if (verdict := answers.get("cut")) is not None:

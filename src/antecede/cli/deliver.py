@@ -27,6 +27,7 @@ from antecede.order.replay.table import Engine, deliver_table, deliver_wide
 from antecede.progress import Progress
 from antecede.protocols.topics.subscriptions import Subscriptions
 from antecede.ranks import quantile
+from antecede.trace.evidence import NONE, SOURCE
 from antecede.trace.tables.writing import PARQUET, format_of, write_table
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
@@ -122,6 +123,7 @@ def run(args: argparse.Namespace) -> int:
     if args.time in table.column_names and pa.types.is_timestamp(table[args.time].type):
         why = f"column {args.time} holds timestamps, which have a unit of their own"
         refuse_unused(args, why, unused=["time_unit"])
+    _demand_bytes(table, args.wire, path)
     for name in ("sent", "to", "topics"):
         if getattr(args, name) is None and name in table.column_names:
             setattr(args, name, name)
@@ -138,6 +140,27 @@ def run(args: argparse.Namespace) -> int:
         write_page_of_table(shown.events, title, _left_out(shown.left_out), Path(args.page))
         print(f"page        {args.page}")
     return _report(done, spec, seconds, args.engine, out)
+
+
+def _demand_bytes(table: pyarrow.Table, wire: str, path: Path) -> None:
+    """Raise InputError unless a cell holds bytes: they are all that tells an order here."""
+    what = f"no column {wire}"
+    if wire in table.column_names:
+        column: Any = table[wire]
+        if not len(column) or any(value not in (None, b"", "") for value in column.to_pylist()):
+            return
+        what = f"column {wire} holds no bytes of messages"
+    columns = ", ".join(table.column_names)[:300]
+    raise InputError(
+        f"{what} ({SOURCE}: {NONE}); columns are {columns}; say --wire COLUMN; of a table with a "
+        "column of causes: antecede order --after COLUMN",
+        path=str(path),
+    )
+
+
+def _source(order: str) -> str:
+    """Return what an order goes by: its messages' bytes, or nothing."""
+    return NONE if order == "unordered" else f"bytes of messages, order {order}"
 
 
 def _left_out(rows: int) -> str:
@@ -230,6 +253,7 @@ def _report(
     statuses, waited = column("status"), column("waited_ms")
     where = "" if out is None else f" -> {out}"
     print(f"read        {counted(done.num_rows, 'row')} in {seconds:.2f} s, {engine} engine{where}")
+    print(f"causality   {SOURCE}: {_source(spec.order)}")
     counts = Counter(statuses)
     for status in DeliverStatus:
         if counts[status]:

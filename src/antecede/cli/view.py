@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from antecede.causality.asking import WAYS, Causality, Event
+from antecede.causality.asking import CAUSES, WAYS, Causality, Event
 from antecede.cli.files.browser import open_browser, serve_until_interrupted
 from antecede.cli.files.output import check_writable, save_text
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.progress import Progress
+from antecede.trace import evidence
 from antecede.trace.arguments import add_read_arguments, one_way, read_options
 from antecede.trace.arrow import Trace, read
+from antecede.trace.sequence import SEQ, by_sequence
 from antecede.trace.tables.chosen_columns import further_columns
 from antecede.trace.tables.reader import TableReader
 from antecede.trace.tables.with_own import beside_schema
@@ -43,9 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--in-run", metavar="RUN", help="of which run, where an id is in several")
     parser.add_argument(
         "--by",
-        choices=WAYS,
+        choices=(*WAYS, SEQ),
         help="what tells what came before what: rows of sendings and arrivals, vector clocks, or "
-        "declared causes; the first of these that the trace has, if not given",
+        "declared causes; the first of these that the trace has, if not given; seq: each member's "
+        "own numbers (--member, --seq)",
     )
     parser.add_argument(
         "-o", "--out", metavar="F", help="write the page (.html) and open no browser"
@@ -88,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
     """Make the page. Raises InputError for what cannot be shown."""
     _check(args)
     if args.engine == SPARK:
+        refuse_unused(args, "Spark cuts a trace and looks for no causes", unused=["by"])
         return _cut_on_spark(args)
     if len(args.paths) == 1 and is_tiles(Path(args.paths[0])):
         why = "the folder holds a trace in pieces"
@@ -98,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
             _title(args),
             args.paths,
             lambda: _read(args),
-            by=args.by,
+            by=_way(args),
             around=args.around,
             run=args.in_run,
             most=args.most,
@@ -107,14 +112,16 @@ def run(args: argparse.Namespace) -> int:
         return _serve(args, source)
     with Progress("reading"):
         trace = _read(args)
+    if args.by != SEQ and not evidence.supports(trace.events, args.by, trace.format):
+        print(f"antecede: {evidence.describe_none(trace.events, trace.details)}", file=sys.stderr)
     if args.tiles is not None:
         return _cut(args, trace, Path(args.tiles))
     large = len(trace.events) > args.most and args.around is None and args.out is None
     if args.serve or large:
         with tempfile.TemporaryDirectory(prefix="antecede-view-") as folder:
             with Progress("cutting into pieces"):
-                write_tiles(trace, Path(folder) / TILES, _title(args), by=args.by)
-            whole = partial(Causality, trace, by=args.by)
+                write_tiles(trace, Path(folder) / TILES, _title(args), by=_way(args))
+            whole = partial(Causality, trace, by=_way(args), unproven=True)
             return _serve(args, Tiles(Path(folder) / TILES, _around(args), whole))
     return _write(args, trace)
 
@@ -153,11 +160,18 @@ def _check(args: argparse.Namespace) -> None:
 def _read(args: argparse.Namespace) -> Trace:
     options = one_way(read_options(args))
     trace = read(args.paths, args.format, options, own=True)
+    if args.by == SEQ:
+        trace = by_sequence(trace)
     if trace.own is None:
         return trace
     if trace.format != TableReader.name:
         return replace(trace, own=beside_schema(trace.events, trace.own))
     return replace(trace, own=trace.own.select(further_columns(trace.own.column_names, options)))
+
+
+def _way(args: argparse.Namespace) -> str | None:
+    """Return the way for `Causality`: `_read` makes causes of members' own numbers."""
+    return CAUSES if args.by == SEQ else str(args.by) if args.by is not None else None
 
 
 def _title(args: argparse.Namespace) -> str:
@@ -178,7 +192,7 @@ def _write(args: argparse.Namespace, trace: Trace) -> int:
     if args.around is not None:
         around = event_named(trace.events, args.around, args.in_run)
     with Progress("looking for what came before what"):
-        shown = picture(trace, title=_title(args), by=args.by, around=around, most=args.most)
+        shown = picture(trace, title=_title(args), by=_way(args), around=around, most=args.most)
         text = page(shown)
     if args.out is not None:
         out = Path(args.out)
@@ -195,7 +209,7 @@ def _write(args: argparse.Namespace, trace: Trace) -> int:
 
 def _cut(args: argparse.Namespace, trace: Trace, folder: Path) -> int:
     with Progress("cutting into pieces"):
-        write_tiles(trace, folder, _title(args), by=args.by, force=args.force)
+        write_tiles(trace, folder, _title(args), by=_way(args), force=args.force)
     print(f"{counted(len(trace.events), 'event')} -> {folder}; look: antecede view {folder}")
     return 0
 

@@ -16,6 +16,7 @@ from antecede.meter.rules import RULES, Rule, rule_named
 from antecede.meter.stamps import ALL_TOPICS, Limits, Stamps, limits_of
 from antecede.meter.trace import Run, linear_times, runs_of
 from antecede.protocols.topics.subscriptions import Subscriptions
+from antecede.trace import evidence
 
 _FIELDS: list[Any] = [
     pa.field("run", pa.string()),
@@ -54,6 +55,7 @@ def measure(
     subscriptions: Subscriptions[str] | None = None,
     relation: str | None = None,
     truth: str | None = None,
+    format: str = "table",
 ) -> pa.Table:
     """Count pairs of messages over a table of events in the schema; see `SCHEMA`.
 
@@ -61,7 +63,8 @@ def measure(
     None: all that received. `bounds` are what rules by physical time go by. `subscriptions` of
     members that are not named are all topics. `relation`: see `trace.runs_of`; `truth`: see
     `count_pairs`. Raises InputError for names that are none, for a rule that is asked for and
-    cannot be measured, and for a table that cannot be read; CycleError for receipts in a circle.
+    cannot be measured, for a table that cannot be read, and for one without evidence of causality
+    (`antecede.trace.evidence`; `format`: its origin); CycleError for receipts in a circle.
     """
     wanted = [rule_named(name) for name in rules] if rules is not None else None
     received: set[str] = set()
@@ -76,6 +79,7 @@ def measure(
     if unknown := sorted({*(observers or ())} - received):
         known = ", ".join(sorted(received)) or "nobody"
         raise InputError(f"{unknown[0]!r} received nothing; observers: {known}")
+    evidence.demand(events, format)
     return found
 
 

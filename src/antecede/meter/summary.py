@@ -16,10 +16,28 @@ from antecede.meter.count import Counts
 from antecede.meter.early import WORDS, Early, early_deliveries, together
 from antecede.meter.measure import Observed, observed, rows_of, table_of
 from antecede.meter.rules import RULES, rule_named
-from antecede.meter.trace import ABSENT, NEVER_SENT, Run, by_run, runs_of
+from antecede.meter.trace import (
+    ABSENT,
+    DELIVERY,
+    NEVER_SENT,
+    RECEIPT,
+    REPLY,
+    Run,
+    by_run,
+    runs_of,
+)
 from antecede.protocols.topics.subscriptions import Subscriptions
+from antecede.trace import evidence
 from antecede.trace.causes import BLANK, REPEATED, ROUNDED, UNREADABLE, Causes
 
+SOURCES = {
+    DELIVERY: evidence.RECEIPTS,
+    RECEIPT: evidence.RECEIPTS,
+    REPLY: evidence.CAUSES,
+    "declared causes": evidence.CAUSES,
+    "vector clocks": evidence.CLOCKS,
+}
+"""What a run's causality goes by -> the source that reports name."""
 SHOWN = 5
 """Absent causes, and messages that were never sent, that the terminal names."""
 _COUNTED = ("ordered", "causal", "unnecessary", "missed", "events")
@@ -52,6 +70,11 @@ class Summary:
     """Events whose vector clocks contradict others'; the counts go by what the clocks say."""
 
     @property
+    def source(self) -> str:
+        """The sources of causality of all runs: constants of `antecede.trace.evidence`."""
+        return ", ".join(dict.fromkeys(SOURCES[one] for one in self.relations)) or evidence.NONE
+
+    @property
     def partial(self) -> int:
         """Messages that came to some receiving members only; 0 where all were for all."""
         return 0 if self.to_everybody else self.early.partial
@@ -60,6 +83,7 @@ class Summary:
         """Return plain numbers, text, lists and maps."""
         return {
             "causal_by": list(self.relations),
+            evidence.SOURCE: self.source,
             "counts": self.counts.to_pylist(),
             "deliveries": self.early.deliveries,
             "early": self.early.table.to_pylist(),
@@ -189,6 +213,7 @@ def summarize(
     relation: str | None = None,
     truth: str | None = None,
     to_everybody: bool = False,
+    format: str = "table",
 ) -> Summary:
     """Count pairs and find early deliveries; options and errors are those of `measure`.
 
@@ -203,6 +228,7 @@ def summarize(
             for seen in observed(run, observers, bounds, subscriptions):
                 part.note(seen)
                 rows += rows_of(seen, wanted, truth)
+    evidence.demand(events, format)
     return summary_of(
         parts,
         rows,

@@ -216,6 +216,12 @@ class OrderSpec:
             return list(self.content)
         return [name for name in columns if name != self.time] or list(columns)
 
+    @property
+    def ways(self) -> str:
+        """The columns that tell causes, in words."""
+        names = [*self.after] if self.id else [self.clock, self.member, self.sender, self.seq]
+        return ", ".join(f"column {name}" for name in names if name is not None)
+
     def check_batch(self) -> None:
         """Raise InputError for a policy that a batch cannot follow and would have to ignore."""
         if self.missing == "drop":

@@ -47,6 +47,7 @@ from antecede.kernels.topological import (
 from antecede.order.digest import content_digests
 from antecede.order.keys import STATUSES, Array, Keys, code, keys_of, tie_columns
 from antecede.order.spec import OrderSpec, Status
+from antecede.trace.evidence import warn_none
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
@@ -62,14 +63,29 @@ def order_table(
     Each row once. `digest` has two numbers a row, shape (rows, 2): of the columns that tell a
     repeat from a conflict, and of those that the spec reads (see `digest.digests`); None: worked
     out here, of the rows that share an identity. Raises InputError when a column is absent or has
-    a type that cannot serve; never for a value: rows with bad values get a status.
-    O((n + edges) log n) time.
+    a type that cannot serve; never for a value: rows with bad values get a status. Warns with
+    `NoEvidenceWarning` where rows are there and no cell supports an order
+    (`antecede.trace.evidence`). O((n + edges) log n) time.
+    """
+    made, proven = order_rows(table, spec, digest)
+    if not proven:
+        warn_none(spec.ways)
+    return made
+
+
+def order_rows(
+    table: pyarrow.Table, spec: OrderSpec, digest: Digests | None = None
+) -> tuple[pyarrow.Table, bool]:
+    """Return what `order_table` does, and whether the cells support the order.
+
+    For tasks that hold a part of the rows, and for callers that report the source themselves.
     """
     spec.check_columns(table.column_names)
     spec.check_batch()
     if table.num_rows == 0:
         fields = added(spec, kind_of(table, spec))
-        return _with_columns(table, fields, [pa.array([], field.type) for field in fields])
+        nothing = [pa.array([], field.type) for field in fields]
+        return _with_columns(table, fields, nothing), True
     graph = graph_of(table, spec, digest)
     keys, kinds, alive = graph.keys, graph.kinds, graph.alive
     clocked = alive & (graph.released != BEFORE_ALL) & (graph.per_ms is not None)
@@ -82,7 +98,8 @@ def order_table(
         released_at(graph.released, clocked, kind_of(table, spec)),
         graph.statuses(),
     ]
-    return _with_columns(table, added(spec, kind_of(table, spec)), columns)
+    made = _with_columns(table, added(spec, kind_of(table, spec)), columns)
+    return made, graph.is_supported(spec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +119,14 @@ class Graph:
     time: Ints
     timed: Bools
     per_ms: float | None
+
+    def is_supported(self, spec: OrderSpec) -> bool:
+        """Return whether a cell tells what came before what: another row as a cause, or a usable
+        clock or number.
+        """
+        if spec.id is None:
+            return bool(self.alive.any())
+        return bool((self.causes >= 0).any())
 
     def statuses(self) -> Array:
         """Return the status of each row as text."""

@@ -22,10 +22,12 @@ import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.order.spec import POSITIONED, OrderSpec, Status
-from antecede.order.table import order_table
+from antecede.order.table import order_rows
+from antecede.trace import evidence
 from antecede.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, Trace
 from antecede.trace.causes import Causes
 from antecede.trace.rows import CONTENT, conform, distinct, refuse
+from antecede.trace.sequence import NEGATIVE, NO_NUMBER, SEQ, TAKEN, UNTOLD
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
@@ -46,8 +48,21 @@ REASONS = {
     Status.BAD_CLOCK: "the clock lacks the event's own member, or holds a bad number",
 }
 
-Engine = Callable[[pyarrow.Table, OrderSpec], pyarrow.Table]
-"""Adds the columns of a spec to a table; rows in any order."""
+SEQ_REASONS = {
+    **REASONS,
+    Status.CONFLICT: TAKEN,
+    Status.NULL_KEY: NO_NUMBER,
+    Status.BAD_CLOCK: NEGATIVE,
+}
+
+
+def reason_of(status: str, spec: OrderSpec) -> str:
+    """Return why a row without a position has none."""
+    return (REASONS if spec.sender is None else SEQ_REASONS)[Status(status)]
+
+
+Engine = Callable[[pyarrow.Table, OrderSpec], tuple[pyarrow.Table, bool]]
+"""Adds the columns of a spec to a table, rows in any order; see `order_rows`."""
 
 
 class Prepared(NamedTuple):
@@ -61,6 +76,8 @@ class Prepared(NamedTuple):
     deliveries: int
     causes: Causes
     """What events declared beside causes, and what is left out of these."""
+    source: str
+    """What the order goes by: a constant of `antecede.trace.evidence`."""
 
 
 class Ordered(NamedTuple):
@@ -78,13 +95,18 @@ def prepare(
 ) -> Prepared:
     """Choose events, the way to tell causes, and the column that breaks ties (`by`).
 
+    `by` may also be "seq": then each member's own numbers tell its program order.
     `clocked`, `known` (columns with any value): of the whole, where this is a part of a trace.
     Raises InputError when the trace knows no value of `by`.
     """
     table = conform(trace.events)
+    if by == SEQ:
+        clocked = False
     clocked = _clocked(table, trace.format) if clocked is None else clocked
     rows = distinct(table, clocked)
     events: Any = rows.events
+    if by == SEQ and not evidence.has_sequence(events):
+        raise InputError(UNTOLD)
     if known is None:
         known = {name for name in events.column_names if events[name].null_count < len(events)}
     spec = spec_of(clocked, known, by)
@@ -101,20 +123,30 @@ def prepare(
         rows.receipts,
         rows.deliveries,
         rows.causes.with_read(trace.details),
+        source_of(events, spec, trace.format),
     )
 
 
-def order_trace(prepared: Prepared, engine: Engine = order_table) -> Ordered:
+def source_of(events: Any, spec: OrderSpec, format: str) -> str:
+    """Return the source of causality that the cells of distinct events support under a spec."""
+    if spec.sender is not None:
+        return evidence.SEQUENCE
+    if spec.clock is not None:
+        return evidence.CLOCKS if evidence.has_clocks(events, format) else evidence.NONE
+    return evidence.CAUSES if evidence.has_causes(events, format) else evidence.NONE
+
+
+def order_trace(prepared: Prepared, engine: Engine = order_rows) -> Ordered:
     """Order prepared events by an engine; the result does not depend on which."""
     spec = prepared.spec
-    table: Any = engine(prepared.events, spec)
+    table: Any = engine(prepared.events, spec)[0]
     table = table.sort_by(
         [("run", "ascending"), (spec.position, "ascending"), ("file_order", "ascending")]
     )
     table = table.drop_columns([name for name in (RUN, VECTOR) if name in table.column_names])
     placed = pc.is_in(table[spec.status], pa.array([str(status) for status in POSITIONED]))
     good, bad = table.filter(placed), table.filter(pc.invert(placed))
-    reasons = [REASONS[Status(status)] for status in bad[spec.status].to_pylist()]
+    reasons = [reason_of(status, spec) for status in bad[spec.status].to_pylist()]
     refused = refuse(bad.select(SCHEMA.names), reasons)
     aside = [QUARANTINE_SCHEMA.empty_table(), prepared.quarantine, refused]
     return Ordered(good, pyarrow.concat_tables(aside))
@@ -145,18 +177,18 @@ def spec_of(clocked: bool, known: Collection[str], by: str | None) -> OrderSpec:
     whoever orders, where the spec names them. Raises InputError when no event has a value of `by`.
     """
     times = [name for name in (*TIMES, "file_order") if name in known]
+    if by == SEQ:
+        by = None
+        columns: dict[str, Any] = {"sender": "member", "seq": "seq", "content": ("id", *CONTENT)}
+    elif clocked:
+        columns = {"clock": VECTOR, "member": "member", "content": CONTENT}
+    else:
+        columns = {"id": "id", "after": ("parents",), "content": CONTENT}
     if by is not None and by not in times:
         raise InputError(f"no event has a value of {by}; known are {', '.join(times)}")
     time = by or (times[0] if times else "file_order")
-    common: dict[str, Any] = {
-        "group": RUN if "run" in known else None,
-        "time": time,
-        "time_unit": None if time in UNTIMED else "ns",
-        "content": CONTENT,
-    }
-    if clocked:
-        return OrderSpec(clock=VECTOR, member="member", **common)
-    return OrderSpec(id="id", after=("parents",), **common)
+    unit: Any = None if time in UNTIMED else "ns"
+    return OrderSpec(group=RUN if "run" in known else None, time=time, time_unit=unit, **columns)
 
 
 def _vectors(events: Any) -> Any:

@@ -5,7 +5,7 @@ Theory of operation
 Batch: the rows of a group meet in one partition (a hash of the group column). A scalar-iterator
 Arrow UDF takes the columns that the spec reads, and two digests of each row made in the JVM, to a
 Python worker; there the partition becomes one Arrow table, and
-`antecede.order.table.order_table`, the same function that orders a local table, works out the
+`antecede.order.table.order_rows`, the same function that orders a local table, works out the
 added columns. All other columns stay in the JVM, in a queue that spills to disk: so a worker's
 memory follows the control columns alone, Spark reads no column that nobody asks for, and
 payloads may be of any type. A partition holds many groups at once: one call a partition is several
@@ -41,7 +41,7 @@ from antecede.errors import InputError
 from antecede.order.digest import whole
 from antecede.order.keys import keys_of
 from antecede.order.spec import GiantPolicy, MissingPolicy, OrderSpec, OverHeld, TimeUnit
-from antecede.order.table import order_table, times_of
+from antecede.order.table import order_rows, times_of
 from antecede.spark.columns import column_of, content_digest
 from antecede.spark.fixpoint.giants import parted
 from antecede.spark.fixpoint.ordering import order_giant
@@ -113,9 +113,11 @@ def order(
 
     A group of a batch goes to one task up to `rows_a_task` rows, above to a fixpoint over joins.
     So `transform` runs a job that counts the rows of each group, unless Spark estimates all rows
-    together at 64 MiB or less, and the rounds of the fixpoint where a group is giant. "never" as
-    `giant` runs nothing before the result is used; "always" takes the fixpoint for all groups. In
-    Declarative Pipelines, which allow no job there, "auto" is "never".
+    together at 64 MiB or less, and the rounds of the fixpoint where a group is giant. Of a batch it
+    warns with `NoEvidenceWarning` where no row has a cause, clock or number (a job that ends at the
+    first that has; causes that are nowhere have a status). "never" as `giant` runs nothing before
+    the result is used; "always" takes the fixpoint for all groups. In Declarative Pipelines, which
+    allow no job there, "auto" is "never".
 
     Columns are named by text, not by `Column`; names with dots are whole names. Raises InputError
     here when the columns do not make up one way to tell causes, and in `transform` when a column
@@ -173,13 +175,20 @@ def _warn_of_plain_numbers(df: DataFrame, spec: OrderSpec) -> None:
         )
 
 
-def ordering(spec: OrderSpec) -> Callable[[DataFrame], DataFrame]:
-    """Return the function for `DataFrame.transform` that orders by a ready spec."""
+def ordering(spec: OrderSpec, *, warn: bool = True) -> Callable[[DataFrame], DataFrame]:
+    """Return the function for `DataFrame.transform` that orders by a ready spec.
+
+    `warn`: look for evidence of causality in a batch, and warn where there is none.
+    """
 
     def transform(df: DataFrame) -> DataFrame:
         check(df, spec)
         ready_workers(df.sparkSession)
         if not df.isStreaming:
+            if warn and spec.giant != "never":
+                from antecede.spark.evidence import warn_without_causes  # it builds on this one
+
+                warn_without_causes(df, spec)
             return order_batch(df, spec)
         spec.check_stream()
         if any("." in name or "`" in name for name in df.columns):
@@ -259,7 +268,7 @@ def _ordering_udf(df: DataFrame, spec: OrderSpec) -> Any:
         sizes = [part.num_rows for part in parts]
         del parts
         both = [table.column(name).to_numpy() for name in names[-2:]]
-        made = order_table(table.select(names[:-2]), told, np.stack(both, axis=1))
+        made, _ = order_rows(table.select(names[:-2]), told, np.stack(both, axis=1))
         columns = [whole(made.column(name)) for name in spec.added]
         done = 0
         for size in sizes:

@@ -15,18 +15,23 @@ _COLUMNS = {
     "seq": ("seq", "the member's own number for it"),
     "time": ("send_time", "when it was sent"),
     "arrival": ("arrival", "when it arrived"),
-    "clock": ("clock", "its vector clock, as a map or JSON"),
+    "clock": ("clock", "its vector clock, as a map, JSON or m:1,n:2"),
     "topic": ("topics", "its topic; may be given several times"),
     "run": ("run", "execution, where ids repeat from run to run"),
     "text": ("text", "what it says: searched, shown and asked for"),
 }
+GROUP = "group"
+"""Option of commands that order or count by group; elsewhere `--run` shows one of several."""
 _SEVERAL = ("id", "after", "topic")
 
 
-def add_read_arguments(parser: argparse.ArgumentParser, *, text: bool = False) -> None:
+def add_read_arguments(
+    parser: argparse.ArgumentParser, *, text: bool = False, group: bool = False
+) -> None:
     """Declare PATH..., --format and the options of the readers.
 
-    `text`: for commands that show what events say.
+    `text`: for commands that show what events say; `group`: for those that treat each group by
+    itself.
     """
     parser.add_argument(
         "paths", nargs="+", metavar="PATH", help="file, folder, repository or pattern"
@@ -52,6 +57,13 @@ def add_read_arguments(parser: argparse.ArgumentParser, *, text: bool = False) -
         several = option in _SEVERAL
         action = "append" if several else "store"
         table.add_argument(f"--{option}", metavar="COLUMN", help=meaning, action=action)
+    if group:
+        table.add_argument(
+            f"--{GROUP}",
+            metavar="COLUMN",
+            help="groups: rows of different groups never wait for each other; as --run, but a row "
+            "without a group is set aside",
+        )
     table.add_argument(
         "--time-unit", choices=("s", "ms", "us", "ns"), help="of times given as numbers"
     )
@@ -70,6 +82,8 @@ def column_words(args: argparse.Namespace) -> list[str]:
         several = given if isinstance(given, list) else [] if given is None else [given]
         # One word each, so that a name that begins with a dash is none of an option.
         found += [f"--{option.replace('_', '-')}={value}" for value in several]
+    if getattr(args, GROUP, None) is not None:
+        found.append(f"--run={args.group}")  # other commands have no --group
     return found
 
 
@@ -92,10 +106,16 @@ def read_options(args: argparse.Namespace) -> ReadOptions:
         given = getattr(args, option, None)
         if given is not None:
             columns[name] = tuple(given) if isinstance(given, list) else (given,)
+    group = getattr(args, GROUP, None)
+    if group is not None:
+        if "run" in columns:
+            raise InputError("--group and --run both keep rows apart: give one of them")
+        columns["run"] = (group,)
     return ReadOptions(
         regex=args.regex,
         delimiter=args.delimiter,
         columns=columns,
         time_unit=args.time_unit,
         separator=args.separator,
+        needs_run=group is not None,
     )

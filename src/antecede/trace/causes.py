@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from antecede.formatting import counted
 from antecede.trace.identities import IDS_ARE
 
+COLUMNS, TOLD_BY = "columns", "told_by"
+"""Names of details: the columns of a user's table, and which of them could tell causality."""
 REPEATED, BLANK = "repeated_causes", "blank_causes"
 """Names of details: what readers leave out already, counted by the same rule."""
 UNREAD = "unread_reply_headers"

@@ -23,8 +23,8 @@ from antecede.trace import text
 from antecede.trace.formats.nested import describe_document
 from antecede.trace.schema import Event, Quarantined
 
-NO_ID = "no id"
-"""Reason of a record in quarantine that has no identity."""
+NO_ID, NO_GROUP = "no id", "no group"
+"""Reasons of records in quarantine that have no identity, or no group where one was named."""
 
 
 class Detail(NamedTuple):
@@ -51,6 +51,8 @@ class ReadOptions:
     """table: unit of times given as numbers: s, ms, us or ns; by size if None."""
     separator: str | None = None
     """table: what separates several parents in one text cell."""
+    needs_run: bool = False
+    """table: whether a row without a run is a bad row; otherwise such rows are one run."""
 
 
 class Reader(Protocol):
@@ -165,4 +167,8 @@ def _unknown(path: Path, head: bytes) -> str:
     if head.lstrip().startswith(b"["):
         return "looks like one JSON array; put one object on each line (jq -c '.[]' does it)"
     known = ", ".join(names())
-    return f"the first lines follow none of the known formats ({known}); say --format"
+    return (
+        f"the first lines follow none of the known formats ({known}); say --format, or of a log "
+        r"with vector clocks --regex R, with the groups host, clock and event, as "
+        r"--regex '(?<host>\S+) (?<clock>{.*}) (?<event>.*)'"
+    )

@@ -18,6 +18,7 @@ from antecede.causality.asking import CLOCKS, EVENTS, Causality, Named
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.kernels.graph import edge_table
+from antecede.trace import evidence
 from antecede.trace.arrow import Trace
 from antecede.trace.schema import KINDS
 from antecede.view.columns import Ints, axes, joined
@@ -72,7 +73,7 @@ def picture(
     The columns of `trace.own` are shown with each event.
     Raises InputError for an event that is not there, and for a larger trace without `around`.
     """
-    asked = Causality(trace, by=by) if asked is None else asked
+    asked = Causality(trace, by=by, unproven=True) if asked is None else asked
     start = None if around is None else asked.row(around)
     rows = _chosen(asked, start, most, latest)
     events = asked.events.take(pa.array(rows))
@@ -91,6 +92,7 @@ def picture(
         "version": __version__,
         "format": trace.format,
         "by": asked.by,
+        evidence.SOURCE: asked.source,
         "events": len(events),
         "of": len(asked.events),
         "kinds": list(KINDS),

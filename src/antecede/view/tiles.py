@@ -36,6 +36,7 @@ from antecede.causality.asking import EVENTS, Causality, Event
 from antecede.causality.executions import tells_of_arrivals
 from antecede.errors import InputError
 from antecede.formatting import counted
+from antecede.trace import evidence
 from antecede.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, Trace
 from antecede.trace.rows import conform
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
@@ -122,10 +123,8 @@ def write_tiles(
     events = events.filter(known).append_column("at", column.filter(known).cast(pa.int64()))
     events = events.sort_by([("at", "ascending"), ("file_order", "ascending")])
     low, high = (int(of(events["at"]).as_py()) for of in (pc.min, pc.max))
-    told = [
-        {"what": found.what, "advice": found.advice, "rows": []}
-        for found in said_of(audited(trace))
-    ]
+    report = audited(trace)
+    told = [{"what": found.what, "advice": found.advice, "rows": []} for found in said_of(report)]
     said = about(
         *(title, len(events), low, high, timed),
         findings=told,
@@ -133,6 +132,7 @@ def write_tiles(
         format=trace.format,
         by=by,
         own=own,
+        causality_source=report.causality_source,
     )
     _clear(folder)
     (folder / "events").mkdir(parents=True, exist_ok=True)
@@ -398,6 +398,7 @@ class Tiles:
         shown = picture(trace, title=self.title, base=base, told=False, asked=asked)
         self._mark(shown, rows)
         meta = {**shown.meta, **self._common(), "piece": self._ends(first, last), **more}
+        meta[evidence.SOURCE] = self._about.get(evidence.SOURCE, meta[evidence.SOURCE])
         meta["notes"] = self._notes(len(rows))
         meta["findings"] = self._findings(meta["notes"])
         placed = {of: k for k, of in enumerate(shown.arrays["place"].astype(np.int64).tolist())}

@@ -24,6 +24,7 @@ from antecede.formatting import aligned, counted, harmless
 from antecede.trace import time_words
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
+from antecede.trace.evidence import SOURCE
 from antecede.trace.tables.writing import format_of, write_table
 
 pc: Any = pyarrow.compute
@@ -266,6 +267,7 @@ def _plain(
         "question": question,
         "ids": list(ids),
         "by": asked.by,
+        SOURCE: asked.source,
         "answer": answer.yes if question == "before" else len(answer.rows),
         "events": asked.placed,
         "rows": [] if _is_chain(answer) else plain_rows(further.attach(answer.rows)),

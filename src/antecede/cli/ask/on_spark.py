@@ -13,6 +13,7 @@ from antecede.cli.order.on_spark import session
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.progress import Progress
+from antecede.spark.evidence import describe_none, supports_way
 from antecede.spark.relations.asking import Part, part, way_of
 from antecede.spark.sources.event_tables import events_of_tables, typed_failures
 from antecede.spark.sources.table_work import tables_of, work_of
@@ -48,11 +49,14 @@ def found_on_spark(
             events, survey = open_.enter_context(given)
         known = frozenset(name for name, count in survey.known.items() if count)
         whole = Whole("clock_members" in known and not survey.parents, known)
+        way = way_of(events, whole, args.by)
+        if not supports_way(events, way):
+            raise InputError(describe_none(events, survey.details))
         with Progress("following causes"):
             found = part(
                 events,
                 ids,
-                way_of(events, whole, args.by),
+                way,
                 whole,
                 run=args.in_run,
                 backwards=question != FUTURE,

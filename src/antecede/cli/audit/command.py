@@ -19,6 +19,7 @@ from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
 from antecede.kernels.sketches import RANKS
 from antecede.trace.arguments import add_read_arguments, one_way, read_options
+from antecede.trace.sequence import SEQ
 from antecede.trace.tables.writing import format_of
 
 PAIRS: dict[str, Pairs] = {"exact": True, "estimate": "estimate", "none": False}
@@ -36,8 +37,13 @@ def _number(text: str) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede audit`."""
-    add_read_arguments(parser)
+    add_read_arguments(parser, group=True)
     add_engine_arguments(parser)
+    parser.add_argument(
+        "--by",
+        choices=(SEQ,),
+        help="count the program order of each member, told by its own numbers (--member, --seq)",
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument(
         "--quarantine",
@@ -103,6 +109,9 @@ def run(args: argparse.Namespace) -> int:
         refuse_unused(
             args, "Spark makes pieces: antecede view --tiles DIR --engine spark", unused=["page"]
         )
+        refuse_unused(
+            args, "with Spark no numbers are gone by (--engine local does)", unused=["by"]
+        )
         from antecede.cli.audit.on_spark import run_on_spark
 
         return run_on_spark(args, options, engine, aside)
@@ -118,11 +127,12 @@ def run(args: argparse.Namespace) -> int:
         pairs=PAIRS[args.pairs],
         pair_steps=args.pair_steps,
         pair_ranks=args.pair_ranks,
+        by=args.by,
     )
     if aside is not None:
         write_quarantine(report.quarantine, aside)
     if args.page is not None:
-        write_page_of_files(args.paths, args.format, options, Path(args.page))
+        write_page_of_files(args.paths, args.format, options, Path(args.page), args.by)
     if args.json:
         print(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))
     else:

@@ -19,9 +19,11 @@ from antecede.errors import InputError
 from antecede.progress import Progress
 from antecede.spark.audits.quarantining import quarantined
 from antecede.spark.audits.totals import total_by_causes, total_by_clocks, with_read
+from antecede.spark.evidence import describe_none
 from antecede.spark.sources.event_tables import events_of_tables, typed_failures, write_bad
 from antecede.spark.sources.order_tables import Survey
 from antecede.spark.sources.table_work import tables_of, work_of
+from antecede.trace.evidence import NONE, WHY
 from antecede.trace.reader import ReadOptions
 from antecede.trace.tables.writing import PARQUET, format_of
 
@@ -62,7 +64,12 @@ def run_on_spark(
                 report = total_by_causes(events, pairs=pairs)
                 if bad is not None and report.details["quarantined"]:
                     write_bad(quarantined(events, by="causes"), bad, format)
+            why = ""
+            if report.causality_source == NONE:
+                why = describe_none(events, found.details)
     report = with_read(report, found.details, found.bad, found.reasons)
+    if why:
+        report.details[WHY] = why
     _print(args, _with_left_out(report, found, clocked))
     return 0
 

@@ -47,7 +47,8 @@ def look_if_read(
         try:
             write_table(table.slice(0, LOOKED_AT), part, format_of(out))
             # What it was read from may have been a log; it is a table now.
-            Causality(read([part], None, replace(options, regex=None, delimiter=None)))
+            read_again = read([part], None, replace(options, regex=None, delimiter=None))
+            Causality(read_again, unproven=True)
         except (AntecedeError, OSError):
             return ""
     return " ".join([look(out), *map(shlex.quote, words)])
@@ -68,15 +69,22 @@ def check_page(out: str | None) -> None:
 
 
 def write_page_of_files(
-    paths: Sequence[str], format: str | None, options: ReadOptions, out: Path
+    paths: Sequence[str], format: str | None, options: ReadOptions, out: Path, by: str | None = None
 ) -> None:
-    """Write the page of a trace. Raises InputError as `antecede.view.picture` does."""
+    """Write the page of a trace; `by`: as for `audit`.
+
+    Raises InputError as `antecede.view.picture` does.
+    """
     from antecede.trace.arrow import read
+    from antecede.trace.sequence import SEQ, by_sequence
     from antecede.view import page, picture
 
     title = ", ".join(Path(path).resolve().name or path for path in paths)
     title = title.encode(errors="backslashreplace").decode()
-    save_text(out, page(picture(read(paths, format, options), title=title)))
+    trace = read(paths, format, options)
+    if by == SEQ:
+        trace = by_sequence(trace)
+    save_text(out, page(picture(trace, title=title)))
 
 
 def write_page_of_table(events: pyarrow.Table, title: str, said: str, out: Path) -> None:

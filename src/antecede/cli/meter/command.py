@@ -24,7 +24,7 @@ from antecede.meter.summary import Summary, summarize
 from antecede.meter.trace import RELATIONS
 from antecede.progress import Progress
 from antecede.protocols.topics.subscriptions import Subscriptions
-from antecede.trace import time_words
+from antecede.trace import evidence, time_words
 from antecede.trace.arguments import add_read_arguments, one_way, read_options
 from antecede.trace.arrow import read
 from antecede.trace.schema import DELIVER, RECEIVE
@@ -36,7 +36,7 @@ LABEL = 12
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede meter`."""
-    add_read_arguments(parser)
+    add_read_arguments(parser, group=True)
     add_engine_arguments(parser)
     parser.add_argument("--rules", metavar="R,R", help=f"of {', '.join(RULES)}; all that apply")
     parser.add_argument("--observers", metavar="M,M", help="members; all that received")
@@ -85,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
     say_shortage(engine)
     with Progress("reading"):
         trace = read(args.paths, args.format, options)
+    evidence.demand(trace.events, trace.format, trace.details)
     asked.check(partial(_known_in, trace.events))
     with Progress("counting"):
         found = interruptible(
@@ -98,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
                 relation=asked.relation,
                 truth=asked.against,
                 to_everybody=asked.to_everybody,
+                format=trace.format,
             )
         )
     report(args, found, trace.details, trace.quarantine.num_rows)
@@ -154,9 +156,6 @@ def report(args: argparse.Namespace, found: Summary, details: Mapping[str, Any],
     width = width_of_terminal()
     for line in found.lines(each=args.each, witnesses=args.witnesses):
         print(_wrapped(line, width))
-    if columns := details.get("without_causes"):
-        note = f"no column is known to hold causes or vector clocks: {columns}; say --after COLUMN"
-        print(_wrapped(f"no causes   {note}", width))
     if said := guessed_columns(details):
         print(_wrapped(f"columns     {said}", width))
     for said in time_words.notes(details):

@@ -12,10 +12,13 @@ from pyspark.sql import functions as F  # noqa: N812
 from antecede.cli.engines import Engine, needed_bytes
 from antecede.cli.meter.command import Asked, Known, report
 from antecede.cli.order.on_spark import session
+from antecede.errors import InputError
 from antecede.progress import Progress
 from antecede.spark.audits.meter_report import meter_report
+from antecede.spark.evidence import describe_none, source_in
 from antecede.spark.sources.event_tables import events_of_tables, typed_failures
 from antecede.spark.sources.table_work import tables_of, work_of
+from antecede.trace.evidence import NONE
 from antecede.trace.reader import ReadOptions
 from antecede.trace.tables.writing import PARQUET
 
@@ -33,6 +36,8 @@ def run_on_spark(
         with Progress("reading"):
             given = events_of_tables(spark, works, options, None, PARQUET)
             events, read = open_.enter_context(given)
+        if source_in(events) == NONE:
+            raise InputError(describe_none(events, read.details))
         asked.check(lambda: _known_in(events))
         with Progress("counting"):
             found = meter_report(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -23,9 +24,10 @@ from antecede.order.result import Result, result_of, within_topics
 from antecede.order.spec import OrderSpec, Status
 from antecede.order.trace import TIMES, Ordered, Prepared, order_trace, prepare, refuse_empty
 from antecede.progress import Progress
-from antecede.trace import time_words
+from antecede.trace import evidence, time_words
 from antecede.trace.arguments import add_read_arguments, column_words, one_way, read_options
 from antecede.trace.arrow import Trace, read
+from antecede.trace.sequence import SEQ, steps_back
 from antecede.trace.tables import separators
 from antecede.trace.tables.own_columns import Changed
 from antecede.trace.tables.reader import TableReader, absent_keys, guessed_columns
@@ -37,7 +39,7 @@ pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede order`."""
-    add_read_arguments(parser)
+    add_read_arguments(parser, group=True)
     parser.add_argument(
         "-o",
         "--out",
@@ -47,7 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_engine_arguments(parser)
     parser.add_argument(
-        "--by", choices=(*TIMES, "file_order"), help="what breaks ties and tells what waited"
+        "--by",
+        choices=(*TIMES, "file_order", SEQ),
+        help="what breaks ties and tells what waited; seq: order each member's events by its own "
+        "numbers (--member, --seq), instead of causes or clocks",
     )
     parser.add_argument(
         "--force", action="store_true", help="replace OUT and its quarantine where they exist"
@@ -83,12 +88,12 @@ def run(args: argparse.Namespace) -> int:
     result = result_of(ordered.events, _own(trace, prepared.spec), prepared.spec)
     cleared, changed = _write(result, ordered, out, aside)
     _report(prepared, ordered, out, spent)
-    if columns := trace.details.get("without_causes"):
-        print(
-            "no causes   no column is known to hold causes or vector clocks: the order is by ties"
-        )
-        print(f"            columns are {columns}; say --after COLUMN (ids of causes) or")
-        print("            --clock COLUMN (a vector clock); --member and --seq name events alone")
+    if prepared.source == evidence.NONE:
+        print_no_causes(evidence.describe_none(trace.events, trace.details))
+        if evidence.has_sequence(trace.events):
+            print("            --by seq goes by each member's own numbers")
+    if args.by == SEQ and (count := steps_back(prepared.events)):
+        print(f"numbers     {counted(count, 'step')} back: a number listed after a higher one")
     if said := guessed_columns(trace.details):
         print(f"columns     {said}")
     for said in time_words.notes(trace.details):
@@ -144,25 +149,43 @@ def _report(prepared: Prepared, ordered: Ordered, out: Path, spent: Spent) -> No
     lacking = _count(pc.equal(status, str(Status.MISSING_CAUSE)))
     took = f"{spent.working_s:.2f} s{spent.words()}"
     print(f"ordered     {counted(events.num_rows, 'event')} in {took} -> {out}")
-    for line in how_ordered(spec, late):
+    for line in how_ordered(spec, late, prepared.source):
         print(line)
     if lacking:
         names = len(pc.list_flatten(events[spec.missing_causes]))
-        print(
-            f"missing     {counted(lacking, 'event')} with causes that are nowhere in the trace: "
-            f"{counted(names, 'reference')}"
-        )
+        print(missing_words(spec, lacking, names))
         for said in _hint(events, spec.missing_causes):
             print(f"            {said}")
 
 
-def how_ordered(spec: OrderSpec, late: int) -> tuple[str, str]:
+def print_no_causes(why: str) -> None:
+    """Print that the order is by ties alone; both engines print it."""
+    text = f"no causes   the order is by ties: {why}"
+    print(textwrap.fill(text, 100, subsequent_indent=" " * 12, break_on_hyphens=False))
+
+
+def how_ordered(spec: OrderSpec, late: int, source: str) -> tuple[str, str]:
     """Say by what events were ordered, and how many waited; both engines say it."""
-    causes = "vector clocks" if spec.clock else "declared parents"
+    causes = {
+        evidence.CLOCKS: "vector clocks",
+        evidence.CAUSES: "declared parents",
+        evidence.SEQUENCE: "each member's own numbers",
+    }.get(source, "no causes")
+    causes += f" ({evidence.SOURCE}: {source})"
     waited = counted(late, "event")
     return (
         f"            by {causes}; ties by {spec.time}, then identity",
         f"waited      {waited}, by {spec.time}, until a cause was released",
+    )
+
+
+def missing_words(spec: OrderSpec, events: int, names: int) -> str:
+    """Return the line on causes that are nowhere; both engines print it."""
+    if spec.sender is not None:
+        return f"missing     {counted(events, 'gap')} in members' own numbers"
+    return (
+        f"missing     {counted(events, 'event')} with causes that are nowhere in the trace: "
+        f"{counted(names, 'reference')}"
     )
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from antecede.cli.engines import Engine, free_bytes, needed_bytes
 from antecede.cli.files.folders import check_new_folder, draft_folder
-from antecede.cli.order.command import how_ordered, repeated
+from antecede.cli.order.command import how_ordered, missing_words, print_no_causes, repeated
 from antecede.formatting import counted
 from antecede.kernels.compile_time import timed
 from antecede.order.spec import Status
@@ -21,6 +21,7 @@ from antecede.spark.session import cluster_session, local_session, quiet_failure
 from antecede.spark.sources.order_tables import Done, Survey, order_tables, survey
 from antecede.spark.sources.table_work import tables_of, work_of
 from antecede.trace import time_words
+from antecede.trace.evidence import describe_cells
 from antecede.trace.reader import ReadOptions
 from antecede.trace.tables.reader import absent_keys, guessed_columns
 from antecede.trace.tables.writing import format_of
@@ -90,18 +91,12 @@ def run_on_spark(
 
 
 def _report(done: Done, found: Survey, aside: Path, format: str) -> None:
-    for line in how_ordered(done.spec, done.late):
+    for line in how_ordered(done.spec, done.late, done.source):
         print(line)
     if lacking := done.statuses[str(Status.MISSING_CAUSE)]:
-        print(
-            f"missing     {counted(lacking, 'event')} with causes that are nowhere in the trace: "
-            f"{counted(done.missing, 'reference')}"
-        )
-    if columns := found.details.get("without_causes"):
-        print(
-            "no causes   no column is known to hold causes or vector clocks: the order is by ties"
-        )
-        print(f"            columns are {columns}; say --after COLUMN or --clock COLUMN")
+        print(missing_words(done.spec, lacking, done.missing))
+    if done.cells is not None:
+        print_no_causes(describe_cells(done.cells, found.details))
     if said := guessed_columns(found.details):
         print(f"columns     {said}")
     for said in time_words.notes(found.details):

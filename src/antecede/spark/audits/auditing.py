@@ -50,8 +50,10 @@ from antecede.spark.audits.event_columns import (
 )
 from antecede.spark.audits.run_graph import GRAPH_EDGES
 from antecede.spark.workers import ready_workers
+from antecede.trace.causes import COLUMNS as READ_COLUMNS
+from antecede.trace.evidence import CAUSES, CLOCKS, NONE, RECEIPTS, SOURCE, WHY
 from antecede.trace.rows import conform
-from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
+from antecede.trace.schema import DELIVER, ORDERS, RECEIVE, SEND
 
 By = Literal["auto", "causes", "clocks"]
 Giant = Literal["auto", "always", "never"]
@@ -85,7 +87,7 @@ DETAILED = (
     "deliveries",
 )
 MAPS = ("inversions", "compared_edges", "max_inversions", "quarantine")
-COLUMNS = (*COUNTED, *ESTIMATED, CONFIDENCE_NAME, *DETAILED, *MAPS, "details")
+COLUMNS = (*COUNTED, *ESTIMATED, CONFIDENCE_NAME, *DETAILED, *MAPS, SOURCE, "details")
 CYCLE = "causes form a cycle"
 _TYPES = (
     "run string, "
@@ -93,7 +95,7 @@ _TYPES = (
     + f"{CONFIDENCE_NAME} double, "
     + "".join(f"{name} long, " for name in DETAILED)
     + "".join(f"{name} map<string, long>, " for name in MAPS)
-    + "details string"
+    + f"{SOURCE} string, details string"
 )
 
 
@@ -115,7 +117,8 @@ def audit(
     left alone, and timestamps serve as times. Columns of the result: `run` (null: rows without
     one), the counts (long, null where they do not apply), the maps `inversions`,
     `compared_edges` (edges of which both ends tell) and `max_inversions` by order and `quarantine`
-    by reason, and `details`, JSON of what else there
+    by reason, `causality_source` (what the counts of the run go by: causes, clocks, receipts where
+    only early deliveries were judged, none), and `details`, JSON of what else there
     is: `channels`, `early`, `clock_defects`, a format's own. Details that name events beyond that
     (the worst inversions, missing ids, a hint at separators in ids) are of whole traces read from
     files.
@@ -229,6 +232,7 @@ def _by_clock_columns(events: DataFrame, choice: PairChoice, run_bytes: int) -> 
         "details", F.concat(F.lit("{"), F.concat_ws(", ", "__details", told), F.lit("}"))
     )
     made = {name: F.lit(0).cast("long") for name in DETAILED if name not in total.columns}
+    made[SOURCE] = F.when(F.col("messages") > 0, CLOCKS).otherwise(NONE)
     return total.withColumns(made).select("run", *COLUMNS)
 
 
@@ -240,11 +244,22 @@ def _by_causes(events: DataFrame, limits: tables.Limits, run_bytes: int) -> Data
     edges = tables.edges_of(kept, kept)
     total = tables.of_rows(rows)
     parts = [tables.of_causes(chosen), tables.of_events(kept), tables.of_edges(edges), graphs]
-    parts += [_reasons(rows), *_told(events, run_bytes)]
+    parts += [_reasons(rows), *_told(events, run_bytes), *_received(events)]
     for part in parts:
         total = total.join(part, KEY, "left")
     orders = [name for name in ORDERS if name in events.columns]
     return _row(total, orders, limits.pairs.pairs is not False)
+
+
+def _received(events: DataFrame) -> list[DataFrame]:
+    """Return the runs in which a receipt or delivery has the id of a send, if rows have kinds."""
+    if "kind" not in events.columns:
+        return []
+    keyed = events.select(KEY, "id", "kind")
+    arrived = keyed.where(F.col("kind").isin(RECEIVE, DELIVER)).select(KEY, "id")
+    sent = keyed.where(F.col("kind") == SEND).select(KEY, "id")
+    runs = arrived.join(sent, [KEY, "id"], "left_semi").select(KEY).distinct()
+    return [runs.withColumn("__received", F.lit(True))]
 
 
 def _reasons(rows: DataFrame) -> DataFrame:
@@ -305,6 +320,9 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     made["compared_edges"] = map_of(both) if orders else empty
     made["max_inversions"] = map_of(most) if orders else empty
     made["quarantine"] = F.map_concat(reasons, F.coalesce(on_cycles, empty))
+    has_causes = (count("edges") > 0) | (count("on_cycles") > 0)
+    received = F.col("__received") if "__received" in total.columns else F.lit(False)
+    made[SOURCE] = F.when(has_causes, CAUSES).when(received, RECEIPTS).otherwise(NONE)
     made["details"] = F.col("details") if "details" in total.columns else F.lit(None).cast("string")
     return total.select("run", *(made[n].alias(n) for n in COLUMNS))
 
@@ -348,10 +366,13 @@ def _as_batch(key: str, report: dict[str, Any]) -> pa.RecordBatch:
     row |= {name: details.pop(name, 0) for name in DETAILED}
     row["inversions"] = report["inversions"]
     row |= {name: details.pop(name) for name in ("compared_edges", "max_inversions", "quarantine")}
+    row[SOURCE] = report[SOURCE]
+    for name in (WHY, READ_COLUMNS):  # of a whole trace: a run alone may have none
+        details.pop(name, None)
     if report["clock_defects"] is not None:
         details["clock_defects"] = report["clock_defects"]
     row["details"] = json.dumps(details) if details else None
-    kinds: dict[str, Any] = {"run": pa.string(), "details": pa.string()}
+    kinds: dict[str, Any] = {"run": pa.string(), "details": pa.string(), SOURCE: pa.string()}
     kinds |= {name: pa.int64() for name in (*COUNTED, *ESTIMATED, *DETAILED)}
     kinds[CONFIDENCE_NAME] = pa.float64()
     kinds |= {name: pa.map_(pa.string(), pa.int64()) for name in MAPS}

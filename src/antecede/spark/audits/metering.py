@@ -31,6 +31,7 @@ from antecede.meter.violations import SCHEMA as EARLY
 from antecede.meter.violations import violations as local_violations
 from antecede.protocols.topics.subscriptions import Subscriptions
 from antecede.spark.audits.event_columns import RUN_BYTES, events_of, run_by_run, runs_in, whole_run
+from antecede.spark.evidence import demand
 from antecede.spark.workers import ready_workers
 
 Batches = Iterable[pa.RecordBatch]
@@ -58,9 +59,10 @@ def meter(
 ) -> DataFrame:
     """Return what `meter.measure.measure` returns of the same events, rows in any order.
 
-    An observer that received nothing has no rows. Raises InputError for a rule that is none and
-    for columns that are missing or of another type; what only the rows tell (a rule that cannot
-    be measured) ends the job with the same error in a worker.
+    An observer that received nothing has no rows. Raises InputError for a rule that is none,
+    for columns that are missing or of another type, and for rows without evidence of causality
+    (`antecede.spark.evidence`: jobs that end at the first match). What only the rows tell (a rule
+    that cannot be measured) ends the job with the same error in a worker.
 
     Clocks of a run are made in ONE TASK A RUN, of at most `run_bytes` of Arrow data, beyond which
     it fails with InputError naming the run; observers are then counted each in a task.
@@ -81,7 +83,9 @@ def meter(
     """
     for name in rules or ():
         rule_named(name)
-    packed = by_runs(df).mapInArrow(
+    by_run = by_runs(df)
+    demand(events_of(df))
+    packed = by_run.mapInArrow(
         _packer(observers, bounds, subscriptions, relation, run_bytes), _PACKED
     )
     parts = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)

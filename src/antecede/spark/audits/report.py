@@ -32,6 +32,8 @@ from antecede.spark.audits.auditing import unordered
 from antecede.spark.audits.event_columns import KEY, PLACE, events_of
 from antecede.spark.workers import ready_workers
 from antecede.trace.arrow import SCHEMA
+from antecede.trace.causes import COLUMNS
+from antecede.trace.evidence import CAUSES, NONE, SOURCE, WHY
 from antecede.trace.rows import conform, distinct
 
 _ADDED = (
@@ -131,6 +133,10 @@ def _added_up(parts: list[Part]) -> Part:
     total["concurrent_pairs"] = _sum(part["concurrent_pairs"] for part in parts)
     total["inversions"] = _merged([part["inversions"] for part in parts], lambda a, b: a + b)
     total["details"] = _details([part["details"] for part in parts])
+    known = [part[SOURCE] for part in parts if part[SOURCE] != NONE]
+    total[SOURCE] = CAUSES if CAUSES in known else known[0] if known else NONE
+    if not known:
+        total["details"] |= {name: parts[0]["details"][name] for name in (COLUMNS, WHY)}
     return {key: total.get(key, parts[0][key]) for key in parts[0] if key != "member_names"}
 
 

@@ -37,7 +37,8 @@ from antecede.spark.audits.event_columns import (
 )
 from antecede.spark.audits.run_graph import GRAPH_EDGES
 from antecede.spark.sources.order_tables import write_part
-from antecede.trace.causes import BLANK, REPEATED, Causes
+from antecede.trace.causes import BLANK, COLUMNS, REPEATED, Causes
+from antecede.trace.evidence import CAUSES, NONE, RECEIPTS, SOURCE, without_columns
 from antecede.trace.rows import conform
 from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
 
@@ -79,8 +80,10 @@ def _added(runs: DataFrame, events: DataFrame) -> AuditReport:
     worst = list(maps["max_inversions"])
     cycles = bool(row.events_on_cycles)
     details["worst_inversions"] = _worst(events, cycles, worst) if worst else {}
+    sources = {row[0] for row in runs.select(SOURCE).distinct().collect()}
     return AuditReport(
         format=TABLE,
+        causality_source=next((one for one in (CAUSES, RECEIPTS) if one in sources), NONE),
         inversions=maps["inversions"],
         clock_defects=None,
         details=details,
@@ -207,7 +210,9 @@ def with_read(
     report: AuditReport, details: Mapping[str, Any], bad: int, reasons: Mapping[str, int]
 ) -> AuditReport:
     """Return a report with what reading found: details, and how many rows for which reasons."""
-    found = {**details, **report.details}
+    found = {**without_columns(details), **without_columns(report.details)}
+    if report.causality_source == NONE:
+        found[COLUMNS] = details.get(COLUMNS, "")
     causes = Causes(0, found[REPEATED], found[BLANK]).with_read(details)
     found |= {REPEATED: causes.repeated, BLANK: causes.blank}
     counted = dict(report.details["quarantine"])

@@ -24,6 +24,7 @@ from antecede.causality.asking import CAUSES, CLOCKS, EVENTS, LOOK_ALIKE, Causal
 from antecede.causality.spec import order_spec
 from antecede.errors import InputError
 from antecede.formatting import counted
+from antecede.spark.evidence import has_receipts
 from antecede.spark.relations.reaching import ROUNDS
 from antecede.spark.relations.walking import edges_of, reached_by
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
@@ -48,7 +49,7 @@ def way_of(df: DataFrame, whole: Whole, by: str | None) -> str:
     arrivals = SEND in kinds and bool({RECEIVE, DELIVER} & kinds)
     if by == EVENTS and not arrivals:
         raise InputError("by events: no rows of both sendings and receipts or deliveries are there")
-    if by == EVENTS or (by is None and arrivals):
+    if by == EVENTS or (by is None and arrivals and has_receipts(df)):
         return EVENTS
     found = CLOCKS if whole.clocked else CAUSES
     if by not in (None, found):

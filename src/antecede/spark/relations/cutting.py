@@ -31,6 +31,7 @@ from antecede.causality.spec import refuse_fixed
 from antecede.errors import InputError
 from antecede.order.spec import OrderSpec
 from antecede.spark.columns import column_of
+from antecede.spark.evidence import refuse_unless_supported
 from antecede.spark.identities import id_column
 from antecede.spark.relations.stamping import MADE, analysed, by_group, checked, control, table_of
 
@@ -82,6 +83,7 @@ def cut(
         )
     checked(df, spec, "cut", {"status": status}, ADDED)
     _check_columns(df, process, at)
+    refuse_unless_supported(df, spec)
     sided = _sided(df, positions, process, at)
     made = by_group(sided, spec).withColumn(MADE, _judging(df, spec, process))
     own = [column_of(name) for name in df.columns]
@@ -163,6 +165,8 @@ def recovery_line(
     refuse_fixed(keys, LINE, fold=True)
     checked(df, spec, "recovery_line")
     _check_columns(df, process, at, checkpoints)
+    if analysed(df):
+        refuse_unless_supported(df, spec)
     made = by_group(df, spec).withColumn(MADE, _holding(df, spec, process, at, checkpoints))
     kept, marked = F.col(MADE), F.coalesce(column_of(checkpoints), F.lit(False))
     return (
@@ -235,7 +239,7 @@ def _judging(df: DataFrame, spec: OrderSpec, process: str) -> Column:
         codes = process_codes(table, spec, _PROCESS)
         side: Any = table.column(_SIDE).to_numpy()
         own = table.select(list(spec.used))
-        columns = judged(own, spec, side, codes, digests)
+        columns, _ = judged(own, spec, side, codes, digests)
         return pa.StructArray.from_arrays(columns, list(names))
 
     more = {_SIDE: F.col(_SIDE), _PROCESS: column_of(process)}
@@ -244,10 +248,8 @@ def _judging(df: DataFrame, spec: OrderSpec, process: str) -> Column:
 
 def _holding(df: DataFrame, spec: OrderSpec, process: str, at: str, checkpoints: str) -> Column:
     def hold(table: pa.Table, digests: Any) -> pa.Array:  # type: ignore[type-arg]
-        made: pa.Array = held(  # type: ignore[type-arg]
-            table, spec, _PROCESS, _AT, _MARK, digests, (process, at)
-        )
-        return made
+        made, _ = held(table, spec, _PROCESS, _AT, _MARK, digests, (process, at))
+        return made  # type: ignore[no-any-return]
 
     more = {_PROCESS: process, _AT: at, _MARK: checkpoints}
     columns = {name: column_of(column) for name, column in more.items()}

@@ -106,6 +106,10 @@ def with_clocks(
         widest=widest,
     )
     checked(df, spec.order, "with_clocks", {"stamp": stamp, "status": status})
+    if analysed(df):
+        from antecede.spark.evidence import warn_without_causes
+
+        warn_without_causes(df, spec.order)
     placed = by_group(df, spec.order).withColumn(MADE, _stamping(df, spec))
     # `drop` would look at the columns, which a declarative pipeline does not allow.
     own = F.expr(f"* EXCEPT ({MADE})")

@@ -34,14 +34,16 @@ def walk(
 
     Runs a job a step. Raises InputError for events without an answer and after `rounds` steps.
     """
+    from antecede.spark.evidence import refuse_unless_supported
     from antecede.spark.relations.reaching import wanted_of
 
     if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
         raise InputError(f"rounds must be a whole number of at least 1, not {rounds!r}")
     name = str(spec.id)
     checked(df, spec, "following causes")
+    refuse_unless_supported(df, spec)
     wanted = wanted_of(df, events, name)
-    keyed = df.select(*_keys(df, spec), column_of(name).alias("own"))
+    keyed = df.select(*keys_of(df, spec), column_of(name).alias("own"))
     seeds = keyed.join(F.broadcast(wanted), F.col("own") == F.col("wanted"), "left_semi")
     seeds = seeds.distinct().localCheckpoint()
     _refuse(wanted.join(seeds, F.col("own") == F.col("wanted"), "left_anti"), not_there("{}"))
@@ -63,7 +65,7 @@ def _refuse(wrong: DataFrame, said: str) -> None:
         raise InputError(said.format(row[0]))
 
 
-def _keys(df: DataFrame, spec: OrderSpec) -> tuple[Column, Column]:
+def keys_of(df: DataFrame, spec: OrderSpec) -> tuple[Column, Column]:
     """Return a row's group and id as `g` and `k`, in the form in which causes are looked for."""
     group = F.lit(0) if spec.group is None else column_of(spec.group)
     own = column_of(str(spec.id))
@@ -73,6 +75,11 @@ def _keys(df: DataFrame, spec: OrderSpec) -> tuple[Column, Column]:
 
 def edges_of(df: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFrame:
     """Return the declared causes, as (g, step from, step to); each once."""
+    return named_causes(df, spec, backwards=backwards).distinct()
+
+
+def named_causes(df: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFrame:
+    """Return the declared causes, as (g, step from, step to), as often as they are named."""
     as_text = _as_text(df, spec)
     kind = "string" if as_text else df.schema[str(spec.id)].dataType
     ends = ("k", "cause") if backwards else ("cause", "k")
@@ -82,14 +89,14 @@ def edges_of(df: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFrame:
         several = isinstance(df.schema[name].dataType, t.ArrayType)
         # A cause that is no value of the ids' type means none; the engine decides.
         cause = (F.explode(column) if several else column).alias("cause")
-        one = df.select(*_keys(df, spec), cause)
+        one = df.select(*keys_of(df, spec), cause)
         cause = F.col("cause")
         inner = one.schema["cause"].dataType
         one = one.withColumn("cause", id_of(cause, inner) if as_text else cause.try_cast(kind))
         return one.select("g", F.col(ends[0]).alias("start"), F.col(ends[1]).alias("end"))
 
     every = reduce(DataFrame.unionAll, map(of, spec.after))
-    return every.where("g IS NOT NULL AND start IS NOT NULL AND end IS NOT NULL").distinct()
+    return every.where("g IS NOT NULL AND start IS NOT NULL AND end IS NOT NULL")
 
 
 def _as_text(df: DataFrame, spec: OrderSpec) -> bool:
@@ -122,7 +129,7 @@ def reached_by(edges: DataFrame, seeds: DataFrame, rounds: int) -> DataFrame:
 
 def _decided(df: DataFrame, reached: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFrame:
     """Return the rows reached, and what the engine says of them in the column MADE."""
-    group, key = _keys(df, spec)
+    group, key = keys_of(df, spec)
     reached = reached.toDF(*HIDDEN, EVENT)
     rows = df.join(reached, (group == F.col(HIDDEN[0])) & (key == F.col(HIDDEN[1])))
     rows = rows.select(*map(column_of, df.columns), EVENT)

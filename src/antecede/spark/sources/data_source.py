@@ -140,8 +140,11 @@ class Plan:
         self.quarantine = _one_of(given, "quarantine", (REFUSE, INCLUDE, EXCLUDE, ONLY))
         self.rows = _one_of(given, "rows", (EVENTS, DETAILS))
         self.most = _count(given.get("maxfilespertrigger"))
+        texts: dict[str, Any] = {
+            field: given[name] for name, field in _TEXTS.items() if name in given
+        }
         self.options = ReadOptions(
-            **{field: given[name] for name, field in _TEXTS.items() if name in given},
+            **texts,
             time_unit=_unit(given.get("timeunit")),
             columns={
                 field: _columns_in(given[name])

@@ -19,7 +19,7 @@ import os
 import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +36,19 @@ from antecede.errors import AntecedeError, FormatError, InputError
 from antecede.order.result import free_names
 from antecede.order.spec import POSITIONED, OrderSpec, Status
 from antecede.order.table import added
-from antecede.order.trace import REASONS, RUN, VECTOR, spec_of
+from antecede.order.trace import RUN, VECTOR, reason_of, spec_of
+from antecede.spark.evidence import cells_on_spark
 from antecede.spark.ordering import ordering
 from antecede.spark.sources.table_work import Work, batches_of
 from antecede.spark.sources.wire_types import carried, carried_back, spark_type, to_carry
 from antecede.spark.workers import ready_workers
 from antecede.trace.batches import QUARANTINE_SCHEMA, SCHEMA, note
 from antecede.trace.causes import Causes
+from antecede.trace.evidence import CAUSES, CLOCKS, NONE, SEQUENCE, Cells
 from antecede.trace.reader import Detail, ReadOptions
 from antecede.trace.rows import distinct, refuse
 from antecede.trace.schema import COLUMNS, NAMES
+from antecede.trace.sequence import SEQ, UNTOLD
 from antecede.trace.tables.own_columns import as_json, is_json, together
 from antecede.trace.tables.writing import JSON_LINES, PARQUET, table_writer, unmarked
 
@@ -98,6 +101,10 @@ class Done:
     reasons: Counter[str]
     renamed: dict[str, str]
     topics: int
+    source: str
+    """What the order goes by: a constant of `antecede.trace.evidence`."""
+    cells: Cells | None = None
+    """Where the source is none: what the columns hold that could be evidence."""
 
 
 def survey(
@@ -241,7 +248,7 @@ def order_tables(
             "topic; leave out --topic, or name the one column that tells an event's topic"
         )
     _check_own(found.own, format)
-    clocked = bool(found.known["clock_members"]) and not found.parents
+    clocked = bool(found.known["clock_members"]) and not found.parents and by != SEQ
     told = _distinct(placed_events(spark, works, options, found), found.own, clocked, aside, format)
     told = told.persist(StorageLevel.DISK_ONLY)
     ordered = None
@@ -251,10 +258,15 @@ def order_tables(
             for row in told.where("told is not null").select("told").collect()
         ]
         known: Counter[str] = sum((part["known"] for part in parts), Counter())
+        if by == SEQ and not (known["member"] and known["seq"]):
+            raise InputError(UNTOLD)
         spec = spec_of(clocked, {name for name, count in known.items() if count}, by)
         rows = _with_made(told.where("told is null").drop("told"), spec)
-        ordered = rows.transform(ordering(spec)).persist(StorageLevel.DISK_ONLY)
+        ordered = rows.transform(ordering(spec, warn=False)).persist(StorageLevel.DISK_ONLY)
         done = _counted(ordered, spec, parts, found)
+        if done.source == NONE:
+            plain = replace(found, own=pa.schema([]))
+            done.cells = cells_on_spark(placed_events(spark, works, options, plain))
         _write_refused(ordered, spec, aside, format)
         _write(ordered, spec, found.own, out, format, done, within_topics)
     finally:
@@ -363,6 +375,7 @@ def _distinct(events: DataFrame, own: Any, clocked: bool, aside: Path, format: s
             "receipts": chosen.receipts,
             "deliveries": chosen.deliveries,
             "causes": chosen.causes,
+            "named": pc.sum(pc.list_value_length(chosen.events["parents"])).as_py() or 0,
             "reasons": _reasons(chosen.quarantine),
         }
         nothing = {field.name: pa.nulls(1, field.type) for field in schema}
@@ -408,13 +421,22 @@ def _counted(
     reasons = found.reasons + sum((part["reasons"] for part in parts), Counter())
     for status, count in statuses.items():
         if Status(status) not in POSITIONED:
-            reasons[REASONS[Status(status)].partition(":")[0]] += count
+            reasons[reason_of(status, spec).partition(":")[0]] += count
+    placed = sum(statuses[str(status)] for status in POSITIONED)
+    missing = sum(row[3] for row in rows)
+    if spec.sender:
+        source = SEQUENCE
+    elif spec.clock:
+        source = CLOCKS if placed else NONE
+    else:
+        source = CAUSES if sum(part["named"] for part in parts) > missing else NONE
     return Done(
         spec=spec,
-        rows=sum(statuses[str(status)] for status in POSITIONED),
+        rows=placed,
+        source=source,
         statuses=statuses,
         late=sum(row[2] for row in rows),
-        missing=sum(row[3] for row in rows),
+        missing=missing,
         duplicates=sum(part["duplicates"] for part in parts),
         receipts=sum(part["receipts"] for part in parts),
         deliveries=sum(part["deliveries"] for part in parts),
@@ -436,7 +458,7 @@ def _write_refused(ordered: DataFrame, spec: OrderSpec, aside: Path, format: str
         parts = list(batches)
         if parts:
             table: Any = pa.Table.from_batches(parts).sort_by("file_order")
-            reasons = [REASONS[Status(status)] for status in table[spec.status].to_pylist()]
+            reasons = [reason_of(status, spec) for status in table[spec.status].to_pylist()]
             rows = refuse(table.select(list(NAMES)), reasons)
             number = _partition()
             write_part(rows, aside / f"unordered-{number:06}", format)

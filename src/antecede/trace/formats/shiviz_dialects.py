@@ -34,6 +34,13 @@ CLOCK_LIKE = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
 """Text that begins like a clock."""
 GROUPS = ("host", "clock", "event")
 
+_ONE = r"['\"]?(?P<member>[^\s,;='\"{}\[\]()<>]+)['\"]?\s*[:=]\s*(?P<count>\d+)"
+_PAIR = re.compile(_ONE, re.ASCII)
+_BARE = _ONE.replace("?P<member>", "?:").replace("?P<count>", "?:")
+_PAIRS = re.compile(
+    rf"[\[{{(<]?\s*(?:{_BARE})(?:(?:\s*[,;]\s*|\s+)(?:{_BARE}))*\s*[\]}})>]?", re.ASCII
+)
+"""A clock as pairs of members and counters that is no JSON."""
 _JAVASCRIPT_GROUP = re.compile(r"\(\?<(?![=!])")
 _LONG_LINE = re.compile(r"([^\n]{4096})[^\n]+")
 _JAVASCRIPT_REFERENCE = re.compile(r"\\k<(\w+)>")
@@ -106,19 +113,36 @@ def _fit(dialect: Dialect, text: str) -> tuple[int, int]:
 
 
 def parse_clock(written: str) -> dict[str, int] | str:
-    """Return the entries above zero of a clock written as JSON, or what is wrong with it."""
+    """Return the entries above zero of a clock, or what is wrong with it.
+
+    It is written as JSON, or as pairs such as `gateway:1,auth:2`, with or without brackets.
+    """
     written = written.strip()
     try:
         if written.startswith('{\\"'):  # a JSON text inside a quoted string
             written = json.loads(f'"{written}"')
         clock = json.loads(written)
     except (ValueError, RecursionError) as error:
-        return f"the clock is not JSON: {error}"
+        if _PAIRS.fullmatch(written):
+            return _pairs(written)
+        return f'the clock is not JSON: {error}; write {{"member": 1}} or member:1,other:2'
     if not isinstance(clock, dict):
         return "the clock is no JSON object of members and counters"
     for member, count in clock.items():
         if isinstance(count, str | float) or int64(count) is None or count < 0:
             return f"the counter of {member!r} is no whole number from 0: {str(count)[:40]}"
+    return {member: count for member, count in clock.items() if count}
+
+
+def _pairs(written: str) -> dict[str, int] | str:
+    clock: dict[str, int] = {}
+    for pair in _PAIR.finditer(written):
+        member, count = pair["member"], int64(pair["count"])
+        if member in clock:
+            return f"the clock names {member!r} twice"
+        if count is None:
+            return f"the counter of {member!r} is no whole number from 0: {pair['count'][:40]}"
+        clock[member] = count
     return {member: count for member, count in clock.items() if count}
 
 

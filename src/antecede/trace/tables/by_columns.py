@@ -137,6 +137,8 @@ class _Made:
         of: dict[str, Any] = {}
         for name in ("run", "member", "role", "text"):
             of[name] = self._name(name)
+        if self.columns.options.needs_run:
+            self.odd |= ~cells.known(of["run"])
         kind = self._name("kind")
         of["kind"] = pc.if_else(
             pc.fill_null(pc.is_in(kind, pa.array(KINDS)), False), kind, pa.scalar(EVENT)

@@ -31,6 +31,9 @@ CHOICES = (*(name for name in NAMES if name not in ("file_order", "source", "lin
 """Names under which a user may give a column."""
 
 
+_OTHER_WAY = {"parents": "clock", **dict.fromkeys(("clock", "clock_members"), "parents")}
+"""A named column of clocks excludes guessed causes, and the reverse: else one hides the other."""
+
 MAX_COLUMNS = 4096
 """Different columns in a table of JSON lines."""
 
@@ -136,6 +139,8 @@ class ChosenColumns:
 
     def _take_likely(self, sample: Sequence[Mapping[str, object]]) -> None:
         """Take a column whose name and values look like causes, where no usual name does."""
+        if _OTHER_WAY["parents"] in self.options.columns:
+            return  # the user named another column to go by
         likely = usual_names.likely_causes(self.known)
         ids = self._sampled_ids(sample)
         if likely and ids:
@@ -229,10 +234,10 @@ class ChosenColumns:
         sizes = (abs(n) for n in numbers if n is not None)
         return text.unit_by_size(max((n for n in sizes if n < text.MAX_TIME), default=0))
 
-    def without_causes(self) -> str:
-        """Return the names of the columns if none is known to hold causes, clocks or receipts."""
-        told = any(self.of[name] for name in ("parents", "clock", "clock_members", "kind"))
-        return "" if told else ", ".join(self.known)[:300]
+    def telling(self) -> str:
+        """Return which columns could tell what came before what, as "parents in caused_by; ..."."""
+        could = ((name, self.of[name]) for name in ("parents", "clock", "clock_members", "kind"))
+        return "; ".join(f"{name} in {text.shorten(of[0])}" for name, of in could if of)
 
     def guessed(self) -> str:
         """Return which columns were taken by a usual name that is not the schema's own."""
@@ -285,6 +290,8 @@ def find_columns(
                 message = f"no column {column!r}{why}; columns are {', '.join(known)[:300]}"
                 raise FormatError(message, path=source)
         return tuple(options.columns[name])
+    if _OTHER_WAY.get(name, name) in options.columns:
+        return ()  # the user named another column to go by
     return usual_names.find_usual(name, known)
 
 

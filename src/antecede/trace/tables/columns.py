@@ -17,7 +17,7 @@ from antecede.trace import text
 from antecede.trace.causes import BLANK, PARTIAL, REPEATED, ROUNDED, UNREADABLE
 from antecede.trace.formats.shiviz_dialects import parse_clock
 from antecede.trace.identities import IDS_ARE, is_blank, is_rounded, name_of, unreadable_name
-from antecede.trace.reader import NO_ID
+from antecede.trace.reader import NO_GROUP, NO_ID
 from antecede.trace.schema import EVENT, KINDS, Event, Quarantined
 from antecede.trace.tables import composites, expressions
 from antecede.trace.tables.chosen_columns import TIMES, ChosenColumns
@@ -47,13 +47,16 @@ class Columns(ChosenColumns):
 
     def _event(self, record: Mapping[str, object], line: int | None) -> Event:
         member = self._name(record, "member")
+        run = self._name(record, "run")
+        if run is None and self.options.needs_run:
+            raise ValueError(NO_GROUP)
         clock = self._clock(record)
         seq = self._number(record, "seq")
         if seq is None and clock is not None and member is not None:
             seq = clock.get(member)
         kind = name_of(self._first(record, "kind"))
         event = Event(
-            run=self._name(record, "run"),
+            run=run,
             kind=kind if kind in KINDS else EVENT,
             id=self._identity(record, member, seq),
             member=member,

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from antecede.errors import FormatError, InputError
 from antecede.formatting import counted
 from antecede.trace import text
-from antecede.trace.causes import ROUNDED, ROUNDED_IN, UNREADABLE_IN
+from antecede.trace.causes import COLUMNS, ROUNDED, ROUNDED_IN, TOLD_BY, UNREADABLE_IN
 from antecede.trace.causes import UNREADABLE as UNREADABLE_CAUSES
 from antecede.trace.reader import Detail, Item, ReadOptions
 from antecede.trace.schema import Quarantined
@@ -68,7 +68,7 @@ class TableReader:
     """Reader of Parquet, CSV and JSON lines; see the module."""
 
     name = "table"
-    uses = ("columns", "time_unit", "separator")
+    uses = ("columns", "time_unit", "separator", "needs_run")
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize Parquet for certain; JSON lines and CSV less surely than other formats."""
@@ -213,13 +213,13 @@ def details_of(columns: Columns, absent_keys: int) -> Iterator[Detail]:
     columns.check_all_came()
     if found := columns.guessed():
         yield Detail(GUESSED_COLUMNS, found)
+    yield Detail(COLUMNS, ", ".join(map(text.shorten, columns.known))[:300])
+    yield Detail(TOLD_BY, columns.telling())
     for name, unread in zip((LIKELY, LATER), columns.unread(), strict=True):
         if unread:
             yield Detail(name, unread)
     for expression, count in columns.expressions.items():
         yield Detail(f"{FOUND_BY}{expression}", count)
-    if names := columns.without_causes():
-        yield Detail("without_causes", names)
     for name, count in columns.causes.items():
         if count:
             yield Detail(name, count)

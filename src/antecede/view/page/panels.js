@@ -71,9 +71,11 @@ function nothingFound(meta) {
 function summaryOf(app) {
   const { meta, lanes, runs } = app.scene;
   const how = { events: "sendings and arrivals", clocks: "vector clocks", causes: "declared causes" };
+  const source = meta.causality_source === "member sequence" ? "each member's own numbers" : how[meta.by];
+  const told = meta.causality_source === "none" ? " Nothing tells what came before what (causality_source: none)." : ` What came before what is told by ${source}.`;
   const members = lanes.names.filter((_, k) => k < app.scene.nobody).length;
   const several = runs.size > 1 ? ` in ${counted(runs.size, "run")}` : "";
-  return `${meta.format}: ${counted(meta.tiles ? meta.of : meta.events, "event")} of ${counted(members, "member")}${several}.${meta.events ? ` What came before what is told by ${how[meta.by]}.` : ""}`;
+  return `${meta.format}: ${counted(meta.tiles ? meta.of : meta.events, "event")} of ${counted(members, "member")}${several}.${meta.events ? told : ""}`;
 }
 
 /** A sentence, what stands between `marks` as code. */

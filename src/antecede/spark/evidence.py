@@ -1,0 +1,191 @@
+"""Evidence of causality in a DataFrame: the rule of `antecede.trace.evidence`, by Spark jobs.
+
+A job looks for the first causes among the ids, and ends at the first match. Only where these are
+nowhere a join of all causes decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as t
+
+from antecede.causality.spec import order_spec
+from antecede.errors import InputError
+from antecede.order.spec import OrderSpec
+from antecede.spark.columns import column_of
+from antecede.spark.relations.walking import keys_of, named_causes
+from antecede.trace.causes import COLUMNS
+from antecede.trace.evidence import (
+    BY_NATURE,
+    CAUSES,
+    CLOCKS,
+    NONE,
+    RECEIPTS,
+    Cells,
+    cells_of,
+    describe_cells,
+    unsupported,
+    warn_none,
+)
+from antecede.trace.rows import conform
+from antecede.trace.schema import DELIVER, NAMES, RECEIVE, SEND
+
+FIRST: Final = 1000
+"""Causes that are looked for before all are."""
+_RUN: Final = "__antecede_evidence_run"
+
+
+def supports(df: DataFrame, spec: OrderSpec) -> bool:
+    """Return whether a cell tells what came before what, by the columns of a spec.
+
+    Runs one or two jobs. Returns True where no job may run (Declarative Pipelines).
+    """
+    return _runs_unless_pipeline(df, spec, _supports)
+
+
+def _runs_unless_pipeline(
+    df: DataFrame, spec: OrderSpec, look: Callable[[DataFrame, OrderSpec], bool]
+) -> bool:
+    try:
+        return look(df, spec)
+    except AnalysisException as error:
+        if "PIPELINE_QUERY_FUNCTION" in str(error.getCondition()):
+            return True
+        raise
+
+
+def warn_without_causes(df: DataFrame, spec: OrderSpec) -> None:
+    """Warn with `NoEvidenceWarning` where rows are there and none has a cause, clock or number.
+
+    For functions whose result marks causes that are nowhere: these are not looked for. Runs a job
+    that ends at the first such row, and none in Declarative Pipelines.
+    """
+    if not (_runs_unless_pipeline(df, spec, _names_any) or df.isEmpty()):
+        warn_none(spec.ways)
+
+
+def refuse_unless_supported(df: DataFrame, spec: OrderSpec) -> None:
+    """Raise InputError where rows are there and no cell supports an answer."""
+    if not (supports(df, spec) or df.isEmpty()):
+        raise InputError(unsupported(spec.ways, df.columns))
+
+
+def _names_any(df: DataFrame, spec: OrderSpec) -> bool:
+    if spec.sender is not None:
+        usable = column_of(spec.sender).isNotNull() & (column_of(str(spec.seq)) >= 0)
+        return not df.where(usable).isEmpty()
+    if spec.clock is not None:
+        return not df.where(_has_own_entry(df, spec)).isEmpty()
+    return not _causes(df, spec).isEmpty()
+
+
+def _causes(df: DataFrame, spec: OrderSpec) -> DataFrame:
+    """Return the causes that are no blanks and not the row itself: group `g` and id `k`."""
+    causes = named_causes(df, spec, backwards=True)
+    blank = F.trim(F.col("end").cast("string")) == ""
+    causes = causes.where((F.col("start") != F.col("end")) & ~blank)
+    return causes.select("g", F.col("end").alias("k"))
+
+
+def _supports(df: DataFrame, spec: OrderSpec) -> bool:
+    if spec.id is None:
+        return _names_any(df, spec)
+    causes = _causes(df, spec)
+    own = df.select(*keys_of(df, spec))
+    for few in (F.broadcast(causes.limit(FIRST)), causes):
+        if not own.join(few, ["g", "k"], "left_semi").isEmpty():
+            return True
+    return False
+
+
+def _has_own_entry(df: DataFrame, spec: OrderSpec) -> Any:
+    """Return the condition that a row's clock counts its own member; of arrays, any member."""
+    clock, member = column_of(str(spec.clock)), column_of(str(spec.member))
+    kind = df.schema[str(spec.clock)].dataType
+    if isinstance(kind, t.MapType):
+        return F.try_element_at(clock, member.cast(kind.keyType)) > 0
+    if isinstance(kind, t.StructType):
+        names, counts = (clock.getField(field.name) for field in kind.fields)
+        at = F.array_position(names, member.cast(kind.fields[0].dataType.elementType))  # type: ignore[attr-defined]
+        return (at > 0) & (F.try_element_at(counts, at.cast("int")) > 0)
+    return member.isNotNull() & F.exists(clock, lambda count: count > 0)
+
+
+# -- tables in the schema ------------------------------------------------------------------------
+
+
+def source_in(events: DataFrame, format: str = "table") -> str:
+    """Return the first source that the cells of a table in the schema support.
+
+    Columns may be absent but for `id`. Runs jobs for each source.
+    """
+    if has_receipts(events):
+        return RECEIPTS
+    if format in BY_NATURE:
+        return BY_NATURE[format]
+    return next((way for way in (CLOCKS, CAUSES) if supports_way(events, way)), NONE)
+
+
+def supports_way(events: DataFrame, way: str) -> bool:
+    """Return whether cells of a table in the schema support causes, clocks, or else receipts."""
+    there = set(events.columns)
+    if way == CLOCKS:
+        pair = F.struct(F.col("clock_members"), F.col("clock_counts"))
+        clock = F.when(F.col("clock_members").isNotNull(), pair)
+        if not {"clock_members", "clock_counts", "member"} <= there:
+            return False
+        clocks = events.select("member", clock.alias("c"))
+        return supports(clocks, order_spec(clock="c", member="member"))
+    if way == CAUSES:
+        spec = order_spec(id="id", after="parents", group=_RUN)
+        return "parents" in there and supports(events.withColumn(_RUN, _run(events)), spec)
+    return has_receipts(events)
+
+
+def has_receipts(events: DataFrame) -> bool:
+    """Return whether a receipt or delivery has the id of a send of its run."""
+    if "kind" not in events.columns:
+        return False
+    keyed = events.select(_run(events).alias("g"), F.col("id").alias("k"), "kind")
+    arrived = keyed.where(F.col("kind").isin(RECEIVE, DELIVER))
+    sent = keyed.where(F.col("kind") == SEND)
+    return not arrived.join(sent, ["g", "k"], "left_semi").isEmpty()
+
+
+def demand(events: DataFrame, format: str = "table") -> None:
+    """Raise InputError for a table in the schema that has rows and no evidence."""
+    if source_in(events, format) == NONE and not events.isEmpty():
+        columns = {COLUMNS: ", ".join(events.columns)[:300]}
+        raise InputError(describe_none(events, columns))
+
+
+def describe_none(events: DataFrame, details: Mapping[str, Any]) -> str:
+    """Return why nothing tells what came before what."""
+    return describe_cells(cells_on_spark(events), details)
+
+
+def cells_on_spark(events: DataFrame) -> Cells:
+    """Return the content of the columns that could be evidence; of causes the first rows alone."""
+    names = [name for name in NAMES if name in events.columns]
+    rows = events.select(*names)
+    parts = [rows.limit(1)]
+    if "parents" in names:
+        parts.append(rows.where(F.size("parents") > 0).limit(FIRST))
+    if "clock_members" in names:
+        parts.append(rows.where(F.col("clock_members").isNotNull()).limit(1))
+    tables: list[Any] = [part.toArrow() for part in parts]
+    cells: Cells = cells_of(conform(pa.concat_tables(tables)))
+    kinds = cells.kinds
+    if "kind" in names:
+        kinds = frozenset(row[0] for row in rows.select("kind").distinct().collect())
+    return cells._replace(kinds=kinds, receipts=has_receipts(events))
+
+
+def _run(events: DataFrame) -> Any:
+    return F.coalesce(F.col("run"), F.lit("")) if "run" in events.columns else F.lit("")
