@@ -146,7 +146,11 @@ def test_chains_and_what_lies_between(spark: SparkSession, tmp_path: Path) -> No
             (a, b)
             for a in placed
             for b in reversed(placed)
-            if "@" not in a + b and local.precedes(a, b) and len(local.between(a, b)) > 2
+            if a
+            and b
+            and "@" not in a + b
+            and local.precedes(a, b)
+            and len(local.between(a, b)) > 2
         )
         folder = tmp_path / way
         folder.mkdir()

@@ -36,6 +36,7 @@ from antecede.trace import evidence, sequence
 from antecede.trace.arrow import QUARANTINE_SCHEMA, Trace
 from antecede.trace.causes import COLUMNS
 from antecede.trace.evidence import RECEIPTS, SEQUENCE, SOURCE
+from antecede.trace.identities import is_blank
 from antecede.trace.rows import conform
 from antecede.trace.schema import DELIVER, RECEIVE
 from antecede.trace.tables import separators
@@ -72,6 +73,12 @@ class Event(NamedTuple):
 
 
 Named = str | Event
+
+
+def check_not_blank(id: str) -> None:
+    """Raise InputError for an id that names no event."""
+    if is_blank(id):
+        raise InputError(f"the id {id!r} is blank: it names no event")
 
 
 def _is_text(part: object) -> bool:
@@ -268,8 +275,8 @@ class Causality:
         return found if self.by == EVENTS else np.zeros(len(found), np.bool_)
 
     def has(self, id: str) -> bool:
-        """Tell whether an event has this id."""
-        if not _is_text(id):
+        """Tell whether an event has this id; a blank names none."""
+        if not _is_text(id) or is_blank(id):
             return False
         found: bool = pc.any(pc.equal(self.events["id"], id)).as_py() or False
         return found
@@ -292,6 +299,7 @@ class Causality:
         for part in asked:
             if part is not None and not _is_text(part):
                 raise InputError(f"{part!r:.80} is no text: no event is called that")
+        check_not_blank(asked.id)
         if not self.has(asked.id):
             raise InputError(self._nowhere(asked.id))
         mask = pc.fill_null(pc.equal(self.events["id"], asked.id), False)

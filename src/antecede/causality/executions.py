@@ -13,6 +13,7 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.kernels.topological import Bools, Ints, causes_first
+from antecede.trace.identities import are_blank
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
 
 pc: Any = pyarrow.compute
@@ -57,10 +58,13 @@ def execution(events: pyarrow.Table) -> Execution:
     kind: Any = events["kind"]
     sends = pc.equal(kind, SEND).to_numpy().astype(np.bool_)
     arrivals = pc.is_in(kind, pyarrow.array([RECEIVE, DELIVER])).to_numpy().astype(np.bool_)
+    named = pc.invert(pc.fill_null(are_blank(events["id"]), True)).to_numpy().astype(np.bool_)
+    sends &= named
     place = events["file_order"].to_numpy()
     own = before_at_member(run, member, place)
     copy = run * (int(message.max(initial=0)) + 1) + message
     sent = _sendings(copy, sends)
+    sent = np.where(named, sent, NOWHERE)
     never = int(np.count_nonzero(arrivals & (sent == NOWHERE)))
     sent = np.where(arrivals & _first(copy, member, place, arrivals), sent, NOWHERE)
     # A member that hands its own message to itself follows that by its own events already.

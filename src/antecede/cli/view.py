@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -21,9 +20,7 @@ from antecede.trace import evidence
 from antecede.trace.arguments import add_read_arguments, one_way, read_options
 from antecede.trace.arrow import Trace, read
 from antecede.trace.sequence import SEQ, by_sequence
-from antecede.trace.tables.chosen_columns import further_columns
-from antecede.trace.tables.reader import TableReader
-from antecede.trace.tables.with_own import beside_schema
+from antecede.trace.tables.with_own import with_further
 from antecede.view.naming import event_named
 from antecede.view.picture import LARGEST, picture
 from antecede.view.serving import Serving, Source
@@ -162,11 +159,7 @@ def _read(args: argparse.Namespace) -> Trace:
     trace = read(args.paths, args.format, options, own=True)
     if args.by == SEQ:
         trace = by_sequence(trace)
-    if trace.own is None:
-        return trace
-    if trace.format != TableReader.name:
-        return replace(trace, own=beside_schema(trace.events, trace.own))
-    return replace(trace, own=trace.own.select(further_columns(trace.own.column_names, options)))
+    return with_further(trace, options)
 
 
 def _way(args: argparse.Namespace) -> str | None:

@@ -89,8 +89,13 @@ def conform(table: pa.Table) -> pa.Table:
 
 
 def _conformed(column: Any, field: Any) -> Any:
-    """Return a column in the schema's type; what names nothing is null, in lists of causes too."""
-    if field.name in ("id", "member", "run"):
+    """Return a column in the schema's type; what names nothing is null, in lists of causes too.
+
+    An id that names nothing is empty, as the schema knows no null there.
+    """
+    if field.name == "id":
+        return pc.fill_null(ids_of(column), "")
+    if field.name in ("member", "run"):
         return ids_of(column)
     kind = column.type
     if field.name in ("parents", "clock_members") and pa.types.is_floating(

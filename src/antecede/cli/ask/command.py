@@ -25,6 +25,7 @@ from antecede.trace import time_words
 from antecede.trace.arguments import add_read_arguments, read_options
 from antecede.trace.arrow import read
 from antecede.trace.evidence import SOURCE
+from antecede.trace.tables.with_own import with_further
 from antecede.trace.tables.writing import format_of, write_table
 
 pc: Any = pyarrow.compute
@@ -129,7 +130,7 @@ def _found(
 
         return *found_on_spark(args, paths, options, question, ids, engine), None
     say_shortage(engine)
-    trace = read(paths, args.format, options, own=True)
+    trace = with_further(read(paths, args.format, options, own=True), options)
     asked, further = Causality(trace, by=args.by), Further(trace)
     asked.notes += time_words.notes(trace.details)
     return asked, _events(asked, further, question, ids, args.in_run), further

@@ -19,7 +19,6 @@ from antecede.formatting import counted
 from antecede.trace.arrow import Trace
 from antecede.trace.schema import DELIVER, RECEIVE
 from antecede.trace.tables.own_columns import is_json
-from antecede.trace.tables.with_own import beside_schema
 from antecede.view.further import as_text
 
 pa: Any = pyarrow
@@ -39,7 +38,7 @@ class Further:
         """Columns that the question searched."""
         self._own: Any = None
         if trace is not None and trace.own is not None and trace.own.num_columns:
-            self._own = beside_schema(trace.events, trace.own)
+            self._own = trace.own
             self._places = trace.events["file_order"].combine_chunks()
 
     def attach(self, rows: pyarrow.Table) -> pyarrow.Table:

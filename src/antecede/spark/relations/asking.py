@@ -20,7 +20,16 @@ from typing import Any, Final, NamedTuple
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from antecede.causality.asking import CAUSES, CLOCKS, EVENTS, LOOK_ALIKE, Causality, Event, Whole
+from antecede.causality.asking import (
+    CAUSES,
+    CLOCKS,
+    EVENTS,
+    LOOK_ALIKE,
+    Causality,
+    Event,
+    Whole,
+    check_not_blank,
+)
 from antecede.causality.spec import order_spec
 from antecede.errors import InputError
 from antecede.formatting import counted
@@ -120,6 +129,7 @@ def _seeds(
         event = Event(text, None, run)
         if at and text not in known:
             event = Event(name, member, run)
+        check_not_blank(event.id)
         if event.id not in known:
             raise InputError(_nowhere(df, event.id))
         mine = [row for row in rows if row["id"] == event.id and run in (None, row["run"])]

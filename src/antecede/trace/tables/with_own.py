@@ -8,6 +8,7 @@ schema already has nothing of its own under those names.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,8 +16,12 @@ from typing import Any
 import pyarrow
 
 from antecede.errors import InputError
+from antecede.trace.arrow import Trace
+from antecede.trace.reader import ReadOptions
 from antecede.trace.schema import NAMES
+from antecede.trace.tables.chosen_columns import further_columns
 from antecede.trace.tables.own_columns import is_json
+from antecede.trace.tables.reader import TableReader
 from antecede.trace.tables.writing import JSON_LINES, PARQUET, Write, table_writer, unmarked
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
@@ -53,6 +58,15 @@ def beside_schema(events: Any, own: pyarrow.Table) -> pyarrow.Table:
     """Return further columns alone, under the names that they have beside those of the schema."""
     table, names = with_own(events, own)
     return table.select(names)
+
+
+def with_further(trace: Trace, options: ReadOptions) -> Trace:
+    """Return a trace without those of the user's columns that are read as columns of the schema."""
+    if trace.own is None:
+        return trace
+    if trace.format != TableReader.name:
+        return replace(trace, own=beside_schema(trace.events, trace.own))
+    return replace(trace, own=trace.own.select(further_columns(trace.own.column_names, options)))
 
 
 class Appender:
