@@ -167,7 +167,12 @@ class _Adversary:
     def play(self) -> JudgedRun:
         """Send all messages, let everything arrive, and let time pass at the end."""
         while self.run.failure is None and (self.left or self._under_way()):
-            self.run.take(self._choose())
+            action = self._choose()
+            self.run.take(action)
+            if isinstance(action, Send) and action.label not in self.run.said:
+                # A new member that must wait has not sent it.
+                self.left += 1
+                self.sent[action.at] -= 1
         if self.losses or self.needs_time:
             self._wait()
             return self.run
@@ -270,17 +275,17 @@ class _Adversary:
     def _change(self) -> Action:
         present = self._present()
         free = [n for n in FLAT_NAMES if n not in self.run.names.values()]
-        changes: list[Action] = [
-            self._tick() if self.timed else Tick(self.rng.choice((0.1, 1.0, 10.0)))
-        ]
+        passing = self._tick() if self.timed else Tick(self.rng.choice((0.1, 1.0, 10.0)))
+        changes: list[Callable[[], Action]] = [lambda: passing]
         if self.joins and free and len(present) < 6:
             sponsor = self.rng.choice(present)
-            changes.append(Join(free[0], self._name(sponsor)))
+            changes.append(lambda: Join(free[0], self._name(sponsor)))
             if self.timed and self.left > 1:
-                changes.append(self._answer_at_once(free[0], sponsor))
+                changes.append(lambda: self._answer_at_once(free[0], sponsor))
         if self.leaves and len(present) > 2:
-            changes.append(Leave(self._name(self.rng.choice(present))))
-        return self.rng.choice(changes)
+            leaving = self._name(self.rng.choice(present))
+            changes.append(lambda: Leave(leaving))
+        return self.rng.choice(changes)()
 
     def _answer_at_once(self, newcomer: str, sponsor: int) -> Action:
         """Let a sponsor send, and a newcomer answer before any time has passed.
