@@ -32,9 +32,8 @@ AT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        ("id bigint, after double", "can never be equal: id is int64, after is double; cast"),
         ("id timestamp, after timestamp_ntz", "can never be equal"),
-        ("id bigint, after array<double>", "can never be equal"),
+        ("id bigint, after array<timestamp>", "can never be equal"),
         ("id decimal(9,2), after string", "can never be equal"),
         ("id interval day, after string", "column id is duration.*must be a number, text"),
         ("id variant, after string", "column id"),

@@ -210,7 +210,7 @@ class Frames:
         names = parts.names if state.open else state.roster.names
         with state.named_errors(names):
             message = self.decoded(parts)
-        if not state.open:
+        if state.roster.forgotten and not state.open:
             message = state.protocol.without(message, state.roster.is_forgotten)
         causes = tuple(state.protocol.causes(message)) if state.names_causes else ()
         for number in (message.sender, *(cause.sender for cause in causes)):
