@@ -100,7 +100,8 @@ def test_patience_over_plain_numbers_without_a_unit(rocks: SparkSession, tmp_pat
     for options in choices:
         with pytest.raises(InputError, match="column at holds plain numbers: give time_unit="):
             df.transform(order(id="id", after="after", time="at", **options))
-    assert df.transform(order(id="id", after="after", time="at")).isStreaming
+    with pytest.warns(UserWarning, match="give time_unit="):
+        assert df.transform(order(id="id", after="after", time="at")).isStreaming
 
 
 # -- a checkpoint belongs to a stream --------------------------------------------------------
