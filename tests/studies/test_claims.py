@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from antecede.report.values import Claim, Findings
+from antecede.report.values import NO_FIGURES, Claim, Findings
 from antecede.studies.frame.execute import SCHEMA, run_locally
 from antecede.studies.frame.orchestrate import conduct
 from antecede.studies.frame.registry import STUDIES, load
@@ -213,5 +213,6 @@ def test_a_verdict_has_words() -> None:
     assert [claim._replace(holds=h).verdict for h in (True, False, None)] == [
         "holds",
         "does not hold",
-        "not run",
+        "undecided",
     ]
+    assert claim._replace(holds=None, found=NO_FIGURES).verdict == "not run"
