@@ -240,7 +240,11 @@ def test_same_id_with_other_content_is_a_conflict_and_the_first_stays() -> None:
         (SbMessage(1, 1, (MessageId(1, 0),), "x"), SequenceError, "number 0"),
         (SbMessage(1, 1, (MessageId(1, 1 << 63),), "x"), SequenceError, "number"),
         (SbMessage(1, 4, (MessageId(1, 4),), "x"), RemoteError, "answers itself"),
-        (SbMessage(1, 4, (MessageId(0, 1),), "x"), SequenceError, "which is this member and has sent 0"),
+        (
+            SbMessage(1, 4, (MessageId(0, 1),), "x"),
+            SequenceError,
+            "which is this member and has sent 0",
+        ),
         (SbMessage(0, 1, (), "x"), SequenceError, "begun again without one"),
     ],
 )

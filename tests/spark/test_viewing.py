@@ -17,6 +17,9 @@ from antecede.view.tiles import ABOUT, Tiles, write_tiles
 from tests.view.made import declared, drawn, trace_of
 from tests.view.unpacked import unpacked
 
+FIND = '[{"field": "own.0", "word": "closed"}]'
+"""A search for status:closed, as the page sends it."""
+
 
 @pytest.mark.parametrize("made", [drawn(4, events=800), declared(2)])
 def test_levels_members_and_events_are_the_same(spark: Any, made: Any, tmp_path: Path) -> None:
@@ -79,5 +82,5 @@ def test_further_columns_are_texts_in_both(spark: Any, tmp_path: Path) -> None:
     assert found[0] == found[1]
     assert found[0][2] == {"own:status": "Closed ticket", "own:how long": "2", "own:raw": "00ff"}
     for one in ("local", "spark"):
-        meta, _ = unpacked(Tiles(tmp_path / one).block({"find": "status:closed"}))
+        meta, _ = unpacked(Tiles(tmp_path / one).block({"find": FIND}))
         assert meta["own"] == own.column_names

@@ -239,11 +239,13 @@ def test_likely_columns_of_causes_are_read_if_they_name_ids(
     path = tmp_path / "t.csv"
     path.write_text(f"id,{column}\nb,12.5\na,\n")
     assert links(both(path, ReadOptions())) == {"b": [], "a": []}
-    for words in (["audit"], ["meter"], ["order", "-o", str(tmp_path / "o.csv")]):
+    for words in (["audit"], ["order", "-o", str(tmp_path / "o.csv")]):
         assert main([*words, str(path)]) == 0
         shown = " ".join(capsys.readouterr().out.split())
         assert f"{column} may hold causes and is not read: say --after COLUMN if it does" in shown
-        assert "no column is known to hold causes" in shown
+        assert "causality_source: none" in shown
+    assert main(["meter", str(path)]) == 2
+    assert f"columns are id, {column}; say --after COLUMN" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("column", ["next", "nextId", "children", "successors"])

@@ -117,3 +117,15 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Opened]:
     for context in made.contexts:
         context.close()
     assert made.wrong == []
+
+
+def wait_until(shown: Any, true: str, arg: Any = None) -> None:
+    """Wait until an expression holds in a page.
+
+    `wait_for_function` of Playwright evaluates text, which the policy of the page forbids.
+    """
+    for _ in range(300):
+        if shown.evaluate(true, arg):
+            return
+        shown.wait_for_timeout(50)
+    raise AssertionError(f"{true} does not hold after 15 s")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.view.conftest import Opened
+from tests.view.conftest import Opened, wait_until
 from tests.view.made import MS, T0, drawn, held, moved, trace_of
 
 SEEN = "[antecede.view.x0, antecede.view.x1]"
@@ -110,15 +110,15 @@ def test_only_these_shows_all_of_them_and_gives_back_what_was_seen(opened: Opene
 
 def test_an_address_in_an_open_page_is_all_that_counts(opened: Opened) -> None:
     shown = opened(drawn(3))
-    shown.wait_for_function("antecede.written && location.hash === antecede.written")
+    wait_until(shown, "antecede.written && location.hash === antecede.written")
     clean = shown.evaluate("antecede.written")
     shown.evaluate("antecede.setAxis('order'); antecede.choose(7); antecede.pinIt(7)")
     shown.evaluate("antecede.arrange((lanes) => { lanes.order = 'name'; lanes.hidden.add(1); })")
     shown.fill("#search", "x1")
     shown.check("#only")
-    shown.wait_for_function("location.hash.includes('q=x1') && location.hash.includes('only')")
+    wait_until(shown, "location.hash.includes('q=x1') && location.hash.includes('only')")
     shown.evaluate("hash => { location.hash = hash; }", clean)
-    shown.wait_for_function("clean => antecede.written === clean", arg=clean)
+    wait_until(shown, "clean => antecede.written === clean", clean)
     assert shown.evaluate(
         """[antecede.scene.axis.name, antecede.scene.chosen, antecede.pin, antecede.scene.only,
         antecede.query, antecede.scene.lanes.order, antecede.scene.lanes.hidden.size]"""

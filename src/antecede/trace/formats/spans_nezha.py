@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from antecede.trace import text
+from antecede.trace.causes import COLUMNS as TABLE_COLUMNS
+from antecede.trace.causes import TOLD_BY
 from antecede.trace.formats.spans_ids import SPAN_BYTES, TRACE_BYTES, normalize_id
 from antecede.trace.formats.spans_part import name_of
 from antecede.trace.formats.spans_times import TimeCounts, read_times, unit_for
@@ -45,6 +47,8 @@ def read(
     # As ns the numbers of the file come as they are; `read_times` gives them their unit.
     plain = ReadOptions(columns=columns, time_unit="ns")
     for item, row in TableReader().read_with_own(path, plain):
+        if isinstance(item, Detail) and item.name in (TABLE_COLUMNS, TOLD_BY):
+            continue  # of tables without a format
         if not isinstance(item, Event):
             yield item, None
             continue
