@@ -98,17 +98,22 @@ class Door:
 
     async def _let_in(self, caller: socket.socket) -> None:
         more: dict[str, Any] = {}
+        has_transport = False
         if self._context is not None:
             more = {"ssl": self._context, "ssl_handshake_timeout": HANDSHAKE_S}
         try:
             if self._context is not None:
                 await self._first_bytes(caller)
+            has_transport = True
             await self._loop.connect_accepted_socket(self._connection, caller, **more)
         except (OSError, TimeoutError) as error:
             self._failed(error)
             with contextlib.suppress(OSError):
                 caller.close()
         except asyncio.CancelledError:
-            caller.close()
+            # A transport closes its socket itself. Closed here, another socket would get the
+            # number that the transport still reads from.
+            with contextlib.suppress(OSError):
+                caller.shutdown(socket.SHUT_RDWR) if has_transport else caller.close()
         finally:
             self._half_open.pop(caller, None)
