@@ -20,6 +20,7 @@ from antecede.errors import InputError
 from antecede.spark import audit, quarantined
 from antecede.spark.audits.auditing import COUNTED, DETAILED, MAPS
 from antecede.trace.arrow import read, to_batch
+from antecede.trace.identities import is_blank
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.spark.sampling import sampled
 
@@ -108,7 +109,7 @@ def test_rows_handed_out_are_those_counted(spark: SparkSession, seed: int) -> No
         aside = audit_events(table.filter(pc.equal(runs, run))).quarantine
         expected += zip(aside["id"].to_pylist(), aside["reason"].to_pylist(), strict=True)
     found = quarantined(spread(spark, table), by="causes").select("row.id", "reason").collect()
-    got = [(row.id or None, row.reason) for row in found]
+    got = [(None if is_blank(row.id) else row.id, row.reason) for row in found]
     assert len(got) > 0
     assert sorted(map(repr, got)) == sorted(repr((i or None, why)) for i, why in expected)
 

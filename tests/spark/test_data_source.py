@@ -120,6 +120,8 @@ def test_options_and_details(source: SparkSession, tmp_path: Path) -> None:
     assert {(row["name"], row["value"]) for row in told} == {
         ("unreadable_times", "1"),
         ("guessed_time_unit", "s"),
+        ("columns", "key, why, when"),
+        ("told_by", "parents in why"),
     }
     for name, value, said in (
         ("sperator", ";", "no option is called 'sperator'"),

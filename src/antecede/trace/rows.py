@@ -243,4 +243,5 @@ def refuse(rows: pa.Table, reasons: list[str]) -> pa.Table:
 
 def _refuse(record: dict[str, Any], reason: str) -> Quarantined:
     shown = {name: value for name, value in record.items() if value not in (None, [])}
-    return Quarantined(record["source"], record["line"], record["id"], reason, shorten(str(shown)))
+    id = None if is_blank(record["id"]) else record["id"]
+    return Quarantined(record["source"], record["line"], id, reason, shorten(str(shown)))
