@@ -167,12 +167,12 @@ class _Adversary:
     def play(self) -> JudgedRun:
         """Send all messages, let everything arrive, and let time pass at the end."""
         while self.run.failure is None and (self.left or self._under_way()):
-            action = self._choose()
-            self.run.take(action)
-            if isinstance(action, Send) and action.label not in self.run.said:
+            chosen = self._choose()
+            self.run.take(chosen)
+            if isinstance(chosen, Send) and chosen.label not in self.run.said:
                 # A new member that must wait has not sent it.
                 self.left += 1
-                self.sent[action.at] -= 1
+                self.sent[chosen.at] -= 1
         if self.losses or self.needs_time:
             self._wait()
             return self.run
@@ -279,13 +279,17 @@ class _Adversary:
         changes: list[Callable[[], Action]] = [lambda: passing]
         if self.joins and free and len(present) < 6:
             sponsor = self.rng.choice(present)
-            changes.append(lambda: Join(free[0], self._name(sponsor)))
-            if self.timed and self.left > 1:
-                changes.append(lambda: self._answer_at_once(free[0], sponsor))
+            changes.append(lambda: self._join(free[0], sponsor))
         if self.leaves and len(present) > 2:
             leaving = self._name(self.rng.choice(present))
             changes.append(lambda: Leave(leaving))
         return self.rng.choice(changes)()
+
+    def _join(self, newcomer: str, sponsor: int) -> Action:
+        """Let a member join; in groups with clocks every other time it answers at once."""
+        if self.timed and self.left > 1 and len(self.run.actions) % 2:
+            return self._answer_at_once(newcomer, sponsor)
+        return Join(newcomer, self._name(sponsor))
 
     def _answer_at_once(self, newcomer: str, sponsor: int) -> Action:
         """Let a sponsor send, and a newcomer answer before any time has passed.
