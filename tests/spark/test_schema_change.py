@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -179,15 +180,16 @@ def test_deliveries_with_a_column_added(rocks: SparkSession, tmp_path: Path) -> 
     spec = DeliverSpec(order="bss", members=NAMES, group="run", tiebreak="number", sent="sent")
     table: Any = many_groups(spec, 1)
     table = table.append_column("note", pa.array(["old"] * len(table)))
-    backwards = table.take(list(range(len(table)))[::-1])
-    half = len(table) // 2
+    arrived = next(row for row in table.to_pylist() if not row["sent"])
+    is_late: Any = pc.and_(pc.equal(table["wire"], arrived["wire"]), pc.invert(table["sent"]))
+    first_rows, late = table.filter(pc.invert(is_late)), table.filter(is_late)
     (tmp_path / "in").mkdir()
-    pq.write_table(backwards.slice(0, half), tmp_path / "in" / "part-0.parquet")
+    pq.write_table(first_rows, tmp_path / "in" / "part-0.parquet")
     reader = rocks.readStream.schema(rocks.read.parquet(str(tmp_path / "in")).schema)
-    half_read = reader.parquet(str(tmp_path / "in"))
-    first = run(antecede.spark.deliver(half_read, spec), tmp_path).count()
-    assert first < half
-    rest = backwards.slice(half).append_column("color", pa.array(["red"] * (len(table) - half)))
+    without_color = reader.parquet(str(tmp_path / "in"))
+    first = run(antecede.spark.deliver(without_color, spec), tmp_path).count()
+    assert first < len(first_rows)
+    rest = late.append_column("color", pa.array(["red"] * len(late)))
     pq.write_table(rest, tmp_path / "in" / "part-1.parquet")
     schema = rocks.read.parquet(str(tmp_path / "in" / "part-1.parquet")).schema
     gone = rocks.readStream.schema(schema).parquet(str(tmp_path / "in")).drop("note")
@@ -196,7 +198,7 @@ def test_deliveries_with_a_column_added(rocks: SparkSession, tmp_path: Path) -> 
     df = rocks.readStream.schema(schema).parquet(str(tmp_path / "in"))
     got = run(antecede.spark.deliver(df, spec), tmp_path).toArrow().to_pylist()
     assert len(got) == len(table)
-    assert sum(row["color"] is None for row in got) == half
+    assert sum(row["color"] is None for row in got) == len(first_rows)
     assert {row["note"] for row in got} == {"old"}
 
 
