@@ -1,8 +1,16 @@
-"""JMESPath expressions that select values from a record (jmespath.org, grammar of 2015)."""
+"""JMESPath expressions that select values from a record (jmespath.org, grammar of 2015).
+
+In a table, a text that is the exact name of a column is that column. Any other text that is more
+than one plain name is an expression. It is evaluated on the row as read: an object of JSON, a row
+of Parquet with its nested columns, or a row of CSV, all of whose cells are text.
+"""
 
 from __future__ import annotations
 
+import functools
+import re
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jmespath
@@ -14,6 +22,13 @@ from antecede.errors import InputError
 
 FUNCTIONS: dict[str, Any] = Functions.FUNCTION_TABLE
 
+_MARKS = re.compile(r"""[\[\](){}|&@*`'"!<>=.]""")
+"""Characters that expressions have and few names of columns."""
+
+
+_FAILURES = (JMESPathError, TypeError, ValueError, ArithmeticError, RecursionError)
+"""Errors of functions that reject a value."""
+
 
 class Expression(NamedTuple):
     """A compiled expression, with its text and the option that it was given in."""
@@ -23,22 +38,60 @@ class Expression(NamedTuple):
     parsed: ParsedResult
 
 
+class Failed(NamedTuple):
+    """A result that cannot be computed: the type of a value does not fit a function."""
+
+    reason: str
+
+
 def compile_expression(text: str, option: str) -> Expression:
     """Return a compiled expression. `option` names its origin in messages, for example "--id".
 
     Raise InputError if the text is no JMESPath expression, or calls an unknown function, or calls
     a function with a wrong number of arguments: `jmespath` itself finds these only in a record.
     """
+    parsed, problem = _compile(text)
+    if parsed is None or problem:
+        raise InputError(f"{option} {text!r} is not a JMESPath expression: {problem}")
+    return Expression(text, option, parsed)
+
+
+@functools.lru_cache(maxsize=256)
+def _compile(text: str) -> tuple[ParsedResult | None, str]:
+    """Return a compiled expression and the problem with it, "" if there is none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PendingDeprecationWarning)  # `text` without quotes
             parsed = jmespath.compile(text)
-        problem = _find_wrong_call(parsed.parsed)
+        return parsed, _find_wrong_call(parsed.parsed)
     except (ValueError, RecursionError) as error:
-        problem = _describe(error, text)
-    if problem:
-        raise InputError(f"{option} {text!r} is not a JMESPath expression: {problem}")
-    return Expression(text, option, parsed)
+        return None, _describe(error, text)
+
+
+def is_expression(text: str) -> bool:
+    """Return whether a text is an expression of more than one plain name."""
+    parsed, problem = _compile(text)
+    return parsed is not None and not problem and parsed.parsed["type"] != "field"
+
+
+def find_defect(text: str) -> str:
+    """Return the defect of a text with the characters of an expression; "" for a plain name."""
+    return _compile(text)[1] if _MARKS.search(text) else ""
+
+
+def count_parts(text: str) -> int:
+    """Return how many values an expression lists at its top: 2 for `[source, id]`, 1 for `id`."""
+    parsed = compile_expression(text, "expression").parsed.parsed
+    return len(parsed["children"]) if parsed["type"] == "multi_select_list" else 1
+
+
+def evaluate(text: str, record: Mapping[str, object]) -> object:
+    """Return the result of an expression for a row, `Failed` if a function rejects a value."""
+    parsed = compile_expression(text, "expression").parsed
+    try:
+        return parsed.search(record)
+    except _FAILURES as error:
+        return Failed(f"{text}: {' '.join(str(error).split())}")
 
 
 def select_values(expression: Expression, record: Any) -> list[Any]:
@@ -49,12 +102,19 @@ def select_values(expression: Expression, record: Any) -> list[Any]:
     """
     try:
         found = expression.parsed.search(record)
-    except (JMESPathError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+    except _FAILURES as error:
         message = f"{expression.option} {expression.text!r} fails for this record: {error}"
         raise InputError(message) from error
     if found is None:
         return []
     return found if isinstance(found, list) else [found]
+
+
+def columns_in(text: str, names: Sequence[str]) -> list[str]:
+    """Return the columns of a table that an expression can reach, or more."""
+    if re.search(r"[@*\\&]", text):
+        return list(names)
+    return [name for name in names if name in text]
 
 
 def _describe(error: Exception, text: str) -> str:

@@ -38,10 +38,10 @@ from antecede.spark.sources.table_work import Work, batches_of, work_of
 from antecede.spark.workers import ready_workers
 from antecede.trace import arrow, reader
 from antecede.trace.batches import QUARANTINE_SCHEMA, SCHEMA, Batch
+from antecede.trace.expressions import is_expression
 from antecede.trace.paths import inputs
 from antecede.trace.reader import Reader, ReadOptions
 from antecede.trace.schema import COLUMNS
-from antecede.trace.tables.expressions import is_expression
 from antecede.trace.tables.reader import TableReader
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here

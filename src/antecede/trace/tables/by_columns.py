@@ -20,9 +20,10 @@ import numpy.typing as npt
 import pyarrow
 import pyarrow.compute
 
+from antecede.trace import expressions
 from antecede.trace.identities import name_of
 from antecede.trace.schema import COLUMNS, EVENT, KINDS, Event, Quarantined
-from antecede.trace.tables import cells, expressions, list_cells
+from antecede.trace.tables import cells, list_cells
 from antecede.trace.tables import rows as table_rows
 from antecede.trace.tables.blocks import Block
 from antecede.trace.tables.cells import Bools, Found, Times

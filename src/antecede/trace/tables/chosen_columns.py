@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from antecede.errors import FormatError, InputError
-from antecede.trace import text
+from antecede.trace import expressions, text
 from antecede.trace.causes import BLANK, NOTES, REPEATED, ROUNDED, UNREADABLE
+from antecede.trace.expressions import Failed
 from antecede.trace.formats.nested import describe_records
 from antecede.trace.identities import name_of
 from antecede.trace.reader import ReadOptions
 from antecede.trace.schema import NAMES
-from antecede.trace.tables import expressions, usual_names
-from antecede.trace.tables.expressions import Failed
+from antecede.trace.tables import usual_names
 from antecede.trace.tables.text_causes import TextCauses
 from antecede.trace.tables.values import (
     cells_in,
@@ -127,7 +127,7 @@ class ChosenColumns:
     def _parts_of_id(self) -> int:
         """Return of how many parts an id is made. Raises InputError where causes have others."""
         of_id = self.of["id"]
-        parts = sum(expressions.parts_of(one) if one in self.expressions else 1 for one in of_id)
+        parts = sum(expressions.count_parts(one) if one in self.expressions else 1 for one in of_id)
         causes = self.options.columns.get("parents", ())
         if parts > 1 and len(causes) > 1 and len(causes) % parts:
             raise InputError(
@@ -284,7 +284,7 @@ def find_columns(
         for column in options.columns[name]:
             if column in known or expressions.is_expression(column):
                 continue
-            why = expressions.defect(column)
+            why = expressions.find_defect(column)
             if not growing or why:
                 why = f" and no expression of JMESPath ({why})" if why else ""
                 message = f"no column {column!r}{why}; columns are {', '.join(known)[:300]}"

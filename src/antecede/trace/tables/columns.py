@@ -13,13 +13,13 @@ from decimal import Decimal
 from typing import Any
 
 from antecede.formatting import shown
-from antecede.trace import text
+from antecede.trace import expressions, text
 from antecede.trace.causes import BLANK, PARTIAL, REPEATED, ROUNDED, UNREADABLE
 from antecede.trace.formats.shiviz_dialects import parse_clock
 from antecede.trace.identities import IDS_ARE, is_blank, is_rounded, name_of, unreadable_name
 from antecede.trace.reader import NO_GROUP, NO_ID
 from antecede.trace.schema import EVENT, KINDS, Event, Quarantined
-from antecede.trace.tables import composites, expressions
+from antecede.trace.tables import composites
 from antecede.trace.tables.chosen_columns import TIMES, ChosenColumns
 from antecede.trace.tables.values import (
     as_list,
@@ -87,7 +87,7 @@ class Columns(ChosenColumns):
         parts: list[object] = []
         for column in self.of["id"]:
             value = self.cell(record, column)
-            size = expressions.parts_of(column) if column in self.expressions else 1
+            size = expressions.count_parts(column) if column in self.expressions else 1
             if size > 1:
                 parts += value if isinstance(value, list) else [None] * size
             else:
@@ -236,7 +236,7 @@ class Columns(ChosenColumns):
             return
         for column in columns:
             cell = self.cell(record, column)
-            listed = column in self.expressions and expressions.parts_of(column) == parts
+            listed = column in self.expressions and expressions.count_parts(column) == parts
             if listed and isinstance(cell, list):
                 yield from filled([cells_in(part, self.separator) for part in cell])
             elif not is_blank(cell):
