@@ -11,13 +11,6 @@ from antecede.errors import SetupError
 from antecede.spark.java import find_java
 from antecede.spark.session import local_session
 
-PANDAS = "ignore:PySpark does not yet fully support pandas:FutureWarning"
-"""The one warning that PySpark causes by itself; antecede uses no pandas."""
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    item.add_marker(pytest.mark.filterwarnings(PANDAS))
-
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:

@@ -7,8 +7,7 @@ Theory of operation
 Everything that Spark prints by itself is stopped where it comes from: host name look-ups by
 SPARK_LOCAL_IP, log lines by our own `log4j2.properties` (warnings of chatty loggers off,
 the rest at `warn`), the console progress bar by its setting. The process that calls
-`local_session` keeps its own stderr: nothing is redirected and real warnings still show. One
-Python warning is ignored: PySpark's on pandas 3, which antecede never uses.
+`local_session` keeps its own stderr: nothing is redirected and real warnings still show.
 Results do not depend on the machine: the time zone is UTC, Parquet is zstd (pyarrow cannot
 read the lz4 that Spark writes).
 """
@@ -18,7 +17,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import as_file, files
@@ -52,8 +50,6 @@ _TASK_LOGGERS = (
     "org.apache.spark.api.python.PythonRunner",
     "org.apache.spark.sql.execution.python",
 )
-
-_PANDAS = "PySpark does not yet fully support pandas"
 
 
 def local_session(
@@ -154,7 +150,6 @@ def _start(
     use_java()
     if "spark.driver.host" in settings:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    warnings.filterwarnings("ignore", _PANDAS, FutureWarning)
     with _quiet_options(java_options) as options:
         builder = SparkSession.builder.master(master).appName(name)
         builder = builder.config("spark.driver.extraJavaOptions", options)
