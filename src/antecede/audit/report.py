@@ -36,7 +36,7 @@ class AuditReport:
     quarantine: pa.Table = field(default_factory=QUARANTINE_SCHEMA.empty_table, repr=False)
     paths: tuple[str, ...] = ()
     causality_source: str = NONE
-    """What the counts of edges and pairs go by: a constant of `antecede.trace.evidence`."""
+    """Source of causality of the counts of edges and pairs, a name in `antecede.trace.evidence`."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the keys of `antecede audit --json`; numbers, text, lists and maps only."""

@@ -159,7 +159,7 @@ class _Adversary:
         self.sent = dict.fromkeys(group.names.values(), 0)
         self.left = plan.messages
         self.coming: list[Callable[[], Action | None]] = []
-        """What is chosen already, to follow at the same time."""
+        """Choices to follow at the same time."""
         # Long chains of causes that overtake each other need these; both at once, too.
         self.newest_first = rng.random() < 0.3
         self.one_to_one = rng.random() < 0.3

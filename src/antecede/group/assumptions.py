@@ -52,7 +52,7 @@ class Assumptions:
 
     def __init__(self, *, listens: bool = False) -> None:
         self.listens = listens
-        """Whether the group began at the first message heard."""
+        """True if the group began at the first message heard."""
         self.floors: dict[int, int] = {}
         self.heard: set[int] = set()
         self.marks: dict[MessageId, _Ids] = {}

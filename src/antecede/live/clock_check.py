@@ -17,17 +17,17 @@ from antecede.live.settings import NS
 FAR_NS: Final = 60 * NS
 """A difference between clocks that nothing but a wrong one explains; a minute, as `max_ahead_s`."""
 WAIT_NS: Final = 10 * NS
-"""How long a member waits for the clocks of others before it follows its own."""
+"""Longest wait for the clocks of others before a member follows its own."""
 
 
 class ClockCheck:
-    """What the clocks of other members show, and whether the own one is followed."""
+    """Comparison of the own clock with those of other members."""
 
     def __init__(self) -> None:
         self.is_pending = False
-        """Whether the system clock jumped ahead, and the others have not been asked yet."""
+        """True if the system clock jumped ahead and the others have not been asked yet."""
         self.is_contradicted = False
-        """Whether it jumped ahead, and most of the others do not agree with it."""
+        """True if the system clock jumped ahead and most of the others disagree with it."""
         self._since: int | None = None
         self._offsets: dict[str, int] = {}
         """Lane of another member -> what its clock shows, less the own time that never goes back.

@@ -101,7 +101,7 @@ class Message(NamedTuple):
     number: int
     """Of the message among those of its lane, from 1."""
     payload: bytes
-    """What the sender gave to `send`."""
+    """Bytes that the sender gave to `send`."""
     reply_to: tuple[Id, ...] = ()
     """What it answers (order "reply")."""
     missing: tuple[Id, ...] = ()
@@ -109,8 +109,10 @@ class Message(NamedTuple):
     topics: tuple[str, ...] = ()
     """What it is about, sorted (orders by topics)."""
     is_history: bool = False
-    """Whether it is from before this member joined: its sponsor kept it (`history=`). It needs no
-    acknowledgement."""
+    """True if it was sent before this member joined and came from its sponsor (`history=`).
+
+    It needs no acknowledgement.
+    """
 
     @property
     def sender(self) -> str:
@@ -158,7 +160,7 @@ class Said(NamedTuple):
 
     @property
     def live_count(self) -> int:
-        """How many messages of it this member delivered itself: all, or none of the history."""
+        """Number of its messages that this member delivered itself: all, or none of the history."""
         return 0 if self.is_history else len(self.payloads)
 
     def messages(self, payloads: Iterable[bytes] | None = None) -> Iterator[Message]:
@@ -218,7 +220,7 @@ class Change(NamedTuple):
 
 
 class View(NamedTuple):
-    """Who is in the group from here on, and the change that made it so.
+    """Members of the group from here on, and the change that led to them.
 
     Views do not come again after a restart: read `Peer.members` at the start.
     """
@@ -226,7 +228,7 @@ class View(NamedTuple):
     lanes: tuple[str, ...]
     """NAME~LIFE of each member, sorted, oneself included."""
     change: Change
-    """Who came or went, or subscribes to other topics."""
+    """Name of the member that came, left, or changed its topics."""
 
     @property
     def members(self) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ class _Queued(NamedTuple):
     lane: str
     batch: int
     end: int
-    """How many messages are delivered with the last of them."""
+    """Number of messages delivered up to the last of them."""
     size: int
 
 
@@ -88,7 +88,7 @@ class Flow:
         self.limit = self.budget
         """Bytes of this member that others may lack, as of the last update."""
         self.is_pressed = False
-        """Whether something was to be sent while this was full."""
+        """True if something was to be sent while this was full."""
         self._over_ns: dict[str, int] = {}
         """Lane -> since when a sender waits and that member lacks more than the limit."""
 
@@ -111,7 +111,7 @@ class Flow:
 
     @property
     def is_full(self) -> bool:
-        """Whether senders wait until other members, or the store, have more."""
+        """True if senders wait until other members, or the store, have more."""
         return self.unacknowledged > self.limit or self.in_memory > self._node.settings.memory
 
     def update(self) -> None:

@@ -164,7 +164,7 @@ class _Exchange:
         self._reader, self._writer, self._handler = reader, writer, handler
         self._too_many = too_many
         self.is_idle = not too_many
-        """Whether its request is not there yet."""
+        """True until its request has arrived."""
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
 
     async def run(self) -> None:

@@ -23,11 +23,11 @@ class _Open(NamedTuple):
     first: int
     size: int
     taken: int
-    """How many messages were taken with the last of them."""
+    """Number of messages taken up to the last of them."""
 
 
 class Inbox:
-    """One flow of messages. `by_hand`: whether the application says itself what is done; `durable`:
+    """Flow of messages. `by_hand`: whether the application says itself what is done; `durable`:
     whether that is stored; `begun`: told of what a member said at once, before the first of it is
     handed over.
     """

@@ -63,7 +63,7 @@ class Link:
         """Members that the other end does not hear."""
         self.reader = Reader()
         self.told_budget = False
-        """Whether the other end was told how much is kept here for others."""
+        """True if the other end was told how much is kept here for others."""
         self.told_unheard = False
         """Whether the other end was told of members that are not heard here."""
         self.up_ns = self.heard_ns = self.pinged_ns = self.spoke_ns = now
@@ -72,7 +72,7 @@ class Link:
         self.closing = ""
         """Why it ends; empty: it does not."""
         self.is_rejected = False
-        """Whether one end ended it for a fault of the other."""
+        """True if one end closed it for a fault of the other."""
         self.said_bye = False
         """Whether it was the other end that ended it."""
         self.bytes_in = self.bytes_out = 0

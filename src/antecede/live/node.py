@@ -136,9 +136,9 @@ class Node:
         self.inbox_limit = settings.memory // 4
         """Bytes that wait for the application before nothing more is acknowledged."""
         self.is_reading = True
-        """Whether what the others send is read: else nothing can be said of what they lack."""
+        """True if messages of the others are read. Otherwise their losses are unknown."""
         self._withholds = False
-        """Whether some batches are not acknowledged, since too much waits for the application."""
+        """True if some batches are not acknowledged, since too much waits for the application."""
         self.upkeep = Upkeep(self)
         self.outflow = Outflow(self)
         topics = own_topics(settings.topics or ())

@@ -221,7 +221,7 @@ class Peer:
         begun = self._note_delivered if trace is not None else None
         by_hand = acknowledge == "explicit"
         self._keeps_open = by_hand and store is not None
-        """Whether messages are kept until the application acknowledges them."""
+        """True if messages are kept until the application acknowledges them."""
         self._inbox = Inbox(begun, by_hand=by_hand, durable=store is not None)
         self._waking = Waking()
         self._ended = False

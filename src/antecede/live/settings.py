@@ -191,7 +191,7 @@ class Settings:
 
     @property
     def waits_for_clocks(self) -> bool:
-        """Whether messages wait until the receivers' clocks show the time that they carry."""
+        """True if messages wait until the receivers' clocks show the time that they carry."""
         return self.order in ("physical", "linear-physical")
 
     @cached_property

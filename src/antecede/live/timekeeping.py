@@ -133,7 +133,7 @@ class Timekeeping:
         self.check = ClockCheck()
         """The others' clocks."""
         self._contradicted = self._stamped_ahead = False
-        """Whether that was said."""
+        """True if that was logged."""
         self._wall_ns = self._now = 0
         self._waiting: dict[tuple[str, str], Alarm] = {}
         self._told_ns: dict[tuple[str, str], int] = {}
@@ -205,7 +205,7 @@ class Timekeeping:
 
     @property
     def system_clock_ns(self) -> int:
-        """What the system's clock showed last."""
+        """Last time of the system clock."""
         return self._wall_ns
 
     @property

@@ -37,7 +37,7 @@ SOURCES = {
     "declared causes": evidence.CAUSES,
     "vector clocks": evidence.CLOCKS,
 }
-"""What a run's causality goes by -> the source that reports name."""
+"""Source of a run's causality -> its name in reports."""
 SHOWN = 5
 """Absent causes, and messages that were never sent, that the terminal names."""
 _COUNTED = ("ordered", "causal", "unnecessary", "missed", "events")

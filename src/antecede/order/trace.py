@@ -77,7 +77,7 @@ class Prepared(NamedTuple):
     causes: Causes
     """What events declared beside causes, and what is left out of these."""
     source: str
-    """What the order goes by: a constant of `antecede.trace.evidence`."""
+    """Source of causality of the order: a constant of `antecede.trace.evidence`."""
 
 
 class Ordered(NamedTuple):

@@ -39,7 +39,7 @@ NOTES = {
         "matched with no event: say --after once for each part, in the order of --id",
     ),
 }
-"""What is said of causes that readers counted: singular, plural, the rest, what became of them."""
+"""Words of reports about counted causes: singular, plural, the rest, and their treatment."""
 UNREADABLE, UNREADABLE_IN = "unreadable_causes", "unreadable_causes_in"
 """Names of details: causes that are numbers but no ids, and in which columns."""
 

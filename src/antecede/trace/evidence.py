@@ -156,7 +156,7 @@ class Cells(NamedTuple):
     hint: Sequence[str]
     """Sentences on causes that may be several ids in one cell."""
     clocks: bool
-    """Whether any vector clock is there."""
+    """True if there is any vector clock."""
     kinds: frozenset[str]
     receipts: bool
     """As `has_receipts`."""

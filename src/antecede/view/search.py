@@ -26,7 +26,7 @@ MAX_TERMS: Final = 100
 
 
 class Term(NamedTuple):
-    """One condition on a row; see `parseSearch` in `page/search.js`."""
+    """Condition on a row; see `parseSearch` in `page/search.js`."""
 
     excludes: bool
     field: str | None

@@ -96,7 +96,7 @@ class Host:
         self.acknowledges = True
         """Whether the application acknowledges what it gets."""
         self.takes = True
-        """Whether the application takes what is delivered."""
+        """True if the application takes delivered messages."""
         self.waiting: list[Callable[[], None]] = []
         """What came while it was frozen."""
         self.read_every_ns = 1
@@ -273,7 +273,7 @@ class MemoryNetwork:
         self.turn(way.source)
 
     def _is_due(self, way: _Way) -> bool:
-        """Whether there are more bytes on a way that can be read now."""
+        """Return True if a connection has bytes that can be read now."""
         due, data = way.parts[0] if way.parts else (self.now, None)
         return due <= self.now and data is not None
 

@@ -102,7 +102,7 @@ class Done:
     renamed: dict[str, str]
     topics: int
     source: str
-    """What the order goes by: a constant of `antecede.trace.evidence`."""
+    """Source of causality of the order: a constant of `antecede.trace.evidence`."""
     cells: Cells | None = None
     """Where the source is none: what the columns hold that could be evidence."""
 

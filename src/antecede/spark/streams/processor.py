@@ -54,7 +54,7 @@ _NOTHING = dict.fromkeys(FIGURES)
 
 
 class Job(NamedTuple):
-    """What a worker must know: the user's spec, the kernel's plan, time units a ms.
+    """Parameters of a worker: the user's spec, the kernel's plan, time units a ms.
 
     `columns` are those of the user's rows as they leave.
     """

@@ -50,7 +50,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class Kept(NamedTuple):
-    """What the ordered stream in a checkpoint belongs to, a JSON object, and its columns.
+    """Identity of the ordered stream in a checkpoint, a JSON object, and its columns.
 
     "" and None: nothing is committed there, or an earlier version wrote it.
     """

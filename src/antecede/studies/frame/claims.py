@@ -15,7 +15,7 @@ from antecede.studies.frame.compare_paper import unmet
 from antecede.studies.frame.results import Results
 
 Answer: TypeAlias = tuple[str, bool | None] | None
-"""What the figures say to a statement, and whether it holds (None: undecided); None: no figures."""
+"""Figures about a statement, and whether it holds (None: undecided); None: no figures."""
 
 
 class Quantity(NamedTuple):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class DocumentFormat(NamedTuple):
-    """One format."""
+    """Document format."""
 
     name: str
     """Name for `--format`."""

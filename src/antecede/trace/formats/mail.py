@@ -216,7 +216,7 @@ def _survey(paths: Sequence[Path]) -> ReplyParser:
 
 
 class _Mailbox:
-    """One mailbox as events, and the counts of what its headers lack."""
+    """Mailbox as events, and the counts of what its headers lack."""
 
     def __init__(self, source: str, replies: ReplyParser, counts: Counter[str]) -> None:
         self.source = source

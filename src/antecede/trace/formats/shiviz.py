@@ -48,7 +48,7 @@ LONG_LINE = 4096
 
 
 Found = tuple[Item, dict[str, Any] | None]
-"""What is read, and the further columns of an event."""
+"""Parts that are read, and the further columns of an event."""
 
 
 class ShivizReader:

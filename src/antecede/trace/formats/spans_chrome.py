@@ -163,7 +163,7 @@ class _Slices:
 
 
 class _Point(NamedTuple):
-    """One event of a flow."""
+    """Event of a flow."""
 
     when: int
     phase: int

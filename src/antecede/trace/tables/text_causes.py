@@ -25,7 +25,7 @@ _NUMBERS = re.compile(r"-?[0-9.]+(?:\s+-?[0-9.]+)+\Z")
 
 
 class TextCauses:
-    """How the cells of one table are read, told by the ids of its first rows."""
+    """Reading of the cells of one table, chosen by the ids of its first rows."""
 
     def __init__(self, ids: Collection[str], causes: Iterable[str], counts: dict[str, int]) -> None:
         """Look at the ids and causes of the first rows; `counts` takes what is read so."""
