@@ -123,6 +123,45 @@ def test_an_invitation_is_for_one_newcomer() -> None:
         alice.invite("dave")
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_newcomer_whose_invitation_is_lost_is_invited_again(order: str) -> None:
+    alice, bob, carol = closed(order)
+    alice.invite("dave")
+    erin = Group.accept("erin", alice.invite("erin"))
+    for name in ("dave", "erin"):
+        bob.join(name)
+        carol.join(name)
+    early = alice.send(b"early")
+    erin.receive(early)
+    dave = Group.accept("dave", erin.invite("dave", again=True))
+    assert dave.receive(early) == [], "covered by the frontier of erin"
+    late = alice.send(b"late")
+    assert texts(dave.receive(late)) == [b"late"]
+    hello = dave.send(b"hello")
+    for group in (alice, bob, carol, erin):
+        for wire in (early, late):
+            group.receive(wire)
+        assert texts(group.receive(hello)) == [b"hello"]
+        assert group.members == (*NAMES, "dave", "erin")
+
+
+def test_only_a_member_that_sent_nothing_is_invited_again() -> None:
+    alice, bob, carol = closed("causal")
+    with pytest.raises(LocalError, match="dave"):
+        alice.invite("dave", again=True)
+    alice.invite("dave")
+    dave = Group.accept("dave", alice.invite("dave", again=True))
+    late = bob.send(b"first")
+    dave.receive(late)
+    alice.receive(dave.send(b"second"))
+    assert alice.blocked_on(), "the message of dave waits, and is heard all the same"
+    carol.leave("bob", 0)
+    alice.leave("carol", 0)
+    for name, group in (("dave", alice), ("alice", alice), ("carol", alice), ("bob", carol)):
+        with pytest.raises(LocalError, match=f"'{name}' is not invited again"):
+            group.invite(name, again=True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -12,12 +12,13 @@ import pytest
 
 from antecede.clocks.lanes import unit
 from antecede.errors import AntecedeError
-from antecede.live.drivers.memory import Host, MemoryStore
+from antecede.live.drivers.memory import MS, Host, MemoryNetwork, MemoryStore
+from antecede.live.events import Message
 from antecede.live.lanes import Lanes
 from antecede.live.links import Link
 from antecede.live.node import Node
 from antecede.live.ordering import Row as StoredRow
-from antecede.live.settings import NS
+from antecede.live.settings import NS, Settings
 from antecede.protocols.base import Deliver
 from antecede.protocols.vector.idr import Idr
 from antecede.trace.schema import DELIVER
@@ -194,6 +195,41 @@ def test_one_that_sleeps_alone_is_called_again_when_it_wakes() -> None:
     run.judge()
     assert run.judgement.clean, run.judgement
     assert run.judgement.deliveries == 2
+
+
+@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize("order", ["causal", "bss", "fifo", "reply"])
+@pytest.mark.parametrize("sponsor", ["a", "c"])
+def test_a_newcomer_whose_welcome_is_lost_is_let_in_later(
+    sponsor: str, order: str, durable: bool
+) -> None:
+    """Its lane is in the state of the sponsor, and of members that joined after the invitation."""
+    network = MemoryNetwork(7)
+    for name in "abc":
+        network.add(name, Settings(order=order), durable=durable)
+    a = network.start("a")
+    b = network.start("b", "a")
+    while not a.active.guests:
+        network.run(network.now + MS)
+    network.hosts["b"].joining = ""
+    for link in b.links.values():
+        b.end(link, "the link is lost")
+    network.start("c", "a")
+    network.run(network.now + 2 * NS)
+    network.say("a", b"before")
+    network.run(network.now + 80 * NS)
+    assert b.ordering is None
+    assert not a.active.guests, "given up"
+    network.hosts["b"].joining = sponsor
+    network.run(network.now + 10 * NS)
+    nodes = [_node(network.hosts[name]) for name in "abc"]
+    lanes = sorted(one.lane for one in nodes)
+    assert [sorted(one.active.members) for one in nodes] == [lanes] * 3, b.refusal
+    network.say("b", b"after")
+    network.run(network.now + NS)
+    for name in "ac":
+        heard = [one.payload for one in network.hosts[name].events if isinstance(one, Message)]
+        assert heard[-1] == b"after"
 
 
 def _node(host: Host) -> Node:

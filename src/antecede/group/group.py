@@ -520,14 +520,18 @@ class Group(metaclass=_Documented):
 
     # -- membership -------------------------------------------------------------------------
 
-    def invite(self, newcomer: str) -> bytes:
+    def invite(self, newcomer: str, *, again: bool = False) -> bytes:
         """As sponsor: take a newcomer in and return the invitation that it starts from.
 
         Tell every other member to `join(newcomer)` too. From then on the transport owes the
         newcomer every message that the invitation's frontier does not cover: `frontier` says
         which, and `held` hands over those that wait here.
+
+        `again`: the newcomer was invited before, by this member or another, and its invitation was
+        lost. Raises LocalError for a name that is or was in the group; with `again`, for one that
+        is not in the group or has sent a message.
         """
-        return self._membership.invite(newcomer)
+        return self._membership.invite(newcomer, again)
 
     @classmethod
     def accept(

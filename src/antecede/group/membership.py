@@ -39,15 +39,17 @@ class Membership:
     def __init__(self, state: GroupState, effects: Effects, receiving: Receiving) -> None:
         self._state, self._effects, self._receiving = state, effects, receiving
 
-    def invite(self, newcomer: str) -> bytes:
+    def invite(self, newcomer: str, again: bool) -> bytes:
         """See `Group.invite`."""
+        check_flags(again=again)
         state = self._state
         self._state.call = NO_CALL
-        newcomer = self._checked_new(newcomer)
+        newcomer = self._checked_silent(newcomer) if again else self._checked_new(newcomer)
         flat_class(state.order)  # what `accept` cannot make, nobody is invited to
         frontier = state.protocol.frontier()
-        # What waited for this join is handed over by `delivered`, or with the next messages.
-        state.inbox = [*self.join(newcomer), *state.inbox]
+        if not again:
+            # What waited for this join is handed over by `delivered`, or with the next messages.
+            state.inbox = [*self.join(newcomer), *state.inbox]
         return pack_state(
             (
                 (state.order, state.open, state.room, state.options),
@@ -74,6 +76,18 @@ class Membership:
         roster = self._state.roster
         if name in roster.numbers or name in roster.forgotten:
             raise LocalError(f"{name!r} is or was in the group; a name is never reused")
+        return name
+
+    def _checked_silent(self, newcomer: str) -> str:
+        """Return the name of a present member of which nothing has been heard."""
+        name, state = checked(newcomer), self._state
+        number = state.number(name)
+        heard = state.lives.heard(name) or state.protocol.delivered_runs().get(number)
+        if name == state.name or number in state.protocol.departed() or heard:
+            raise LocalError(
+                f"{name!r} is not invited again: it has sent a message, or left, or is this member "
+                "itself; a newcomer needs a name of its own"
+            )
         return name
 
     def leave(self, member: str, last: int, force: bool) -> list[Message]:

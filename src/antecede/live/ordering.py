@@ -582,14 +582,16 @@ class Ordering:
     def invite(self, lane: str) -> Guest:
         """Let a newcomer in: what it lacks is kept from now on.
 
-        Asked again before the newcomer has begun, gives the same. Raises LocalError for a lane that
-        is or was in the group.
+        Asked again before the newcomer has begun, gives the same. A newcomer that another member
+        invited before this one joined is in the group's state, and is invited again. Raises
+        LocalError for a lane that is or was in the group.
         """
         guest = self.guests.get(lane)
         if guest is None:
             self._check_invited(member_of(lane))
             self._forget_guests(member_of(lane))
-            invitation = self.group.invite(lane)
+            is_invited = lane in self.group.members and lane not in self.members
+            invitation = self.group.invite(lane, again=is_invited)
             guest = self.guests[lane] = Guest(invitation, self.done(), tuple(self.history))
             self.lanes.acknowledged(lane, guest.frontier)
             if self.keep_rows:
