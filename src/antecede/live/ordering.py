@@ -590,13 +590,16 @@ class Ordering:
         if guest is None:
             self._check_invited(member_of(lane))
             self._forget_guests(member_of(lane))
-            is_invited = lane in self.group.members and lane not in self.members
-            invitation = self.group.invite(lane, again=is_invited)
+            invitation = self._invite(lane)
             guest = self.guests[lane] = Guest(invitation, self.done(), tuple(self.history))
             self.lanes.acknowledged(lane, guest.frontier)
             if self.keep_rows:
                 self._row(lane, INVITED, Sealed(b"", b""))
         return guest
+
+    def _invite(self, lane: str) -> bytes:
+        is_invited = lane in self.group.members and lane not in self.members
+        return self.group.invite(lane, again=is_invited)
 
     def _check_invited(self, member: str) -> None:
         """Raise LocalError where a member was let in too often."""

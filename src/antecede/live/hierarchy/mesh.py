@@ -61,6 +61,9 @@ class MeshOrdering(Ordering):
         """Return the ids of the own messages in an own batch; what a super peer forwards is not."""
         return super().ids_in(number, wire) if entries.read(wire).kind == entries.SAYS else []
 
+    def _invite(self, lane: str) -> bytes:
+        return self.mesh.invite(lane)  # the state of a mesh does not name invited lanes
+
     def drain(self) -> None:
         """Put what the protocol said into the lane."""
         outgoing, self.mesh.outgoing = self.mesh.outgoing, []
