@@ -1,5 +1,5 @@
 # Everything here needs Python 3.11+ with pip, and nothing else of ours.
-.PHONY: help demo pipeline study study-quick test check soak mutants bench bench-scale docs notebooks package goldens clean
+.PHONY: help demo pipeline study study-quick test static check nightly soak mutants bench bench-scale docs notebooks package goldens clean
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -39,13 +39,23 @@ study-quick: .venv/.user ## the same with small grids, to see that all works
 test: .venv/.dev ## run the tests but the slow ones (`make check` runs those too)
 	@$(PYTEST) -m "not slow and not judged"
 
-check: .venv/.dev ## format, lint, types, imports, every protocol and variant, then the tests
+check: static .venv/.dev ## format, lint, types, imports, then `make test` and one twelfth of `make nightly`
+	@$(BIN)/antecede check --all --quick
+	@echo "  tests, and part $(PART) of \`make nightly\`: to repeat them, make check PART=$(PART)"
+	@$(PYTEST) --part $(PART)
+
+static: .venv/.dev ## format, lint, types, imports
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+# Each commit checks another twelfth of the slow tests.
+PART ?= $(shell echo $$(($$(git rev-list --count HEAD 2>/dev/null || echo 0) % 12)))/12
+
+nightly: .venv/.dev ## all tests but `make soak` and `make mutants`, with random draws (an hour)
 	@$(BIN)/antecede check --all
-	@$(PYTEST) -m "not judged"
+	@HYPOTHESIS_PROFILE=random $(PYTEST) -m "not judged"
 
 soak: .venv/.dev ## streams killed 20 times a sink, 300 micro-batches (half an hour; Delta and Kafka: after `make pipeline`)
 	@$(BIN)/python -m pytest -m soak

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import signal
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -80,16 +82,44 @@ def shared_data() -> Path:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what takes many minutes unless `-m` names it; pytest counts it as deselected."""
-    if "soak" in config.getoption("markexpr"):
-        return
-    soak = [item for item in items if item.get_closest_marker("soak")]
-    if soak:
-        config.hook.pytest_deselected(items=soak)
-        items[:] = [item for item in items if item not in set(soak)]
+    """Deselect soak tests unless `-m` names them, and the nightly tests outside of `--part`."""
+    skips_soak = "soak" not in config.getoption("markexpr")
+
+    def is_chosen(item: pytest.Item) -> bool:
+        if skips_soak and item.get_closest_marker("soak"):
+            return False
+        if not any(map(item.get_closest_marker, ("slow", "judged"))):
+            return True
+        return is_in_part(item.nodeid, config.getoption("part"))
+
+    chosen = [item for item in items if is_chosen(item)]
+    if left := [item for item in items if item not in set(chosen)]:
+        config.hook.pytest_deselected(items=left)
+        items[:] = chosen
+
+
+def is_in_part(nodeid: str, part: tuple[int, int]) -> bool:
+    """Return True if a test is in a part, by a hash: a new test moves no other one."""
+    number, count = part
+    return zlib.crc32(nodeid.encode()) % count == number
+
+
+def part_of(text: str) -> tuple[int, int]:
+    """Return number and count of a part such as "3/12"."""
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    if found is None or int(found[1]) >= int(found[2]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no part; parts are 0/12 to 11/12")
+    return int(found[1]), int(found[2])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--part",
+        type=part_of,
+        default=(0, 1),
+        metavar="K/N",
+        help="of the tests marked slow or judged, only the K-th of N parts, from 0",
+    )
     parser.addoption(
         "--rewrite-scenarios",
         action="store_true",
