@@ -69,6 +69,8 @@ def run_check(
     members: int | None = None,
     messages: int | None = None,
     thorough: bool = False,
+    quick: bool = False,
+    first_failure: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
     limit_s: float = LIMIT_S,
@@ -79,13 +81,16 @@ def run_check(
     internal, 1 super, 2 external peers and 3), then runs the adversarial network with all
     randomness from `seed`. Stops at the first failure, whose counterexample is the smallest;
     when that is no early delivery, which is what matters most, it goes on for one for a while.
+    `quick`: smaller bounds, for a protocol that passed within the default ones before.
+    `first_failure`: any failure ends the search, and is reported as it was found.
     `limit_s`: a call into the class that takes longer counts as one that never returns.
     """
     found = find_target(target, variant, options)
-    size = SearchSize(members, messages, thorough)
+    size = SearchSize(members, messages, thorough, quick)
+    ignorable = frozenset[str]() if first_failure else IGNORABLE
     with watching(limit_s):
         try:
-            return _judged(found, size, seed, progress)
+            return _judged(found, size, ignorable, seed, progress)
         except UnmadeError as error:
             failure = Failure(
                 kind_of(error.error), error.name, "", (), in_words(error.error), (), "any group",
@@ -95,7 +100,13 @@ def run_check(
             return Verdict(target, _title(found), "nothing that could be asked", (part,), ())
 
 
-def _judged(found: Target, size: SearchSize, seed: int, progress: Progress | None) -> Verdict:
+def _judged(
+    found: Target,
+    size: SearchSize,
+    ignorable: frozenset[str],
+    seed: int,
+    progress: Progress | None,
+) -> Verdict:
     own = _watched(found)
     group, _ = next(searches(found, size))
     title, kept = _title(found), promise(group.make())
@@ -109,7 +120,7 @@ def _judged(found: Target, size: SearchSize, seed: int, progress: Progress | Non
     if first.failure is not None and first.failure.what == ENDLESS:
         # The explorer would follow every one of endlessly many copies.
         return verdict((), (first,))
-    explored = _explore_all(found, size, progress)
+    explored = _explore_all(found, size, ignorable, progress)
     if any(part.failure is not None for part in explored):
         return verdict(explored, ())
     played: list[Suite] = []
@@ -138,7 +149,9 @@ def found_at(group: GroupUnderTest) -> str:
     return group.protocol.rpartition(":")[2]
 
 
-def _explore_all(found: Target, size: SearchSize, progress: Progress | None) -> list[Exploration]:
+def _explore_all(
+    found: Target, size: SearchSize, ignorable: frozenset[str], progress: Progress | None
+) -> list[Exploration]:
     explored: list[Exploration] = []
     ignored: frozenset[str] = frozenset()
     for group, limits in searches(found, size):
@@ -149,7 +162,7 @@ def _explore_all(found: Target, size: SearchSize, progress: Progress | None) -> 
             explored.append(explore(group, limits, _under(progress, group.describe())))
             failure = explored[-1].failure
             clean = failure is None
-            if failure is not None and failure.what not in IGNORABLE:
+            if failure is not None and failure.what not in ignorable:
                 return explored
             if failure is not None:
                 ignored |= {failure.what}

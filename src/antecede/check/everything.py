@@ -60,10 +60,10 @@ class CaseResult(NamedTuple):
         return row
 
 
-def cases(only: Iterable[str] = ()) -> tuple[Case, ...]:
+def cases(only: Iterable[str] = (), *, quick: bool = False) -> tuple[Case, ...]:
     """Return every protocol (of those named) with its variants, in the order of the registry.
 
-    Raises LocalError for a name that there is not.
+    `quick`: without the variants that keep their promises. Raises LocalError for an unknown name.
     """
     wanted = set(only)
     if unknown := sorted(wanted - ENTRIES.keys()):
@@ -72,14 +72,22 @@ def cases(only: Iterable[str] = ()) -> tuple[Case, ...]:
         Case(entry.name, variant, REFUTED if variant in entry.defective else PASSES)
         for entry in ENTRIES.values()
         if not wanted or entry.name in wanted
-        for variant in ("", *entry.variants)
+        for variant in ("", *(entry.defective if quick else entry.variants))
     )
 
 
-def judge(case: Case) -> CaseResult:
-    """Check one case within the default bounds."""
+def judge(case: Case, quick: bool = False) -> CaseResult:
+    """Check one case until its first broken promise.
+
+    Within the default bounds; with `quick` within smaller ones, unless it is to be refuted.
+    """
     began = time.process_time()
-    verdict = run_check(case.protocol, variant=case.variant)
+    verdict = run_check(
+        case.protocol,
+        variant=case.variant,
+        quick=quick and case.expected == PASSES,
+        first_failure=True,
+    )
     said = verdict.failures[-1].sentence() if verdict.failures else ""
     complete = all(part.complete or part.failure is not None for part in verdict.explorations)
     whats = {failure.what for failure in verdict.failures}
@@ -89,15 +97,17 @@ def judge(case: Case) -> CaseResult:
     return CaseResult(case, found, verdict.states, verdict.runs, complete, said, seconds)
 
 
-def judge_all(asked: Sequence[Case], jobs: int | None = None) -> Iterator[CaseResult]:
+def judge_all(
+    asked: Sequence[Case], jobs: int | None = None, *, quick: bool = False
+) -> Iterator[CaseResult]:
     """Yield what became of each case, in their order, several at a time."""
     workers = min(jobs or os.cpu_count() or 1, len(asked))
     if workers < 2:
-        yield from map(judge, asked)
+        yield from (judge(case, quick) for case in asked)
         return
     with ProcessPoolExecutor(workers) as pool:
         # What takes longest begins first, so that no worker is left with it alone at the end.
-        begun = {case: pool.submit(judge, case) for case in sorted(asked, key=_weight)}
+        begun = {case: pool.submit(judge, case, quick) for case in sorted(asked, key=_weight)}
         try:
             yield from (begun[case].result() for case in asked)
         except BaseException:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import permutations, product
+from itertools import islice, permutations, product
 from typing import Any, NamedTuple
 
 from antecede.check.conformance import SuitePlan
@@ -17,7 +17,9 @@ from antecede.protocols.build import Factory
 MEMBERS, MESSAGES = 3, 4
 ADDRESSED_MESSAGES = 3
 """Where a message can be for some members only, there are more states to a message."""
-TIMED_MESSAGES = 2
+TIMED_MESSAGES, HIERARCHY_MESSAGES = 2, 3
+RUNS, THOROUGH_RUNS, QUICK_RUNS = 60, 400, 20
+"""Runs of the adversarial network for each group."""
 TOTAL_STATES = 150_000
 MOST_FIRST = 5
 """Most steps of time waited for answers: each multiplies states."""
@@ -53,6 +55,8 @@ class SearchSize(NamedTuple):
     members: int | None = None
     messages: int | None = None
     thorough: bool = False
+    quick: bool = False
+    """One message less, and fewer settings of clocks; for a protocol that passed in full before."""
 
 
 def searches(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
@@ -60,7 +64,7 @@ def searches(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest,
     if target.topology is not None:
         yield from _hierarchies(target, size)
         return
-    members, messages = size.members or MEMBERS, size.messages or MESSAGES
+    members, messages = size.members or MEMBERS, size.messages or MESSAGES - size.quick
     if target.flat(2).timing.bounds is not None:
         yield from _timed(target, size)
         return
@@ -68,7 +72,7 @@ def searches(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest,
     relation = member.guarantee.relation
     addressed = member.addressing is not Addressing.ALL
     if relation in (Relation.BY_TOPIC, Relation.TOTAL) or addressed:
-        messages = size.messages or ADDRESSED_MESSAGES
+        messages = size.messages or ADDRESSED_MESSAGES - size.quick
     yield target.flat(2), SearchLimits(2, duplicates=1)
     if relation is Relation.TOTAL:
         yield from _total(target, members, messages)
@@ -100,11 +104,12 @@ def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
         yield target.flat(2, offsets), SearchLimits(2, duplicates=1, send_until=first)
         if lossy:
             yield target.flat(2, offsets), SearchLimits(2, losses=1, send_until=first)
-    every = list(clock_settings(target, members))
+    every = list(islice(clock_settings(target, members), 2 if size.quick else None))
     for offsets in every:
         yield target.flat(members, offsets), SearchLimits(messages, send_until=second)
     # A third message shows that nothing earlier can come; who sends it matters, not its name.
-    for senders in _third_messages(members) if messages == TIMED_MESSAGES else ():
+    has_third = messages == TIMED_MESSAGES and not size.quick
+    for senders in _third_messages(members) if has_third else ():
         for offsets in every:
             group = target.flat(members, offsets)
             yield group, SearchLimits(len(senders), send_until=first, script=senders, extremes=True)
@@ -165,7 +170,7 @@ def _hierarchies(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderT
     # Without --members: 2 internal and 2 external peers; with it, peers are divided equally.
     peers = size.members or 4
     whole = target.hierarchy((peers - peers // 2,), peers // 2)
-    messages = size.messages or 3
+    messages = size.messages or HIERARCHY_MESSAGES - size.quick
     yield target.hierarchy((1,), 1), SearchLimits(2, duplicates=1)
     yield whole, SearchLimits(min(2, messages))
     if messages > 2:
@@ -179,7 +184,8 @@ def _hierarchies(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderT
 
 def suites(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SuitePlan]]:
     """Yield groups and plans for the adversarial network."""
-    plan = SuitePlan(runs=400 if size.thorough else 60, parents=target.parents)
+    runs = THOROUGH_RUNS if size.thorough else QUICK_RUNS if size.quick else RUNS
+    plan = SuitePlan(runs=runs, parents=target.parents)
     if target.topology is None:
         group = target.flat(4)
         yield group, plan
