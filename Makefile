@@ -55,7 +55,7 @@ PART ?= $(shell echo $$(($$(git rev-list --count HEAD 2>/dev/null || echo 0) % 1
 
 nightly: .venv/.dev ## all tests but `make soak` and `make mutants`, with random draws (an hour)
 	@$(BIN)/antecede check --all
-	@HYPOTHESIS_PROFILE=random $(PYTEST) -m "not judged"
+	@ANTECEDE_NIGHTLY=1 $(PYTEST) -m "not judged"
 
 soak: .venv/.dev ## streams killed 20 times a sink, 300 micro-batches (half an hour; Delta and Kafka: after `make pipeline`)
 	@$(BIN)/python -m pytest -m soak

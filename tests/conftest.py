@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The same draws at each run: a change fails for its own faults. "random" draws new ones.
-settings.register_profile("default", deadline=None, max_examples=60, derandomize=True)
-settings.register_profile("random", deadline=None, max_examples=60)
+# The same draws at each run: a change fails for its own faults. `make nightly` draws new ones.
+settings.register_profile("default", deadline=None, max_examples=20, derandomize=True)
+settings.register_profile("nightly", deadline=None, max_examples=60)
 settings.register_profile(
     "thorough", deadline=None, max_examples=2000, suppress_health_check=list(HealthCheck)
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+PROFILE = "nightly" if os.environ.get("ANTECEDE_NIGHTLY") else "default"
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", PROFILE))
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -116,6 +116,8 @@ class ClockRun(Run):
             self.network.at(2 * NS + self.random.randrange(span), self.subscribe)
         return super().run()
 
+    least_rest_s = REST_S
+
     def heal(self) -> None:
         super().heal()
         for k in range(3 * len(self.names)):  # what is said afterwards shows who is told what
