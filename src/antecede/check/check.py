@@ -12,6 +12,7 @@ from antecede.check.group_under_test import GroupUnderTest, UnmadeError
 from antecede.check.loader import is_file_target, load_class
 from antecede.check.plans import SearchSize, Target, searches, suites
 from antecede.check.results import (
+    CLAIMED,
     ENDLESS,
     SHARED,
     STUCK,
@@ -30,7 +31,7 @@ from antecede.protocols.options import read_options
 from antecede.protocols.registry import entry
 
 STATES_AFTER_FAILURE = 30_000
-IGNORABLE = frozenset({UNNECESSARY, STUCK})
+IGNORABLE = frozenset({UNNECESSARY, STUCK, CLAIMED})
 """What a protocol can do wrong and still be asked whether it delivers anything early."""
 
 Progress = Callable[[str, int], None]

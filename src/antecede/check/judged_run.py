@@ -11,9 +11,11 @@ from contextlib import suppress
 from typing import Any
 
 from antecede.check.calls import called, in_words, is_own
+from antecede.check.claims import claims_of, has_claims
 from antecede.check.group_under_test import GroupUnderTest
 from antecede.check.results import (
     ASTRAY,
+    CLAIMED,
     DISAGREED,
     EARLY,
     ENDLESS,
@@ -36,7 +38,7 @@ from antecede.check.world import ARRIVED, DELIVERED, DISCARDED, HELD, RELEASED, 
 from antecede.clocks.nanoseconds import NS
 from antecede.errors import LocalError
 from antecede.oracle import history
-from antecede.protocols.base import Guarantee, Protocol, Relation
+from antecede.protocols.base import Guarantee, MessageId, Protocol, Relation
 from antecede.trace.schema import Event
 
 _FAULTS = {
@@ -126,8 +128,11 @@ class JudgedRun(Session):
         self._check_end(new)
         self._check_steps(steps)
         self._check_wire(new)
+        acted = None if isinstance(action, Join | Leave | Tick) else at
         if self.restoring and self.failure is None:
-            self._restore(None if isinstance(action, Join | Leave | Tick) else at)
+            self._restore(acted)
+        if self.failure is None:
+            self._check_claims(acted)
         return True
 
     def _is_honest(self, action: Action) -> bool:
@@ -167,6 +172,30 @@ class JudgedRun(Session):
     def _doubt(self, what: str, step: Step, detail: str = "") -> None:
         if self.doubt is None:
             self.doubt = self._failure(what, self.names[step.at], step.label, detail)
+
+    def _check_claims(self, name: str | None) -> None:
+        """Compare what a member, or all (None), claim of others with what these have."""
+        world = self.world
+        present = [at for at in self.guarantees if at in world.members]
+        for at in present:
+            member = world.members[at]
+            if name not in (None, self.names[at]) or not has_claims(member):
+                continue
+            label_of = {key: label for label, key in world.ids.items()}
+            try:
+                for claim in claims_of(member, present, self.guarantees):
+                    label = label_of.get(MessageId(claim.sender, claim.number), "")
+                    is_own = claim.about == claim.sender
+                    if not label or not (is_own or label in world.covered[claim.about]):
+                        detail = claim.words(self.names, label)
+                        self.doubt = self.doubt or self._failure(
+                            CLAIMED, self.names[at], label, detail
+                        )
+            except BaseException as error:
+                if is_own(error):
+                    raise
+                self._fail(kind_of(error), self.names[at], "", in_words(error))
+                return
 
     # -- snapshot and wire ------------------------------------------------------------------
 

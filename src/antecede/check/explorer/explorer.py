@@ -24,7 +24,7 @@ from antecede.check.explorer.moves import Move, Moves, SearchLimits, StateParts
 from antecede.check.explorer.transitions import Interner, Reaction, TransitionCache
 from antecede.check.group_under_test import GroupUnderTest
 from antecede.check.judged_run import JudgedRun
-from antecede.check.results import ENDLESS, RIGHT, Exploration, Failure
+from antecede.check.results import CLAIMED, ENDLESS, RIGHT, Exploration, Failure
 from antecede.check.script.actions import Action, Arrive, Lose, Send, tick_of
 from antecede.check.timing import pace
 from antecede.clocks.nanoseconds import seconds_text
@@ -263,10 +263,26 @@ class Explorer:
                 record = record._replace(done=_replaced(record.done, slot, done))
             if found is None:
                 record, found = self.judge.ordered(record, slot, reaction.handed)
+        if found is None and reaction.claims:
+            found = self._disproved(record, slot, reaction)
         if found is None and not flight and not self.needs_time:
             found = self.judge.stuck(record)
         group = _replaced(group, slot, reaction.snapshot)
         return StateParts(group, flight, record), found
+
+    def _disproved(self, record: Record, slot: int, reaction: Reaction) -> Finding | None:
+        """Return the first claim about others that is wrong in this state."""
+        if CLAIMED in self.limits.ignored:
+            return None
+        for claim, about, label in reaction.claims:
+            if label >= 0 and not self.judge.is_sent(record, label):
+                label = -1
+            is_own = claim.about == claim.sender
+            if label >= 0 and (is_own or record.done[about] >> label & 1):
+                continue
+            words = claim.words(self.group.names, self.labels[label] if label >= 0 else "")
+            return Finding(CLAIMED, slot, label, detail=words)
+        return None
 
     def _ended(self, parts: StateParts) -> Finding | None:
         """In groups with clocks: let time run on at the end; is everything delivered then?

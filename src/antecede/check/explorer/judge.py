@@ -79,6 +79,10 @@ class Judge:
         masks = record.addressed if self.relation is Relation.TOTAL else record.done
         return masks[slot] & self.own(slot)
 
+    def is_sent(self, record: Record, label: int) -> bool:
+        """Return True if somebody has sent a label."""
+        return any(mask >> label & 1 for mask in (*record.done, *record.addressed))
+
     def past(self, record: Record, slot: int, after: int) -> int:
         """Return the causal past of what a member sends now, in answer to `after` (-1: nothing)."""
         if self.relation is Relation.BY_REPLY:
@@ -95,8 +99,7 @@ class Judge:
         """
         done = record.done[slot]
         for label, marked in handed:
-            sent = (*record.done, *record.addressed)
-            if label < 0 or not any(mask >> label & 1 for mask in sent):
+            if label < 0 or not self.is_sent(record, label):
                 return done, Finding(UNSENT, slot, label)
             if done >> label & 1:
                 return done, Finding(TWICE, slot, label)

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from antecede.check.calls import called, in_words, is_own
+from antecede.check.claims import Claim, claims_of, has_claims
 from antecede.check.effects import check_sent, effects_of
 from antecede.check.results import RAISED, SNAPSHOT, kind_of
 from antecede.check.timing import InFlight, TimingModel
@@ -60,6 +61,8 @@ class Reaction(NamedTuple):
     error: str = ""
     what: str = RAISED
     """What kind of finding the error is."""
+    claims: tuple[tuple[Claim, int, int], ...] = ()
+    """What the member claims of others, with slot and label; label -1: there is no such message."""
 
 
 class TransitionCache:
@@ -83,6 +86,9 @@ class TransitionCache:
         """By label: the id that its sender gave it."""
         self.timing = timing
         self.timed = timing.bounds is not None
+        self.claiming = {member.me for member in members if has_claims(member)}
+        self.present = [member.me for member in members if member.application]
+        self.slots = {member.me: slot for slot, member in enumerate(members)}
         self.send = cache(self._send)
         self.receive = cache(self._receive)
         self.tick = cache(self._tick)
@@ -155,7 +161,18 @@ class TransitionCache:
             elif isinstance(effect, Deliver | DeliverIncomplete):
                 number = self.label_number.get(effect.message.payload, -1)
                 handed.append((number, isinstance(effect, DeliverIncomplete)))
-        return Reaction(self.snapshots(called(member.snapshot)), tuple(copies), tuple(handed))
+        snapshot = self.snapshots(called(member.snapshot))
+        claims = self._claims(member) if member.me in self.claiming else ()
+        return Reaction(snapshot, tuple(copies), tuple(handed), claims=claims)
+
+    def _claims(self, member: Protocol) -> tuple[tuple[Claim, int, int], ...]:
+        """Return what a member claims, of several claims about one message the first."""
+        label_of = {key: label for label, key in self.ids.items()}
+        found: dict[tuple[int, int], Claim] = {}
+        for one in claims_of(member, self.present, self.present):
+            label = label_of.get(MessageId(one.sender, one.number), -1)
+            found.setdefault((self.slots[one.about], label), one)
+        return tuple((one, *key) for key, one in found.items())
 
     def _copy(self, member: Protocol, target: int, message: Any, now_ns: int) -> int:
         source = member.me if self.timed else -1  # without channels it makes no difference
