@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from antecede.clocks import lanes
 from antecede.errors import LocalError
-from antecede.protocols.base import Effect
 from antecede.protocols.matrix.matrix import Matrix
 
 
@@ -59,12 +58,14 @@ class Restored(Matrix):
 class Newcomer(Matrix):
     """Counts a newcomer as having all that it has itself."""
 
-    def join(self, newcomer: int) -> Sequence[Effect]:
-        effects = super().join(newcomer)
-        rows = list(self.matrix) + [0] * (newcomer + 1 - len(self.matrix))
-        rows[newcomer] = lanes.pack((k, count + 1) for k, count in self.counts.items())
-        self.matrix = tuple(rows)
-        return effects
+    def knows(self, member: int, of: int) -> int:
+        if member not in self.first and member != self.me:
+            return super().knows(self.me, of)
+        return super().knows(member, of)
+
+    def __init__(self, me: int, members: Iterable[int], **options: Any) -> None:
+        super().__init__(me, members, **options)
+        self.first = frozenset(self.members)
 
 
 class Unsent(Matrix):

@@ -39,7 +39,7 @@ class Claim(NamedTuple):
 
 def has_claims(member: Protocol) -> bool:
     """Return True if a protocol has `stable()` or `knows(member, of)`."""
-    return _takes(type(member), "stable", 0) or _takes(type(member), "knows", 2)
+    return _takes(member, "stable", 0) or _takes(member, "knows", 2)
 
 
 def claims_of(member: Protocol, present: Sequence[int], senders: Iterable[int]) -> Iterator[Claim]:
@@ -49,14 +49,14 @@ def claims_of(member: Protocol, present: Sequence[int], senders: Iterable[int]) 
     LocalError means that the member cannot tell.
     """
     others = [about for about in present if about != member.me]
-    if _takes(type(member), "stable", 0):
+    if _takes(member, "stable", 0):
         stable = _told(member, "stable")
         if stable is not None and not isinstance(stable, Mapping):
             raise MisuseError(f"stable() gives a table of numbers by member, not {stable!r}")
         for sender, number in (stable or {}).items():
             if _checked("stable()", number):
                 yield from (Claim(about, sender, number, True) for about in others)
-    if _takes(type(member), "knows", 2):
+    if _takes(member, "knows", 2):
         for about in others:
             for sender in senders:
                 number = _told(member, "knows", about, sender)
@@ -77,13 +77,16 @@ def _checked(what: str, number: Any) -> int:
     return number
 
 
+def _takes(member: Protocol, method: str, count: int) -> bool:
+    return _is_called_with(getattr(type(member), method, None), count)
+
+
 @cache
-def _takes(kind: type, method: str, count: int) -> bool:
-    found = getattr(kind, method, None)
-    if not callable(found):
+def _is_called_with(method: Any, count: int) -> bool:
+    if not callable(method):
         return False
     try:
-        inspect.signature(found).bind(None, *range(count))
+        inspect.signature(method).bind(None, *range(count))
     except (TypeError, ValueError):
         return False
     return True

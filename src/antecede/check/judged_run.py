@@ -175,27 +175,27 @@ class JudgedRun(Session):
 
     def _check_claims(self, name: str | None) -> None:
         """Compare what a member, or all (None), claim of others with what these have."""
-        world = self.world
-        present = [at for at in self.guarantees if at in world.members]
-        for at in present:
-            member = world.members[at]
+        for at, member in self.world.members.items():
             if name not in (None, self.names[at]) or not has_claims(member):
                 continue
-            label_of = {key: label for label, key in world.ids.items()}
             try:
-                for claim in claims_of(member, present, self.guarantees):
-                    label = label_of.get(MessageId(claim.sender, claim.number), "")
-                    is_own = claim.about == claim.sender
-                    if not label or not (is_own or label in world.covered[claim.about]):
-                        detail = claim.words(self.names, label)
-                        self.doubt = self.doubt or self._failure(
-                            CLAIMED, self.names[at], label, detail
-                        )
+                self._disprove(at, member)
             except BaseException as error:
                 if is_own(error):
                     raise
                 self._fail(kind_of(error), self.names[at], "", in_words(error))
                 return
+
+    def _disprove(self, at: int, member: Protocol) -> None:
+        world = self.world
+        present = [at for at in self.guarantees if at in world.members]
+        label_of = {key: label for label, key in world.ids.items()}
+        for claim in claims_of(member, present, self.guarantees):
+            label = label_of.get(MessageId(claim.sender, claim.number), "")
+            of_itself = claim.about == claim.sender
+            if not label or not (of_itself or label in world.covered[claim.about]):
+                detail = claim.words(self.names, label)
+                self.doubt = self.doubt or self._failure(CLAIMED, self.names[at], label, detail)
 
     # -- snapshot and wire ------------------------------------------------------------------
 

@@ -277,8 +277,8 @@ class Explorer:
         for claim, about, label in reaction.claims:
             if label >= 0 and not self.judge.is_sent(record, label):
                 label = -1
-            is_own = claim.about == claim.sender
-            if label >= 0 and (is_own or record.done[about] >> label & 1):
+            of_itself = claim.about == claim.sender
+            if label >= 0 and (of_itself or record.done[about] >> label & 1):
                 continue
             words = claim.words(self.group.names, self.labels[label] if label >= 0 else "")
             return Finding(CLAIMED, slot, label, detail=words)
