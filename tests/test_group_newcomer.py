@@ -8,7 +8,8 @@ import pytest
 
 from antecede import Bounds, Group, Subscriptions
 from antecede.check.conformance import conform
-from antecede.check.plans import SearchSize, Target, suites
+from antecede.check.plans import SearchSize, suites
+from antecede.check.target import Target
 from antecede.errors import EarlyError, LocalError
 from antecede.protocols import registry
 from antecede.protocols.timed.linear_physical import LinearPhysical

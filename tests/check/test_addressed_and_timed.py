@@ -13,11 +13,12 @@ from antecede.check.explorer.explorer import Explorer, Move, SearchLimits, explo
 from antecede.check.explorer.judge import Finding
 from antecede.check.group_under_test import GroupUnderTest, flat
 from antecede.check.judged_run import JudgedRun
-from antecede.check.plans import SearchSize, Target, searches
+from antecede.check.plans import SearchSize, searches
 from antecede.check.results import ASTRAY, EARLY, STUCK
 from antecede.check.script.actions import Arrive, Lose, Send, Tick
 from antecede.check.script.parse import load_script, parse_script
 from antecede.check.script.run import run_script
+from antecede.check.target import Target
 from antecede.check.timing import TimingModel
 from antecede.check.world import World
 from antecede.clocks.bounds import Bounds

@@ -91,7 +91,7 @@ def test_the_counterexample_is_a_scenario_that_shows_it(capsys: pytest.CaptureFi
     ("target", "words"),
     [
         ("nowhere.py:Mine", "no such file"),
-        ("{own}:Nobody", "no class Nobody"),
+        ("{own}:Nobody", "no class or function Nobody"),
         ("{own}:Other", "is no protocol"),
         ("{own}:Half", "does not implement receive"),
         ("{own}:Picky", "Picky\\(me, members\\) fails: TypeError"),

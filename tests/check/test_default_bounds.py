@@ -13,8 +13,9 @@ import pytest
 from antecede.check.check import find_target
 from antecede.check.everything import PASSES, REFUTED, Case, cases, judge
 from antecede.check.explorer.explorer import explore
-from antecede.check.plans import SearchSize, Target, clock_settings, searches
+from antecede.check.plans import SearchSize, clock_settings, searches
 from antecede.check.results import EARLY
+from antecede.check.target import Target
 from antecede.cli import main
 from antecede.clocks.nanoseconds import NS
 from antecede.protocols.registry import ENTRIES

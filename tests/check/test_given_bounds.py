@@ -10,9 +10,10 @@ import pytest
 from antecede.check.conformance import SuitePlan, conform, play, replay
 from antecede.check.explorer.explorer import SearchLimits, explore
 from antecede.check.group_under_test import flat
-from antecede.check.plans import SearchSize, Target, clock_settings, searches
+from antecede.check.plans import SearchSize, clock_settings, searches
 from antecede.check.results import EARLY, STUCK
 from antecede.check.script.verdict import explored
+from antecede.check.target import Target
 from antecede.check.timing import instants_ns, pace, step_ns
 from antecede.clocks.bounds import Bounds
 from antecede.clocks.nanoseconds import NS

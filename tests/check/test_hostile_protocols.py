@@ -10,10 +10,11 @@ import pytest
 from antecede.check.check import run_check
 from antecede.check.explorer.explorer import explore
 from antecede.check.loader import load_class
-from antecede.check.plans import SearchSize, Target, searches
+from antecede.check.plans import SearchSize, searches
 from antecede.check.results import EARLY, ENDLESS
 from antecede.check.script.parse import parse_script
 from antecede.check.script.run import run_script
+from antecede.check.target import Target
 from antecede.clocks.bounds import Bounds
 from tests.check import toys_timed
 

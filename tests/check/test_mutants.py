@@ -14,7 +14,7 @@ from antecede.check.mutants import run as mutants
 from antecede.check.mutants.modules import ModuleCopies
 from antecede.check.mutants.mutation import bounded, find_mutants, mutate, reachable, rounds
 from antecede.check.mutants.run import EACH_S, judge_mutants, time_for_each
-from antecede.check.plans import Target
+from antecede.check.target import Target
 from antecede.errors import LocalError
 from antecede.protocols import registry
 

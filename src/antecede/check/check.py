@@ -9,8 +9,8 @@ from antecede.check.calls import LIMIT_S, in_words, watching
 from antecede.check.conformance import SuitePlan, conform
 from antecede.check.explorer.explorer import explore
 from antecede.check.group_under_test import GroupUnderTest, UnmadeError
-from antecede.check.loader import is_file_target, load_class
-from antecede.check.plans import SearchSize, Target, searches, suites
+from antecede.check.loader import is_file_target
+from antecede.check.plans import SearchSize, searches, suites
 from antecede.check.results import (
     CLAIMED,
     ENDLESS,
@@ -25,6 +25,7 @@ from antecede.check.results import (
 )
 from antecede.check.script.parse import Setup
 from antecede.check.shared import SharedState, shared_by
+from antecede.check.target import Target, load_target
 from antecede.errors import LocalError, OptionError
 from antecede.protocols.build import promise, smallest
 from antecede.protocols.options import read_options
@@ -39,7 +40,7 @@ Progress = Callable[[str, int], None]
 
 
 def find_target(name: str, variant: str = "", options: Iterable[tuple[str, str]] = ()) -> Target:
-    """Return a built-in protocol by name, or the user's FILE.py:CLASS.
+    """Return a built-in protocol by name, or the user's FILE.py:CLASS or FILE.py:FUNCTION.
 
     `options` are names and texts of options, read by the types of the class. Raises InputError
     for a file or class that cannot be used, OptionError for an option that there is not or
@@ -49,8 +50,7 @@ def find_target(name: str, variant: str = "", options: Iterable[tuple[str, str]]
     if is_file_target(name):
         if variant:
             raise LocalError("variants are for built-in protocols")
-        loaded = load_class(name, given)
-        return Target(name, loaded, None, read_options(name, loaded, given))
+        return load_target(name, given)
     found = entry(name)
     topology = None if found.flat else importlib.import_module(found.module).Topology
     factory = found.load()
@@ -171,7 +171,9 @@ def _explore_all(
 
 
 def _title(found: Target) -> str:
-    return found.factory.__name__ if is_file_target(found.name) else entry(found.name).title
+    if not is_file_target(found.name):
+        return entry(found.name).title
+    return found.name.rpartition(":")[2]
 
 
 def _under(progress: Progress | None, what: str) -> Callable[[int], None] | None:

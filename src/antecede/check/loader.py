@@ -38,11 +38,10 @@ def load_class(target: str, options: Iterable[tuple[str, str]] = ()) -> type[Pro
     as CLASS(me, members), or with a snapshot that is not hashable.
     """
     file, _, name = target.rpartition(":")
-    if not file or not name:
-        raise InputError("name the class too: FILE.py:CLASS", path=target)
-    found = getattr(_run(Path(file)), name, None)
-    if found is None:
-        raise InputError(f"there is no class {name}", path=file)
+    found = load_named(target)
+    if inspect.isfunction(found):
+        what = f"{name} is a function, and a class is needed here"
+        raise InputError(f"{what}; functions are for `antecede check` and scenarios", path=file)
     if not isinstance(found, type) or not issubclass(found, Protocol):
         raise InputError(f"{name} is no protocol: {_HINT}", path=file)
     lacking = [m for m in ("send", "receive") if getattr(found, m) is getattr(Protocol, m)]
@@ -53,6 +52,20 @@ def load_class(target: str, options: Iterable[tuple[str, str]] = ()) -> type[Pro
     except LocalError as error:
         raise InputError(str(error), path=file, line=_line_of(found, Path(file))) from error
     _try(found, file, given)
+    return found
+
+
+def load_named(target: str) -> Any:
+    """Return the class or function of FILE.py:NAME.
+
+    Raises InputError when there is no such file or name, or when the file does not run.
+    """
+    file, _, name = target.rpartition(":")
+    if not file or not name:
+        raise InputError("name the class too: FILE.py:CLASS", path=target)
+    found = getattr(_run(Path(file)), name, None)
+    if found is None:
+        raise InputError(f"there is no class or function {name}", path=file)
     return found
 
 
@@ -71,7 +84,7 @@ def _run(path: Path) -> ModuleType:
     except BaseException as error:  # a file may call sys.exit at its end
         if is_own(error):
             raise
-        line = getattr(error, "lineno", None) or _line_in(error, path)
+        line = getattr(error, "lineno", None) or line_in(error, path)
         what = f"does not run: {said(error)}"
         raise InputError(what, path=str(path), line=line) from error
     return module
@@ -84,18 +97,30 @@ def _try(cls: type[Protocol], file: str, options: Mapping[str, Any]) -> None:
         with watching():
             tried = called(with_trial, cls, range(MOST_MEMBERS), options)
             member = called(cls, 0, (0, 1), **tried)
-            state = called(member.snapshot)
+            called(member.snapshot)
     except BaseException as error:
         if is_own(error):
             raise
         raise not_made(cls, file, options, error) from error
+    check_member(member, cls.__name__, file)
+
+
+def check_member(member: Any, name: str, file: str) -> None:
+    """Raise InputError unless a member is a protocol with a guarantee and a hashable snapshot."""
+    if not isinstance(member, Protocol):
+        raise InputError(f"{name} is a {type(member).__name__}, no protocol: {_HINT}", path=file)
+    needed = ("send", "receive") if member.application else ("receive",)
+    lacking = [m for m in needed if getattr(type(member), m) is getattr(Protocol, m)]
+    if lacking:
+        raise InputError(f"{name} does not implement {' and '.join(lacking)}", path=file)
     if not isinstance(member.guarantee, Guarantee):
-        what = f"{cls.__name__}.guarantee is a {type(member.guarantee).__name__}, no Guarantee"
+        what = f"{name}.guarantee is a {type(member.guarantee).__name__}, no Guarantee"
         raise InputError(what, path=file)
     try:
-        hash(state)
+        with watching():
+            hash(called(member.snapshot))
     except TypeError as error:
-        what = f"the snapshot of {cls.__name__} is not hashable ({error}): use tuples"
+        what = f"the snapshot of {name} is not hashable ({error}): use tuples"
         raise InputError(what, path=file) from error
 
 
@@ -106,7 +131,7 @@ def not_made(
 
     Where the error did not pass through the file, the line is that of the constructor.
     """
-    line = _line_in(error, Path(file))
+    line = line_in(error, Path(file))
     given = "".join(f", {name}={value!r}" for name, value in options.items())
     # What we refuse ourselves is about the class, wherever the refusal stands.
     clear = line is not None or isinstance(error, LocalError)
@@ -126,7 +151,7 @@ def _line_of(cls: type[Protocol], path: Path) -> int | None:
         return None
 
 
-def _line_in(error: BaseException, path: Path) -> int | None:
+def line_in(error: BaseException, path: Path) -> int | None:
     """Return the last line of the user's file that the error passed through."""
     own = path.absolute()
     passed = traceback.walk_tb(error.__traceback__)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice, permutations, product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from antecede.check.conformance import SuitePlan
 from antecede.check.explorer.explorer import SearchLimits
-from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
+from antecede.check.group_under_test import GroupUnderTest
+from antecede.check.target import Target
 from antecede.check.timing import step_ns
 from antecede.clocks.bounds import Bounds
 from antecede.protocols.base import Addressing, Protocol, Relation
-from antecede.protocols.build import Factory
+from antecede.protocols.options import options_of
 
 MEMBERS, MESSAGES = 3, 4
 ADDRESSED_MESSAGES = 3
@@ -23,30 +24,6 @@ RUNS, THOROUGH_RUNS, QUICK_RUNS = 60, 400, 20
 TOTAL_STATES = 150_000
 MOST_FIRST = 5
 """Most steps of time waited for answers: each multiplies states."""
-
-
-class Target(NamedTuple):
-    """What is to be judged, and how to make it."""
-
-    name: str
-    factory: Factory
-    """The class, or with `topology` the function that makes all roles."""
-    topology: Factory | None = None
-    options: Mapping[str, Any] = {}
-
-    @property
-    def parents(self) -> int:
-        """Most messages that one message may answer."""
-        return 2 if self.options.get("several_parents") else 1
-
-    def flat(self, size: int, offsets: tuple[int, ...] = ()) -> GroupUnderTest:
-        """Return a group of so many alike members, whose clocks are off by this."""
-        return flat(self.name, self.factory, size, self.options, offsets)
-
-    def hierarchy(self, groups: tuple[int, ...], external: int) -> GroupUnderTest:
-        """Return internal groups of these sizes, a super peer each, and external peers."""
-        assert self.topology is not None
-        return hierarchy(self.name, self.factory, self.topology, groups, external, self.options)
 
 
 class SearchSize(NamedTuple):
@@ -212,12 +189,14 @@ def with_notes(target: Target) -> Target | None:
     """Return a hierarchy in which notes go out in runs of a few messages, too: acknowledgements
     of internal peers after each delivery, and what super peers say of I after every other one.
 
-    None where there are none, or the options say when.
+    None where there are none, the options say when, or a user's factory has no such options.
     """
     options = {"flush_after": 2}
     if target.options.get("pruning") != "none":
         options["ack_after"] = 1
     asked = {**options, **target.options}
     if target.topology is None or asked == target.options:
+        return None
+    if not options.keys() <= options_of(target.factory).keys():
         return None
     return target._replace(options=asked)

@@ -13,6 +13,7 @@ from typing import Any
 from antecede.check.calls import LIMIT_S
 from antecede.check.check import find_target, run_check
 from antecede.check.everything import CaseResult, cases, judge_all
+from antecede.check.loader import is_file_target
 from antecede.check.mutants.run import EACH_S, TIMES_ORIGINAL, MutantResult, judge_mutants
 from antecede.check.results import Verdict
 from antecede.check.script.keeping import run_of, script_of
@@ -29,7 +30,7 @@ from antecede.protocols.registry import ENTRIES
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede check`."""
-    known = f"{', '.join(ENTRIES)}, or your own FILE.py:CLASS"
+    known = f"{', '.join(ENTRIES)}, or your own FILE.py:CLASS or FILE.py:FUNCTION"
     parser.add_argument("target", nargs="?", help=known)
     parser.add_argument(
         "options", nargs="*", metavar="NAME=VALUE", help="options of its constructor (r=10 k=3)"
@@ -217,6 +218,8 @@ def _mutants(args: argparse.Namespace, options: Sequence[tuple[str, str]]) -> in
             print(f"mutant {number:,} of {of:,}", end="", file=sys.stderr, flush=True)
 
     target = find_target(args.target, args.variant, options)
+    if is_file_target(target.name) and not isinstance(target.factory, type):
+        raise LocalError(f"--mutants is for classes: {target.name} is a function")
     print(f"antecede: the mutants of {target.name}, after the original itself", file=sys.stderr)
     result = judge_mutants(
         target,

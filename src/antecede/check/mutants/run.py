@@ -23,8 +23,9 @@ from antecede.check.group_under_test import GroupUnderTest
 from antecede.check.judged_run import JudgedRun
 from antecede.check.mutants.modules import ModuleCopies
 from antecede.check.mutants.mutation import Mutant, find_mutants, short
-from antecede.check.plans import Target, one_against_all, with_notes
+from antecede.check.plans import one_against_all, with_notes
 from antecede.check.results import RAISED, Failure
+from antecede.check.target import Target
 from antecede.check.world import Step
 from antecede.errors import LocalError
 from antecede.formatting import shown

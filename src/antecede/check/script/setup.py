@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from antecede.check.group_under_test import GroupUnderTest
-from antecede.check.loader import is_file_target, load_class
+from antecede.check.loader import is_file_target
 from antecede.check.script.actions import Join
 from antecede.check.script.parse import Script, Setup
+from antecede.check.target import Target, load_target
 from antecede.check.timing import TimingModel
 from antecede.errors import LocalError, ScriptError
 from antecede.protocols import build
@@ -36,8 +37,7 @@ def group_of(script: Script) -> GroupUnderTest:
     delay is enforced.
     """
     setup = script.setup
-    factory, flat = _factory(setup, Path(script.path).parent)
-    options = read_options(setup.protocol, factory, setup.options)
+    target, flat = _target(setup, Path(script.path).parent)
     if flat and not setup.members:
         raise ScriptError(
             f"all members of {setup.protocol} are alike; name them with 'members NAME ...'"
@@ -48,23 +48,21 @@ def group_of(script: Script) -> GroupUnderTest:
             "'internal SUPER_PEER: PEER ...' and 'external PEER ...'"
         )
     if not flat:
-        return _hierarchy(factory, setup, options)
+        return _hierarchy(target, setup)
     joining = [one.action.at for one in script.commands if isinstance(one.action, Join)]
-    return _flat(factory, setup, options, joining)
+    return _flat(target, setup, joining)
 
 
-def _flat(
-    factory: Factory, setup: Setup, options: Mapping[str, Any], joining: Iterable[str]
-) -> GroupUnderTest:
+def _flat(target: Target, setup: Setup, joining: Iterable[str]) -> GroupUnderTest:
     names = dict(enumerate(setup.members))
     subscribers = (name for name, _ in setup.subscriptions)
     # A newcomer has the next number; who subscribes and never joins comes last.
     everybody = dict.fromkeys((*setup.members, *joining, *subscribers))
     number = {name: at for at, name in enumerate(everybody)}
-    told = {**options, **_told(factory, setup, number)}
+    told = {**target.options, **_told(target.factory, setup, number)}
 
     def newcomer(me: int, members: Iterable[int], name: str) -> Protocol:
-        return build.member(factory, me, members, told, name)
+        return build.member(target.factory, me, members, told, name)
 
     def make() -> dict[int, Protocol]:
         return {at: newcomer(at, names, name) for at, name in names.items()}
@@ -94,25 +92,29 @@ def _told(factory: Factory, setup: Setup, number: Mapping[str, int]) -> dict[str
     return build.numbered(told, number)
 
 
-def _hierarchy(factory: Factory, setup: Setup, options: Mapping[str, Any]) -> GroupUnderTest:
+def _hierarchy(target: Target, setup: Setup) -> GroupUnderTest:
     supers = [name for name, _ in setup.internal]
     inner = [name for _, peers in setup.internal for name in peers]
     names = dict(enumerate((*supers, *setup.external, *inner), start=1))
     number = {name: at for at, name in names.items()}
     groups = {number[sp]: tuple(number[peer] for peer in peers) for sp, peers in setup.internal}
     external = tuple(number[name] for name in setup.external)
-    make = partial(build.hierarchy, factory, groups, external, options, names)
+    factory, topology = target.factory, target.topology
+    make = partial(build.hierarchy, factory, groups, external, target.options, names, topology)
     return GroupUnderTest(setup.protocol, names, make, None, setup.options, tuple(setup.internal))
 
 
-def _factory(setup: Setup, folder: Path) -> tuple[Factory, bool]:
-    """Return what makes the members, and whether they are all alike."""
+def _target(setup: Setup, folder: Path) -> tuple[Target, bool]:
+    """Return what makes the members, and whether these are all alike."""
     name = setup.protocol
     if is_file_target(name):
-        return load_class(str(folder / name), setup.options), True
+        own = load_target(str(folder / name), setup.options)
+        return own, own.topology is None
     try:
         known = entry(name)
     except LocalError as error:
         there = of_order(name) or f"there are {', '.join(ENTRIES)}, or your own FILE.py:CLASS"
         raise ScriptError(f"no protocol is called '{name}'; {there}") from error
-    return known.load(), known.flat
+    factory = known.load()
+    options = read_options(setup.protocol, factory, setup.options)
+    return Target(name, factory, None, options), known.flat
