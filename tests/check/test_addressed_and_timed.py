@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from antecede.check.conformance import SuitePlan, conform, replay
+from antecede.check.conformance import SuitePlan, conform
 from antecede.check.explorer.explorer import Explorer, Move, SearchLimits, explore
 from antecede.check.explorer.judge import Finding
 from antecede.check.group_under_test import GroupUnderTest, flat
-from antecede.check.judged_run import JudgedRun
+from antecede.check.judged_run import JudgedRun, replay
 from antecede.check.plans import SearchSize, searches
 from antecede.check.results import ASTRAY, EARLY, STUCK
 from antecede.check.script.actions import Arrive, Lose, Send, Tick

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from antecede.check.check import find_target, run_check
-from antecede.check.conformance import SuitePlan, conform, replay
+from antecede.check.conformance import SuitePlan, conform
+from antecede.check.judged_run import replay
 from antecede.check.results import CLAIMED, MISUSED, RAISED, Failure, Verdict
 from antecede.protocols.registry import ENTRIES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antecede.check.conformance import SuitePlan, conform, play, replay
+from antecede.check.conformance import SuitePlan, conform, play, replay_twice
 from antecede.check.group_under_test import flat
 from antecede.check.judged_run import JudgedRun
 from antecede.check.results import (
@@ -15,7 +15,6 @@ from antecede.check.results import (
     SNAPSHOT,
     STUCK,
     TWICE,
-    UNNECESSARY,
     UNSENT,
     WIRE,
 )
@@ -54,7 +53,7 @@ def test_right_protocols_of_one_file_pass(toy: type) -> None:
     ("toy", "what"),
     [
         (toys.Eager, EARLY),
-        (toys.Lazy, UNNECESSARY),
+        (toys.Lazy, STUCK),
         (toys.Twice, TWICE),
         (toys.Ghost, UNSENT),
         (toys.Raises, RAISED),
@@ -73,7 +72,7 @@ def test_each_kind_of_failure_is_caught_and_shortened(toy: type, what: str) -> N
     assert failure.what == what
     assert len(failure.actions) <= 8
     group = flat("toys", toy, len(failure.setup.members))
-    again = replay(group, failure.actions, twins=True)
+    again = replay_twice(group, failure.actions)
     assert again is not None
     assert again.what == failure.what
 

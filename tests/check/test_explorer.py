@@ -7,11 +7,11 @@ from itertools import permutations
 
 import pytest
 
-from antecede.check.conformance import replay
+from antecede.check.conformance import replay_twice
 from antecede.check.explorer.explorer import Explorer, Move, SearchLimits, explore
 from antecede.check.explorer.judge import Finding
 from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
-from antecede.check.judged_run import JudgedRun
+from antecede.check.judged_run import JudgedRun, replay
 from antecede.check.results import (
     EARLY,
     MISUSED,
@@ -154,7 +154,7 @@ def test_each_kind_of_failure_is_found(toy: type, what: str) -> None:
     assert found.failure is not None
     assert found.failure.what == what
     assert not found.complete
-    again = replay(flat("toys", toy, 3), found.failure.actions, twins=True)
+    again = replay_twice(flat("toys", toy, 3), found.failure.actions)
     assert again is not None
     assert again.what == what
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from antecede.check.conformance import SuitePlan, conform, play, replay
+from antecede.check.conformance import SuitePlan, conform, play
 from antecede.check.explorer.explorer import SearchLimits, explore
 from antecede.check.group_under_test import flat
+from antecede.check.judged_run import replay
 from antecede.check.plans import SearchSize, clock_settings, searches
 from antecede.check.results import EARLY, STUCK
 from antecede.check.script.verdict import explored

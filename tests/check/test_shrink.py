@@ -11,8 +11,9 @@ import pytest
 
 from antecede.check import shrink as shrinking
 from antecede.check.check import find_target
-from antecede.check.conformance import SuitePlan, conform, play, replay, shorten
+from antecede.check.conformance import SuitePlan, conform, play, shorten
 from antecede.check.group_under_test import GroupUnderTest, flat, hierarchy
+from antecede.check.judged_run import replay
 from antecede.check.plans import SearchSize, suites
 from antecede.check.results import EARLY, ENDLESS, HUNG, Failure
 from antecede.check.script.actions import Action, Arrive, Join, Send

@@ -12,11 +12,9 @@ from antecede.check.group_under_test import GroupUnderTest, UnmadeError
 from antecede.check.loader import is_file_target
 from antecede.check.plans import SearchSize, searches, suites
 from antecede.check.results import (
-    CLAIMED,
     ENDLESS,
+    LESSER,
     SHARED,
-    STUCK,
-    UNNECESSARY,
     Exploration,
     Failure,
     Suite,
@@ -32,7 +30,7 @@ from antecede.protocols.options import read_options
 from antecede.protocols.registry import entry
 
 STATES_AFTER_FAILURE = 30_000
-IGNORABLE = frozenset({UNNECESSARY, STUCK, CLAIMED})
+IGNORABLE = frozenset(LESSER)
 """What a protocol can do wrong and still be asked whether it delivers anything early."""
 
 Progress = Callable[[str, int], None]
@@ -81,7 +79,7 @@ def run_check(
     Explores from small groups to `members` and `messages` (default 3 and 4; hierarchies 2
     internal, 1 super, 2 external peers and 3), then runs the adversarial network with all
     randomness from `seed`. Stops at the first failure, whose counterexample is the smallest;
-    when that is no early delivery, which is what matters most, it goes on for one for a while.
+    when that is one of `results.LESSER`, it goes on for a graver one for a while.
     `quick`: smaller bounds, for a protocol that passed within the default ones before.
     `first_failure`: any failure ends the search, and is reported as it was found.
     `limit_s`: a call into the class that takes longer counts as one that never returns.
@@ -122,13 +120,10 @@ def _judged(
         # The explorer would follow every one of endlessly many copies.
         return verdict((), (first,))
     explored = _explore_all(found, size, ignorable, progress)
-    if any(part.failure is not None for part in explored):
+    known = frozenset(part.failure.what for part in explored if part.failure is not None)
+    if not known <= ignorable:
         return verdict(explored, ())
-    played: list[Suite] = []
-    for group, plan in suites(found, size):
-        played.append(conform(group, plan, seed, _under(progress, group.describe())))
-        if played[-1].failure is not None:
-            break
+    played = _play_all(found, size, ignorable, known, seed, progress)
     if own is not None and (wrong := own.changed()):
         explored = [_shared(group, wrong), *explored]
     return verdict(explored, played)
@@ -168,6 +163,30 @@ def _explore_all(
             if failure is not None:
                 ignored |= {failure.what}
     return [part for part in explored if part.failure is not None] if ignored else explored
+
+
+def _play_all(
+    found: Target,
+    size: SearchSize,
+    ignorable: frozenset[str],
+    ignored: frozenset[str],
+    seed: int,
+    progress: Progress | None,
+) -> list[Suite]:
+    """Play every suite; `ignored` are failures that are known by now."""
+    played: list[Suite] = []
+    for group, plan in suites(found, size):
+        clean = False
+        while not clean:
+            under = _under(progress, group.describe())
+            played.append(conform(group, plan, seed, under, ignored=ignored))
+            failure = played[-1].failure
+            clean = failure is None
+            if failure is not None and failure.what not in ignorable:
+                return played
+            if failure is not None:
+                ignored |= {failure.what}
+    return [part for part in played if part.failure is not None] if ignored else played
 
 
 def _title(found: Target) -> str:

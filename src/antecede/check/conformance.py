@@ -12,12 +12,11 @@ messages and actions are left out for as long as it still fails in the same way 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from antecede.check.group_under_test import FLAT_NAMES, GroupUnderTest
-from antecede.check.judged_run import JudgedRun
+from antecede.check.judged_run import JudgedRun, replay
 from antecede.check.results import ENDLESS, HUNG, SNAPSHOT, Failure, Suite
 from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, tick_of
 from antecede.check.shrink import shrink
@@ -55,15 +54,20 @@ def conform(
     plan: SuitePlan,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
+    *,
+    ignored: Collection[str] = (),
 ) -> Suite:
-    """Run the suite with all randomness from `seed`; stop at the first failure."""
+    """Run the suite with all randomness from `seed`; stop at the first failure.
+
+    `ignored`: kinds of failures that are not reported.
+    """
     deliveries = 0
     words = f"{group.describe()}, {counted(plan.messages, 'message')}, seed {seed}"
     for number in range(plan.runs):
         run = play(group, plan, f"{seed}/{number}")
         failure = run.failure or run.judge() or (_twin(run) if plan.twins else None)
         deliveries += sum(len(labels) for labels in run.world.covered.values())
-        if failure is not None:
+        if failure is not None and failure.what not in ignored:
             return Suite(words, number + 1, deliveries, shorten(group, failure, plan, seed))
         if progress is not None:
             progress(number + 1)
@@ -91,16 +95,10 @@ def _twin(run: JudgedRun) -> Failure | None:
     return Failure.of(run.group, SNAPSHOT, at, detail=detail, actions=run.actions)
 
 
-def replay(
-    group: GroupUnderTest, actions: Sequence[Action], *, twins: bool = False
-) -> Failure | None:
-    """Return what fails when these actions are taken, those impossible left out.
-
-    `twins`: with snapshot and restore after every action, too.
-    """
+def replay_twice(group: GroupUnderTest, actions: Sequence[Action]) -> Failure | None:
+    """Do what `replay` does, then again with snapshot and restore after every action."""
     run = JudgedRun(group)
-    failure = run.take_all(actions)
-    return _twin(run) if failure is None and twins else failure
+    return run.take_all(actions) or _twin(run)
 
 
 def shorten(
@@ -115,7 +113,7 @@ def shorten(
     groups follow, of each size one for 50 replays at most, until one fails in the same way.
     """
     twins = failure.what == SNAPSHOT
-    again = partial(replay, twins=twins)
+    again = replay_twice if twins else replay
     best = shrink(group, failure, again, plan.replays)
     if failure.what in (ENDLESS, HUNG):
         return best.failure

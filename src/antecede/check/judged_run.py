@@ -35,7 +35,7 @@ from antecede.check.script.agreement import disagreement
 from antecede.check.session import ImpossibleError, Session, as_events
 from antecede.check.timing import InFlight, delays_ns, step_ns
 from antecede.check.world import ARRIVED, DELIVERED, DISCARDED, HELD, RELEASED, Step
-from antecede.clocks.nanoseconds import NS
+from antecede.clocks.nanoseconds import NS, down_ns
 from antecede.errors import LocalError
 from antecede.oracle import history
 from antecede.protocols.base import Guarantee, MessageId, Protocol, Relation
@@ -49,7 +49,7 @@ _FAULTS = {
 }
 
 
-STEPS_AT_END = 60
+STEPS_AT_END, SHOWN_AT_END = 60, 10
 """Where messages wait for time to pass: steps before a held one is called stuck, and shown."""
 DOUBLED_AT_END = 24
 """More steps, each twice as long."""
@@ -257,27 +257,37 @@ class JudgedRun(Session):
         Where messages wait for time to pass, it passes first.
         """
         if any(guarantee.needs_time for guarantee in self.guarantees.values()):
+            if self._delivered_early(self._history()):
+                return self.failure
             self._let_time_pass()
             if self.failure is not None:
                 return self.failure
         if self._unanswered():
             return self.failure
         past = self._history()
+        if self._delivered_early(past):
+            return self.failure
         name_of = {str(at): name for at, name in self.names.items()}
+        if self.relation is Relation.TOTAL and self._disagree():
+            return self.failure
+        found = [
+            self._failure(_FAULTS[fault.what], name_of[fault.member], fault.message)
+            for fault in past.faults(self.relation.value)
+            if self._counts(fault)
+        ]
+        found += filter(None, (self._left_over(), self.doubt))
+        self.failure = max(found, key=lambda one: one.severity, default=None)
+        return self.failure
+
+    def _delivered_early(self, past: history.History) -> bool:
+        """Return True if a member delivered a message before a cause that it lacked."""
         released = {(str(s.at), s.label) for s in self.world.steps if s.kind == RELEASED}
         for early in past.early(self.relation.value):
             at = int(early.member)
             if self.guarantees[at].safe and (early.member, early.message) not in released:
-                self._fail(EARLY, name_of[early.member], early.message, missing=early.missing)
-                return self.failure
-        if self.relation is Relation.TOTAL and self._disagree():
-            return self.failure
-        for fault in past.faults(self.relation.value):
-            if self._counts(fault):
-                self._fail(_FAULTS[fault.what], name_of[fault.member], fault.message)
-                return self.failure
-        self.failure = self._left_over()
-        return self.failure or self.doubt
+                self._fail(EARLY, self.names[at], early.message, missing=early.missing)
+                return True
+        return False
 
     def _unanswered(self) -> bool:
         """Tell whether a question that a `Group` asks is not answered: what is held, and why."""
@@ -330,15 +340,16 @@ class JudgedRun(Session):
     def _let_time_pass(self) -> None:
         """Let copies arrive as late as they can, step after step, until nothing is left.
 
-        What takes very long is let go on, in ever longer steps that are not shown where it ends
-        as it was: so nothing is called stuck that only takes long.
+        What takes very long is let go on, in ever longer steps. Where it ends as it was, few steps
+        are shown: so nothing is called stuck that only takes long.
         """
-        shown = 0
+        shown = len(self.actions)
         for number in range(STEPS_AT_END + DOUBLED_AT_END):
             if self.failure is not None or not self.unfinished():
                 return
-            shown = len(self.actions) if number == STEPS_AT_END else shown
             step = self._step_ns()
+            if self._idle_ns() < SHOWN_AT_END * step:
+                shown = len(self.actions)
             while not self.world.may_pass(tick_of(step).seconds) and self.failure is None:
                 copy = min(self.world.in_flight, key=self.world.timing.due_ns)
                 self.take(Arrive(self.names[copy.target], str(copy.message.payload)))
@@ -347,6 +358,16 @@ class JudgedRun(Session):
             self.take(tick_of(step if times == 1 else self._no_later_ns(times * step)))
         if self.failure is None and self.unfinished():
             del self.actions[shown:]
+
+    def _idle_ns(self) -> int:
+        """Return how long nothing but notes has been sent or has come."""
+        idle_ns = 0
+        for action in reversed(self.actions):
+            if isinstance(action, Tick):
+                idle_ns += down_ns(action.seconds)
+            elif not isinstance(action, Arrive) or self._is_application(action.label):
+                break
+        return idle_ns
 
     def _step_ns(self) -> int:
         """Return the next step of time."""
@@ -399,3 +420,8 @@ class JudgedRun(Session):
         """Return the steps of all members that send and deliver, as events."""
         steps = (step for step in self.world.steps if step.at in self.guarantees)
         return as_events((str(one.at), one.kind, one.label, one.detail) for one in steps)
+
+
+def replay(group: GroupUnderTest, actions: Sequence[Action]) -> Failure | None:
+    """Return the failure when these actions are taken, those impossible left out."""
+    return JudgedRun(group).take_all(actions)

@@ -33,6 +33,13 @@ ENDLESS = "transmitted again and again without end"
 SNAPSHOT = "snapshot and restore change something"
 WIRE = "encode and decode change something"
 
+LESSER = (REASON, SILENT, UNNECESSARY, CLAIMED, STUCK)
+"""Failures beside which a graver one is searched for, the least severe first.
+
+All others are graver: a message is delivered too early, in another order, twice, to the wrong
+member or unsent, or a member does not work at all.
+"""
+
 RIGHT = "nothing"
 """By how much clocks are off that are right, in `Exploration.clocks`."""
 BEGINNING = 40
@@ -95,6 +102,11 @@ class Failure(NamedTuple):
         """Return a failure of this group."""
         setting, setup = group.describe(), group.setup
         return cls(what, at, label, tuple(missing), detail, tuple(actions), setting, setup)
+
+    @property
+    def severity(self) -> int:
+        """Return how grave the failure is: the place in `LESSER`, or one above."""
+        return LESSER.index(self.what) if self.what in LESSER else len(LESSER)
 
     def sentence(self) -> str:
         """Say in one line what went wrong, and where."""
@@ -164,10 +176,10 @@ class Verdict(NamedTuple):
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """Every failure, the explorer's first: its counterexamples are the smallest."""
+        """Every failure, the most severe last."""
         found = [part.failure for part in self.explorations]
         found += [part.failure for part in self.suites]
-        return tuple(failure for failure in found if failure is not None)
+        return tuple(sorted(filter(None, found), key=lambda one: one.severity))
 
     @property
     def ok(self) -> bool:

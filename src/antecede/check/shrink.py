@@ -12,6 +12,7 @@ same way is kept, in this order:
     messages  one left out with its copies, and out of what later ones answer
     joins     the first newcomer is a member from the beginning
     actions   in ever smaller blocks, at last one by one
+    ticks     several in a row become one
 
 A step is kept when members, messages and actions, compared in that order, have become fewer. It
 ends when no step helps any more, or after as many replays as are allowed, `MOST_ACTIONS` in them
@@ -21,17 +22,21 @@ all, or `HANGING` replays that ran into the limit of a call.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from antecede.check.group_under_test import GroupUnderTest, UnmadeError
 from antecede.check.results import ENDLESS, HUNG, Failure
-from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Send
+from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Send, Tick, tick_of
+from antecede.clocks.nanoseconds import down_ns
 
 HANGING = 6
 """Replays that may hang: each takes as long as the limit of a call."""
 
 MOST_ACTIONS = 400_000
 """Actions taken in all replays together: some runs wait for time to pass, with thousands."""
+FOLDING = 100
+"""Replays to put ticks together."""
 OF_THE_ENDLESS = 100
 """Replays of a run without an end: each has hundreds of actions."""
 
@@ -77,6 +82,11 @@ def smaller(found: GroupFailure) -> Iterator[Candidate]:
         yield _block(found, position, 1)
 
 
+def fold_ticks(group: GroupUnderTest, failure: Failure, replay: Replay) -> Failure:
+    """Return a counterexample with ticks in a row as one, where it still fails in the same way."""
+    return _Shrinking(GroupFailure(group, failure), replay, FOLDING).folded()
+
+
 class Candidate(NamedTuple):
     """What may be a smaller counterexample."""
 
@@ -94,7 +104,11 @@ class _Shrinking:
     def result(self) -> GroupFailure:
         """Take every step as often as it helps."""
         while (
-            self._any(_members) or self._any(_messages) or self._any(_founders) or self._actions()
+            self._any(_members)
+            or self._any(_messages)
+            or self._any(_founders)
+            or self._actions()
+            or self._any(_ticks)
         ):
             pass
         return self._numbered()
@@ -108,6 +122,11 @@ class _Shrinking:
         again = self.replay(group, actions)
         same = again is not None and again.what == failure.what and again.actions == actions
         return GroupFailure(group, again) if again is not None and same else self.best
+
+    def folded(self) -> Failure:
+        """Take the steps that put ticks together."""
+        self._any(_ticks)
+        return self.best.failure
 
     def fewer(self) -> GroupFailure:
         """Take the steps that leave out members or messages."""
@@ -165,6 +184,24 @@ class _Shrinking:
 def _block(found: GroupFailure, start: int, length: int) -> Candidate:
     actions = found.failure.actions
     return Candidate(found.group, actions[:start] + actions[start + length :])
+
+
+def _ticks(found: GroupFailure) -> Iterator[Candidate]:
+    """Yield the counterexample with several ticks in a row as one: all of a row, or two of it."""
+    actions = found.failure.actions
+    for start, first in enumerate(actions):
+        if not isinstance(first, Tick):
+            continue
+        row = [one for one in takewhile(_passes, actions[start:]) if isinstance(one, Tick)]
+        for length in dict.fromkeys((len(row), 2)):
+            if 2 <= length <= len(row):
+                total = tick_of(sum(down_ns(one.seconds) for one in row[:length]))
+                left = actions[start + length :]
+                yield Candidate(found.group, (*actions[:start], total, *left))
+
+
+def _passes(action: Action) -> bool:
+    return isinstance(action, Tick)
 
 
 def _messages(found: GroupFailure) -> Iterator[Candidate]:

@@ -23,9 +23,10 @@ from antecede.check.explorer.judge import Finding, Judge, Record
 from antecede.check.explorer.moves import Move, Moves, SearchLimits, StateParts
 from antecede.check.explorer.transitions import Interner, Reaction, TransitionCache
 from antecede.check.group_under_test import GroupUnderTest
-from antecede.check.judged_run import JudgedRun
+from antecede.check.judged_run import JudgedRun, replay
 from antecede.check.results import CLAIMED, ENDLESS, RIGHT, Exploration, Failure
 from antecede.check.script.actions import Action, Arrive, Lose, Send, tick_of
+from antecede.check.shrink import fold_ticks
 from antecede.check.timing import pace
 from antecede.clocks.nanoseconds import seconds_text
 from antecede.formatting import counted
@@ -34,7 +35,7 @@ from antecede.protocols.build import relation_of
 
 __all__ = ["Explorer", "Move", "SearchLimits", "explore"]
 
-STEPS_AT_END = 40
+STEPS_AT_END, SHOWN_AT_END = 40, 10
 """In groups with clocks: steps of time before what is still held is called stuck, and shown."""
 DOUBLED_AT_END = 24
 """More steps, each twice as long, so that nothing that only takes long is called stuck."""
@@ -305,7 +306,7 @@ class Explorer:
                     self._note_end(passed, more)
                     return None
                 passed.append(state)
-            elif step == STEPS_AT_END:
+            if step == SHOWN_AT_END:
                 shown = len(self.epilogue)
             times = 2 ** max(0, step - STEPS_AT_END + 1)
             parts, found = self._step_at_end(parts, times)
@@ -380,7 +381,7 @@ class Explorer:
         return tuple(run.actions)
 
     def _explain(self, found: Finding, moves: Sequence[Move]) -> Failure:
-        return Failure.of(
+        failure = Failure.of(
             self.group,
             found.what,
             self.names[found.slot],
@@ -389,6 +390,7 @@ class Explorer:
             detail=found.detail,
             actions=self.actions(moves),
         ).begun()
+        return fold_ticks(self.group, failure, replay) if self.moves.timed else failure
 
 
 def _replaced(values: tuple[int, ...], position: int, value: int) -> tuple[int, ...]:
