@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from antecede.live.datagrams.peer import DatagramPeer
 from antecede.live.events import Message
 from antecede.live.peer import Peer
 
@@ -24,7 +23,7 @@ def run(work: Callable[[], Awaitable[Any]], seconds: float = TIMEOUT_S) -> None:
     asyncio.run(bounded())
 
 
-async def take(one: Peer | DatagramPeer, count: int) -> list[Message]:
+async def take(one: Peer, count: int) -> list[Message]:
     """Return the next so many messages."""
     found: list[Message] = []
     if count:

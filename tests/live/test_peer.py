@@ -305,7 +305,7 @@ def test_nobody_there_is_said() -> None:
         ({"on_alarm": 7, "order": "htbc", "options": HTBC}, "on_alarm="),
         ({"order": "total"}, "one list of members for good"),
         ({"order": "htbc"}, r'options=\{"bounds": Bounds\('),
-        ({"order": "matrix"}, 'transport="udp" is for it'),
+        ({"order": "matrix"}, r"examples/lossy_sockets\.py sends it over UDP"),
         ({"memroy": 1}, r"no argument 'memroy'; did you mean memory=\?"),
         ({"heartbeat": 1}, r"did you mean heartbeat_s=\?"),
         ({"lissten": "x"}, r"did you mean listen=\?"),
@@ -319,7 +319,7 @@ def test_arguments_that_cannot_be_are_refused(arguments: dict[str, Any], why: st
 def test_what_help_and_editors_show_of_a_peer() -> None:
     parameters = inspect.signature(Peer).parameters
     assert [*parameters][:4] == ["name", "room", "order", "role"]
-    assert {"tls", "listen", "store", "transport", "settings"} <= parameters.keys()
+    assert {"tls", "listen", "store", "settings"} <= parameters.keys()
     with pytest.raises(LocalError, match="a peer takes its name alone by place"):
         Peer("a", "design")  # type: ignore[call-arg]
 

@@ -120,9 +120,6 @@ class Peer:
     spares an eighth to a fifth of the processor time where messages are many
     (`python -m bench.live rate`).
 
-    `transport`: "tcp", or "udp" for orders that recover loss themselves: then a `DatagramPeer` is
-    made, which has other settings and no store.
-
     With order "hierarchical" a peer has a `role`: "super" (it forwards for peers inside, which call
     it at `listen`), "internal" (it joins a super peer, and knows that one alone) or "external" (it
     speaks with super peers and external peers directly).
@@ -135,19 +132,13 @@ class Peer:
 
     if not TYPE_CHECKING:  # what reads the source goes by `__init__`, which has all arguments
 
-        def __new__(cls, *given, transport="tcp", **more):
-            """Make a `DatagramPeer` where the group goes over UDP."""
+        def __new__(cls, *given, **more):
+            """Refuse more than a name by place."""
             if len(given) > 1:
                 raise LocalError(
                     "a peer takes its name alone by place, and all else by name, as in "
                     f"Peer({shown(given[0])}, room=...): not {shown(given[1])}"
                 )
-            if transport == "udp":
-                from antecede.live.datagrams.peer import DatagramPeer  # needs the extra
-
-                return DatagramPeer(*given, **more)
-            if transport != "tcp":
-                raise LocalError(f'transport= is "tcp" or "udp", not {shown(transport)}')
             return super().__new__(cls)
 
     def __init__(
@@ -167,7 +158,6 @@ class Peer:
         status: str | None = None,
         trace: str | os.PathLike[str] | None = None,
         trace_every_s: float | None = None,
-        transport: str = "tcp",
         on_alarm: Callable[[Alarm], None] | None = None,
         **settings: Any,
     ) -> None:

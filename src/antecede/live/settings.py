@@ -14,7 +14,7 @@ from antecede.formatting import shown
 from antecede.group.group import Group
 from antecede.group.parts import Limits
 from antecede.live.heads import own_topics
-from antecede.live.values import check_fields, check_seconds, no_argument, told
+from antecede.live.values import check_fields, check_seconds, no_argument
 from antecede.protocols.base import Addressing
 
 NS: Final = 10**9
@@ -111,10 +111,10 @@ class Settings:
         self._check_named()
         group = self._tried()
         if group.has_notes and not group.guarantee.needs_time:
-            over_udp = '; transport="udp" is for it' if self.order == "matrix" else ""
+            own = "; examples/lossy_sockets.py sends it over UDP" if self.order == "matrix" else ""
             raise LocalError(
                 f"order {self.order!r} does not go over live links: its members speak to each "
-                f"other beside their messages{over_udp}"
+                f"other beside their messages{own}"
             )
         self._check_missing_parent()
         self._check_topics(group)
@@ -264,12 +264,12 @@ def fingerprint(*texts: str) -> bytes:
 
 
 def in_ns(
-    given: Mapping[str, Any], kind: type = Settings, arguments: Collection[str] = (), over: str = ""
+    given: Mapping[str, Any], kind: type = Settings, arguments: Collection[str] = ()
 ) -> dict[str, Any]:
     """Turn seconds into nanoseconds, under the names that the settings have.
 
     Raises LocalError for what is no field of `kind`. `arguments`: what a peer takes beside these,
-    which may be meant then; `over`: " over UDP", where that is so.
+    which may be meant then.
     """
     known = kind.__dataclass_fields__  # type: ignore[attr-defined]
     found: dict[str, Any] = {}
@@ -282,7 +282,5 @@ def in_ns(
         elif name in known and not name.endswith("_ns"):
             found[name] = value
         else:
-            if over and name in map(told, Settings.__dataclass_fields__):
-                raise LocalError(f"a peer{over} has no argument {name!r}: over TCP it has")
-            raise no_argument(name, (*known, *arguments), over)
+            raise no_argument(name, (*known, *arguments))
     return found

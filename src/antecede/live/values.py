@@ -86,8 +86,8 @@ def check_secure(name: str, tls: Any, insecure: object) -> None:
         raise LocalError(f"the certificate is {tls.name}'s, and not {name}'s")
 
 
-def no_argument(name: str, known: Iterable[str], over: str = "") -> LocalError:
+def no_argument(name: str, known: Iterable[str]) -> LocalError:
     """Return what to say of an argument that a peer does not have, with what may be meant."""
     near = difflib.get_close_matches(name, sorted({told(one) for one in known}), 1, _NEAR)
     hint = f"; did you mean {near[0]}=?" if near else ""
-    return LocalError(f"a peer{over} has no argument {name!r}{hint}")
+    return LocalError(f"a peer has no argument {name!r}{hint}")

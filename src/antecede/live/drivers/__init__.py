@@ -1,1 +1,1 @@
-"""What drives a node: a network in memory with a clock of its own, TCP with TLS, UDP."""
+"""What drives a node: a network in memory with a clock of its own, TCP with TLS."""

@@ -1,1 +1,0 @@
-"""Live groups over datagrams, for orders that recover loss themselves: see docs/live/udp.md."""
