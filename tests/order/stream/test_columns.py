@@ -13,7 +13,7 @@ from antecede.order.spec import Status
 from antecede.order.stream.blobs import Memory
 from antecede.order.stream.columns import StreamColumns, check_columns, check_nulls, joined
 from antecede.order.stream.interface import ShardPlan
-from antecede.order.stream.packed import pack, unpack
+from antecede.order.stream.packed import opened, pack
 from antecede.order.stream.shard import Shard
 from tests.order.stream.reference import Item
 from tests.order.stream.test_shard import batch
@@ -231,7 +231,7 @@ def test_a_state_of_before_columns_were_kept_goes_on() -> None:
     """Its held rows tell their columns."""
     stream = Rows()
     stream.step([{"id": "w", "after": ["a"], "n": 7}], V1)
-    head = unpack(stream.state["head"])
+    head = opened(bytearray(stream.state["head"]))
     del head["columns"], stream.state["columns"]
     stream.state["head"] = pack(head)
     with pytest.raises(InputError, match=r"column n \(bigint\) is gone"):

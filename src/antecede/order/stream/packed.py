@@ -36,11 +36,6 @@ def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     return b"".join([head, bytes(-len(head) % 8), *parts])
 
 
-def unpack(data: bytes) -> dict[str, NDArray[Any]]:
-    """Return copies of the arrays that `pack` wrote; raise InputError on other bytes."""
-    return opened(bytearray(data))
-
-
 def opened(data: Any) -> dict[str, NDArray[Any]]:
     """Return the arrays that `pack` wrote, where they stand in a writable buffer.
 

@@ -39,7 +39,7 @@ from antecede.order.stream.retention import keep
 from antecede.order.stream.step import NO_PIECE, Step
 
 FORMAT = 2
-"""Of the head; format 1 kept all in two values and is read by `migration`."""
+"""Of the head."""
 _IDS_CAP = 524_288
 
 

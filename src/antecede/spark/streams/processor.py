@@ -30,7 +30,6 @@ from pyspark.sql.types import StructType
 from antecede.order.spec import OrderSpec, Status
 from antecede.order.stream.interface import ShardOutput, ShardPlan, nothing_new
 from antecede.order.stream.kernels.rows import NO_TIME
-from antecede.order.stream.migration import migrated
 from antecede.order.stream.shard import Shard
 from antecede.order.stream.warm import warm_up_once
 from antecede.order.table import times_of
@@ -158,12 +157,10 @@ class Processor(StatefulProcessor):
         self.job = job
 
     def init(self, handle: Any) -> None:
-        """Open the map of parts, and the two values of the first format; compile, the first."""
+        """Open the map of parts; compile, the first."""
         warm_up_once(self.job.plan.counted)
         self.handle = handle
         self.parts = StateParts(handle.getMapState(STATE, "name string", "data binary"))
-        self.control = handle.getValueState("control", "packed binary")
-        self.held = handle.getValueState("held", "rows binary")
 
     # The camelCase names of arguments are Spark's: it passes them by keyword.
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
@@ -193,20 +190,9 @@ class Processor(StatefulProcessor):
 
     def _guard(self) -> None:
         """Keep what the checkpoint belongs to; raises InputError when that has changed."""
-        shard = self._shard()
+        shard = Shard(self.job.plan, self.parts)
         if self.parts.get("head") is None or shard.columns.has_changed:
             shard.keep()
-
-    def _shard(self) -> Shard:
-        """Return the shard, taken over from the first format where it is still in that."""
-        if self.parts.get("head") is None and self.control.exists():
-            control, held = self.control.get(), self.held.get()
-            rows = None if held is None else bytes(held[0])
-            shard = migrated(self.job.plan, self.parts, bytes(control[0]), rows)
-            self.control.clear()
-            self.held.clear()
-            return shard
-        return Shard(self.job.plan, self.parts)
 
     def _now(self, clock: int, timers: Any) -> int:
         present: int = timers.getCurrentProcessingTimeInMs()
@@ -216,7 +202,7 @@ class Processor(StatefulProcessor):
 
     def _step(self, payloads: list[bytes], now: int) -> Iterator[Row]:
         job = self.job
-        shard = self._shard()
+        shard = Shard(self.job.plan, self.parts)
         new = from_bytes(payloads) if payloads else None
         if new is None and not shard.held_rows:
             shard.pass_time(now)
