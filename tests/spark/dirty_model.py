@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Any, NamedTuple
 
 from tests.spark.dirty_rows import CONTENT, Row
@@ -24,18 +24,18 @@ class Outcome(NamedTuple):
 class Group:
     """The rows of one group, each set aside or taking part."""
 
-    def __init__(self, rows: list[Row], *, first_come: bool) -> None:
+    def __init__(self, rows: list[Row], *, first_come: bool, taken: Set[int]) -> None:
         self.outcomes: dict[int, Outcome] = {}
         self.rows: dict[str, Row] = {}
         self.causes: dict[str, list[str]] = {}
-        self._take_first_of_each_id(rows, first_come=first_come)
+        self._take_first_of_each_id(rows, first_come=first_come, taken=taken)
         self._set_cycles_aside()
         self.released: dict[str, int] = {}
         self.depth: dict[str, int] = {}
         for name in self._causes_first():
             self._release(name)
 
-    def _take_first_of_each_id(self, rows: list[Row], *, first_come: bool) -> None:
+    def _take_first_of_each_id(self, rows: list[Row], *, first_come: bool, taken: Set[int]) -> None:
         claims: dict[str, list[Row]] = defaultdict(list)
         for row in rows:
             if row["id"] in named_causes(row):
@@ -43,7 +43,8 @@ class Group:
             else:
                 claims[row["id"]].append(row)
         for name, claimed in claims.items():
-            claimed.sort(key=_by_file_and_time if first_come else _by_time)
+            arrival = _by_file_and_time if first_come else _by_time
+            claimed.sort(key=lambda row: (arrival(row), row["row"] not in taken))
             first, *others = claimed
             self.rows[name], self.causes[name] = first, named_causes(first)
             for other in others:
@@ -135,12 +136,15 @@ def outcomes_of(rows: list[Row], *, grouped: bool = True) -> dict[int, Outcome]:
     return outcomes
 
 
-def outcomes_of_stream(rows: list[Row]) -> tuple[dict[int, Outcome], set[int]]:
+def outcomes_of_stream(
+    rows: list[Row], taken: Set[int] = frozenset()
+) -> tuple[dict[int, Outcome], set[int]]:
     """Return what a stream gives out with missing="hold", and the rows that it holds for ever.
 
-    The rows have a `file`, the micro-batch in which they come.
+    The rows have a `file`, the micro-batch in which they come. Of rows with one id, one file and
+    one time a stream may take any: `taken` are the rows that it took.
     """
-    outcomes, groups = _groups(rows, grouped=True, first_come=True)
+    outcomes, groups = _groups(rows, grouped=True, first_come=True, taken=taken)
     held: set[int] = set()
     for group in groups:
         waiting = {group.rows[name]["row"] for name in group.held()}
@@ -151,7 +155,7 @@ def outcomes_of_stream(rows: list[Row]) -> tuple[dict[int, Outcome], set[int]]:
 
 
 def _groups(
-    rows: list[Row], *, grouped: bool, first_come: bool
+    rows: list[Row], *, grouped: bool, first_come: bool, taken: Set[int] = frozenset()
 ) -> tuple[dict[int, Outcome], list[Group]]:
     outcomes: dict[int, Outcome] = {}
     parts: dict[str | None, list[Row]] = defaultdict(list)
@@ -160,7 +164,7 @@ def _groups(
             outcomes[row["row"]] = Outcome("null_key")
         else:
             parts[row["parcel"] if grouped else None].append(row)
-    return outcomes, [Group(part, first_come=first_come) for part in parts.values()]
+    return outcomes, [Group(part, first_come=first_come, taken=taken) for part in parts.values()]
 
 
 def is_blank(name: str | None) -> bool:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from antecede.audit.engine import audit
 from antecede.errors import FormatError, InputError
 from antecede.trace import arrow, reader
 from antecede.trace.arrow import SCHEMA, Trace, read, read_batches, write_events
@@ -430,6 +431,16 @@ def test_a_folder_and_a_pattern_are_their_files_in_order_of_names(tmp_path: Path
     (tmp_path / "in" / "c.log").write_text("neither one nor the other\n")
     with pytest.raises(FormatError, match=r"c\.log: .*none of the known formats"):
         read([tmp_path / "in"])
+
+
+def test_a_text_is_one_path(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": "a"}\n{"id": "b", "after": ["a"]}\n')
+    assert read(str(path)).events.num_rows == read([path]).events.num_rows == 2
+    assert read(path).events == read([path]).events
+    assert audit(str(path)).paths == (str(path),)
+    with pytest.raises(InputError, match="no path given"):
+        read([])
 
 
 def test_unreadable_paths(tmp_path: Path) -> None:

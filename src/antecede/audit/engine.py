@@ -9,7 +9,6 @@ tables in the schema, wherever they come from.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from antecede.trace import evidence
 from antecede.trace.arrow import QUARANTINE_SCHEMA, read
 from antecede.trace.causes import BLANK, COLUMNS, REPEATED, TOLD_BY
 from antecede.trace.evidence import SOURCE
+from antecede.trace.paths import Paths, listed
 from antecede.trace.reader import ReadOptions
 from antecede.trace.rows import clock_refusal, conform, distinct, refuse
 from antecede.trace.sequence import SEQ, by_sequence
@@ -38,7 +38,7 @@ DECLARED_ONLY = ("roots", "merges", "max_parents", "missing_parents", "self_pare
 
 
 def audit(
-    paths: Sequence[str | Path],
+    paths: Paths,
     format: str | None = None,
     options: ReadOptions | None = None,
     *,
@@ -77,7 +77,7 @@ def audit(
         trace.format,
         quarantine=trace.quarantine,
         details=trace.details,
-        paths=[str(path) for path in paths],
+        paths=[str(path) for path in listed(paths)],
         named=Named(missing),
         choice=choice,
     )

@@ -637,9 +637,11 @@ class Group(metaclass=_Documented):
         (`missing` gives `first` to `seq`). Where messages are for chosen receivers, a number stands
         for all before it that are not here. Where messages name only immediate causes ("causal",
         "reply"), what a lost message depended on is not known: it may come behind a message that is
-        marked. Raises LocalError, and changes nothing, in orders in
-        which nothing waits for a message, for one that is here or whose turn does not come, and
-        for members that never were in the group.
+        marked. One's own messages, and those that count as delivered already, change nothing where
+        messages come by number. Raises LocalError, and changes nothing, in orders in which nothing
+        waits for a message, for one that is held or whose turn does not come, and for members that
+        never were in the group. Where messages are for chosen receivers, and in orders by clocks,
+        it is raised for one that nothing waits for too.
         """
         return self._releasing.release(lost)
 

@@ -311,7 +311,8 @@ class Protocol:
         """
         raise LocalError(
             f"messages of {type(self).__name__} do not name all that comes before them, so no "
-            "member can begin at the first message that it hears: give begin_at a frontier"
+            "member can begin at the first message that it hears: use an invitation (accept), or "
+            "restore a snapshot"
         )
 
     # -- membership -------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from antecede.trace.batches import (
 from antecede.trace.formats import editing, git, irc, lora, mail, shiviz, spans
 from antecede.trace.formats.document_formats import FORMATS
 from antecede.trace.formats.documents import DocumentReader
-from antecede.trace.paths import all_inputs
+from antecede.trace.paths import Paths, all_inputs
 from antecede.trace.reader import Detail, Item, Reader, ReadOptions
 from antecede.trace.schema import Event
 from antecede.trace.tables import reader as table
@@ -80,7 +80,7 @@ class Trace:
 
 
 def read(
-    paths: Sequence[str | Path],
+    paths: Paths,
     format: str | None = None,
     options: ReadOptions | None = None,
     *,
@@ -103,7 +103,7 @@ def read(
 
 
 def read_batches(
-    paths: Sequence[str | Path],
+    paths: Paths,
     format: str | None = None,
     options: ReadOptions | None = None,
     batch_rows: int = BATCH_ROWS,
@@ -164,7 +164,7 @@ def implied_format(options: ReadOptions | None) -> str | None:
 
 
 def choose_readers(
-    paths: Sequence[str | Path], format: str | None, options: ReadOptions | None = None
+    paths: Paths, format: str | None, options: ReadOptions | None = None
 ) -> list[tuple[Path, Reader]]:
     """Return the files that paths lead to, each with its reader. Raise as `read_batches` does."""
     chosen: list[tuple[Path, Reader]] = []

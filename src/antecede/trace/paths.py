@@ -10,20 +10,28 @@ from antecede.errors import FormatError, InputError
 from antecede.trace import reader
 from antecede.trace.formats.git import is_repository
 
+Paths = str | Path | Sequence[str | Path]
+"""One path, or several in their order."""
 
-def all_inputs(paths: Sequence[str | Path], format: str | None = None) -> list[Path]:
+
+def listed(paths: Paths) -> list[str | Path]:
+    """Return the paths as a list: a text is one path, and not its letters."""
+    return [paths] if isinstance(paths, str | Path) else list(paths)
+
+
+def all_inputs(paths: Paths, format: str | None = None) -> list[Path]:
     """Return what paths lead to, in their order; see `inputs`.
 
     Raises InputError when there is no path, or one leads to nothing.
     """
-    if not paths:
-        raise InputError("no path given")
     found: list[Path] = []
-    for path in paths:
+    for path in listed(paths):
         parts = inputs(path, format)
         if not parts:
             raise InputError("the folder holds no file to read", path=str(path))
         found += parts
+    if not found:
+        raise InputError("no path given")
     return found
 
 
