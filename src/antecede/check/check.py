@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TypeVar
 
 from antecede.check.calls import LIMIT_S, in_words, watching
 from antecede.check.conformance import SuitePlan, conform
-from antecede.check.explorer.explorer import explore
+from antecede.check.explorer.explorer import SearchLimits, explore
 from antecede.check.group_under_test import GroupUnderTest, UnmadeError
 from antecede.check.loader import is_file_target
 from antecede.check.plans import SearchSize, searches, suites
@@ -33,6 +35,7 @@ STATES_AFTER_FAILURE = 30_000
 IGNORABLE = frozenset(LESSER)
 """What a protocol can do wrong and still be asked whether it delivers anything early."""
 
+Part = TypeVar("Part", Exploration, Suite)
 Progress = Callable[[str, int], None]
 """Called with the group under examination and the number of states or runs so far."""
 
@@ -148,21 +151,15 @@ def found_at(group: GroupUnderTest) -> str:
 def _explore_all(
     found: Target, size: SearchSize, ignorable: frozenset[str], progress: Progress | None
 ) -> list[Exploration]:
-    explored: list[Exploration] = []
-    ignored: frozenset[str] = frozenset()
-    for group, limits in searches(found, size):
-        clean = False
-        while not clean:
-            if ignored:
-                limits = limits._replace(ignored=ignored, max_states=STATES_AFTER_FAILURE)
-            explored.append(explore(group, limits, _under(progress, group.describe())))
-            failure = explored[-1].failure
-            clean = failure is None
-            if failure is not None and failure.what not in ignorable:
-                return explored
-            if failure is not None:
-                ignored |= {failure.what}
-    return [part for part in explored if part.failure is not None] if ignored else explored
+    def explored(
+        group: GroupUnderTest, limits: SearchLimits, ignored: frozenset[str]
+    ) -> Exploration:
+        if ignored:
+            limits = limits._replace(ignored=ignored, max_states=STATES_AFTER_FAILURE)
+        return explore(group, limits, _under(progress, group.describe()))
+
+    runs = (partial(explored, group, limits) for group, limits in searches(found, size))
+    return _run_all(runs, ignorable, frozenset())
 
 
 def _play_all(
@@ -174,19 +171,34 @@ def _play_all(
     progress: Progress | None,
 ) -> list[Suite]:
     """Play every suite; `ignored` are failures that are known by now."""
-    played: list[Suite] = []
-    for group, plan in suites(found, size):
-        clean = False
-        while not clean:
-            under = _under(progress, group.describe())
-            played.append(conform(group, plan, seed, under, ignored=ignored))
-            failure = played[-1].failure
-            clean = failure is None
-            if failure is not None and failure.what not in ignorable:
-                return played
-            if failure is not None:
-                ignored |= {failure.what}
-    return [part for part in played if part.failure is not None] if ignored else played
+
+    def played(group: GroupUnderTest, plan: SuitePlan, ignored: frozenset[str]) -> Suite:
+        under = _under(progress, group.describe())
+        return conform(group, plan, seed, under, ignored=ignored)
+
+    runs = (partial(played, group, plan) for group, plan in suites(found, size))
+    return _run_all(runs, ignorable, ignored)
+
+
+def _run_all(
+    runs: Iterable[Callable[[frozenset[str]], Part]],
+    ignorable: frozenset[str],
+    ignored: frozenset[str],
+) -> list[Part]:
+    """Repeat each run, without the failures that it found, until it finds none.
+
+    A failure that is not `ignorable` ends all. Parts without a failure are left out if others
+    have one.
+    """
+    parts: list[Part] = []
+    for run in runs:
+        parts.append(run(ignored))
+        while (failure := parts[-1].failure) is not None:
+            if failure.what not in ignorable:
+                return parts
+            ignored |= {failure.what}
+            parts.append(run(ignored))
+    return [part for part in parts if part.failure is not None] if ignored else parts
 
 
 def _title(found: Target) -> str:
