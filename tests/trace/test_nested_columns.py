@@ -259,6 +259,47 @@ def test_columns_of_later_events_are_no_causes(
     assert f"{column} names later events and is not read: causes are earlier events" in shown
 
 
+@pytest.mark.parametrize(
+    ("cells", "read_one", "unread"),
+    [
+        (({"parent_id": None}, {"parent_id": "a"}), "parent_id", None),
+        (({"parent_id": None, "prev_events": []}, {"parent_id": "a", "prev_events": ["a"]}),
+         "parent_id", "prev_events"),
+        (({"parent_id": None, "prev_events": []}, {"parent_id": None, "prev_events": ["a"]}),
+         "prev_events", None),
+        (({"parent_id": "root", "prev_events": []}, {"parent_id": "root", "prev_events": ["a"]}),
+         "prev_events", "parent_id"),
+        (({"after": "x", "deps": []}, {"after": "y", "deps": ["a"]}), "deps", "after"),
+        (({"after": "a", "causes": "x"}, {"after": "a", "causes": None}), "after", "causes"),
+    ],
+)  # fmt: skip
+def test_of_usual_columns_of_causes_one_is_read_and_the_others_are_named(
+    cells: tuple[dict[str, Any], ...], read_one: str, unread: str | None, tmp_path: Path
+) -> None:
+    rows = [{"id": name, **row} for name, row in zip("ab", cells, strict=True)]
+    details = read([lines(tmp_path / "t.jsonl", rows)]).details
+    assert f"parents is {read_one}" in str(details["guessed_columns"])
+    assert details.get("unread_causes") == unread
+
+
+@pytest.mark.parametrize("name", ["run", "member"])
+@pytest.mark.parametrize("value", [{"x": 1}, [1], True, 1.5, [{"x": 1}]])
+def test_what_is_no_name_sets_its_row_aside(name: str, value: object, tmp_path: Path) -> None:
+    rows = [{"id": "a", name: "m"}, {"id": "b", name: value}, {"id": "c", name: None}]
+    trace = read([lines(tmp_path / "t.jsonl", rows)], options=ReadOptions(columns={name: (name,)}))
+    assert trace.events["id"].to_pylist() == ["a", "c"]
+    (reason,) = trace.quarantine["reason"].to_pylist()
+    assert reason.startswith(f"{name} holds what is no name")
+    assert ("reaches into it" in reason) is ("x" in str(value))
+
+
+@pytest.mark.parametrize("value", [{"x": 1}, [1], True])
+def test_a_usual_column_of_objects_is_not_taken_for_members(value: object, tmp_path: Path) -> None:
+    rows = [{"id": "a", "host": value}, {"id": "b", "host": value, "node": "n"}]
+    trace = read([lines(tmp_path / "t.jsonl", rows)])
+    assert trace.events["member"].to_pylist() == [None, "n"]
+
+
 def test_a_second_column_of_causes_is_named(tmp_path: Path) -> None:
     rows = [{"id": "a", "parents": [], "deps": []}, {"id": "b", "parents": [], "deps": ["a"]}]
     trace = read([lines(tmp_path / "t.jsonl", rows)])

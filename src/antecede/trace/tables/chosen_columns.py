@@ -14,7 +14,7 @@ from antecede.trace import expressions, text
 from antecede.trace.causes import BLANK, NOTES, REPEATED, ROUNDED, UNREADABLE
 from antecede.trace.expressions import Failed
 from antecede.trace.formats.nested import describe_records
-from antecede.trace.identities import name_of
+from antecede.trace.identities import is_blank, name_of
 from antecede.trace.reader import ReadOptions
 from antecede.trace.schema import NAMES
 from antecede.trace.tables import usual_names
@@ -87,6 +87,8 @@ class ChosenColumns:
             raise FormatError(message, path=source)
         self.id_parts = self._parts_of_id()
         """Parts of which an id is made (`composites`)."""
+        for name in ("run", "member"):
+            self._take_names(name, sample)
         self.likely: list[str] = []
         """Columns that may hold causes and are not read."""
         if "parents" not in options.columns:
@@ -137,22 +139,34 @@ class ChosenColumns:
             )
         return max(parts, 1)
 
+    def _take_names(self, name: str, sample: Sequence[Mapping[str, object]]) -> None:
+        """Take the first usual column that is not full of what is no name, as objects are."""
+        if name in self.options.columns:
+            return
+        for column in usual_names.find_usual(name, list(self.known)):
+            cells = [plain(record.get(column)) for record in sample]
+            if any(name_of(cell) is not None for cell in cells) or all(map(is_blank, cells)):
+                self.of[name] = (column,)
+                return
+        self.of[name] = ()
+
     def _take_likely(self, sample: Sequence[Mapping[str, object]]) -> None:
-        """Take a column whose name and values look like causes, where no usual name does."""
+        """Take the first column of causes by name that names an event of the sample.
+
+        A column `parents` is taken in any case, as it is the schema's own.
+        """
         if _OTHER_WAY["parents"] in self.options.columns:
             return  # the user named another column to go by
+        usual = usual_names.find_usual("parents", list(self.known))
         likely = usual_names.likely_causes(self.known)
         ids = self._sampled_ids(sample)
-        if likely and ids:
-            meant = usual_names.names_ids(likely, sample, ids, self._names_in)
-            if not self.of["parents"] and meant:
-                self.of["parents"] = (meant[0],)
-            likely = [one for one in likely if one not in self.of["parents"]]
-            if self.of["parents"]:
-                likely = [one for one in likely if one in meant]
-        elif self.of["parents"]:
-            likely = []
-        self.likely = likely
+        meant = usual_names.names_ids([*usual, *likely], sample, ids, self._names_in)
+        if meant and self.of["parents"] != ("parents",):
+            self.of["parents"] = (meant[0],)
+        if self.of["parents"]:
+            filled = [one for one in usual if any(self._names_in(row.get(one)) for row in sample)]
+            likely = list(dict.fromkeys([*filled, *meant]))
+        self.likely = [one for one in likely if one not in self.of["parents"]]
 
     def _sampled_ids(self, sample: Sequence[Mapping[str, object]]) -> frozenset[str]:
         """Return the ids in the first rows; none where an id has several parts."""
@@ -292,7 +306,7 @@ def find_columns(
         return tuple(options.columns[name])
     if _OTHER_WAY.get(name, name) in options.columns:
         return ()  # the user named another column to go by
-    return usual_names.find_usual(name, known)
+    return usual_names.find_usual(name, known)[:1]
 
 
 def further_columns(known: Sequence[str], options: ReadOptions) -> list[str]:

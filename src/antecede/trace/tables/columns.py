@@ -122,15 +122,6 @@ class Columns(ChosenColumns):
             return self._composite(record)
         if self.of["id"]:
             identity = self._name(record, "id")
-            held = self._first(record, "id")
-            # What is not a number is null in a column of numbers.
-            if identity is None and not is_blank(held):
-                said = f"id holds what is no name: it is {shown(held)}, and {IDS_ARE}"
-                if isinstance(held, dict) and held:
-                    said += (
-                        f"; an expression reaches into it: {self.of['id'][0]}.{next(iter(held))}"
-                    )
-                raise ValueError(said)
         else:
             identity = None if member is None or seq is None else f"{member}:{seq}"
         if identity is None:
@@ -146,11 +137,27 @@ class Columns(ChosenColumns):
         return plain(value) if isinstance(value, Decimal) else value
 
     def _name(self, record: Mapping[str, object], name: str) -> str | None:
-        """Return a name in a record; ValueError for one that rounding may have made of others."""
+        """Return a name in a record, None for a blank. Raises ValueError for what is no name."""
         value = self._first(record, name)
         if is_rounded(value):
             raise ValueError(f"{name} is rounded: {rounded_words(value, self.of[name])}")
-        return name_of(value)
+        found = name_of(value)
+        if found is None and not is_blank(value):  # in a column of numbers NaN is null
+            raise ValueError(self._no_name(value, name))
+        return found
+
+    def _no_name(self, value: object, name: str, column: str = "") -> str:
+        """Return why a value is no name, and what reaches into it.
+
+        `column`: where the value stands, with "[]" for one of a list.
+        """
+        said = f"{name} holds what is no name: it is {shown(value)}, and {IDS_ARE}"
+        column = column or self.of[name][0]
+        if isinstance(value, list) and value:
+            value, column = value[0], f"{column}[]"
+        if isinstance(value, dict) and value:
+            said += f"; an expression reaches into it: {column}.{next(iter(value))}"
+        return said
 
     def _number(self, record: Mapping[str, object], name: str) -> int | None:
         value = self._first(record, name)
@@ -190,7 +197,8 @@ class Columns(ChosenColumns):
                     continue
                 single = name_of(value)
                 if single is None:
-                    single = self._unreadable(value, name)
+                    place = column if cell is value else f"{column}[]"
+                    single = self._unreadable(value, name, place)
                 repeated += single in found
                 found[single] = None
         if name == "parents":
@@ -242,7 +250,7 @@ class Columns(ChosenColumns):
             elif not is_blank(cell):
                 yield from cells_in(cell, self.separator)
 
-    def _unreadable(self, value: object, name: str) -> str:
+    def _unreadable(self, value: object, name: str, column: str) -> str:
         """Return a name that no event has, for a cause that is a number but no id, and count it.
 
         Raise ValueError for all else that is no name.
@@ -251,7 +259,7 @@ class Columns(ChosenColumns):
         if name != "parents" and rounded:
             raise ValueError(f"{name} is rounded: {rounded_words(value, self.of[name])}")
         if name != "parents" or not isinstance(value, float):
-            raise ValueError(f"{name} holds what is no name: it is {shown(value)}, and {IDS_ARE}")
+            raise ValueError(self._no_name(value, name, column))
         self.causes[ROUNDED if rounded else UNREADABLE] += 1
         return unreadable_name(value)
 

@@ -49,15 +49,18 @@ def bare(name: str) -> str:
 
 
 def find_usual(name: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Return the column that has a usual name of a column of the schema, () if none has."""
+    """Return the columns that have a usual name of a column of the schema, the best first."""
     usual = (name, *USUAL.get(name, ()))
     lower = {column.lower(): column for column in reversed(known)}
     alike = {bare(column): column for column in reversed(known)}
-    for names, spelling in ((lower, str.lower), (alike, bare)):
-        for one in usual:
-            if spelling(one) in names:
-                return (names[spelling(one)],)
-    return ()
+    return tuple(
+        dict.fromkeys(
+            names[spelling(one)]
+            for names, spelling in ((lower, str.lower), (alike, bare))
+            for one in usual
+            if spelling(one) in names
+        )
+    )
 
 
 def likely_causes(known: Iterable[str]) -> list[str]:
