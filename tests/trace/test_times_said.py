@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from antecede.cli import main
 from antecede.formatting import duration
 from antecede.trace.arrow import read
 from antecede.trace.reader import ReadOptions
+from antecede.trace.tables.writing import write_table
+from antecede.trace.time_words import notes
 
 ROWS = "id,after,member,time\na,,p,1000\nb,a,q,990\nc,b,q,995\n"
 GUESS = "given as numbers, taken as s: a guess by their size; --time-unit says it"
@@ -87,3 +90,32 @@ def test_a_log_names_the_units_that_its_numbers_told(tmp_path: Path) -> None:
 )
 def test_a_short_duration_is_no_zero(milliseconds: float, words: str) -> None:
     assert duration(milliseconds) == words
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize(
+    ("times", "unit", "like"),
+    [
+        ([1_700_000_000, 1_700_000_001_000], "ms", {"s": 1}),
+        ([1_700_000_000_000, 1_700_000_001, 1_700_000_002], "ms", {"s": 2}),
+        ([1_700_000_000_000_000, 1_700_000_001_000, 1_700_000_002], "us", {"s": 1, "ms": 1}),
+        ([10**9 * 1_700_000_000, 1_700_000_001_000_000], "ns", {"us": 1}),
+        ([1_700_000_000, 1_700_000_001], "s", {}),
+        ([5, 86_400_000], "s", {}),
+        ([0, 1_700_000_000_000], "ms", {}),
+    ],
+)
+def test_times_of_two_units_in_a_table_are_counted_and_said(
+    format: str, times: list[int], unit: str, like: dict[str, int], tmp_path: Path
+) -> None:
+    ids = [f"e{k}" for k in range(len(times))]
+    table = pa.table({"id": ids, "after": [None, *ids[:-1]], "time": times})
+    write_table(table, tmp_path / f"t.{format}", format)
+    details = read(tmp_path / f"t.{format}").details
+    found = {one: details[f"times_like_{one}"] for one in like}
+    assert found == like
+    assert details.get("time_unit_read") == (unit if like else None)
+    said = [note for note in notes(details) if "among others" in note]
+    assert len(said) == len(like)
+    for one in like:
+        assert any(f"in {one}, by their size, among others in {unit}" in note for note in said)

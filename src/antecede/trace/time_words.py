@@ -16,6 +16,9 @@ KNOWN_ZONES = "offsets, UT, GMT and EST to PDT are known (RFC 5322)"
 TAKEN_AS, DECLARED = "spans_taken_as_", "span_unit"
 """Names of details: spans whose times were read in the unit that follows, and the unit that their
 format declares."""
+LOOKS_LIKE, READ_AS = "times_like_", "time_unit_read"
+"""Names of details: times of a table that look like the unit that follows; the unit they were read
+in."""
 SPLIT, UNBOUND, UNENDED = "split_traces", "flows_without_slice", "slices_without_end"
 """Names of details: trace ids of 64 bits that end one of 128 bits; of Chrome's trace events."""
 
@@ -57,6 +60,13 @@ def suspicions(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 f"has {declared}: read as {unit}",
                 f"correct the exporter's unit; --time-unit {unit} says that all times are in "
                 f"{unit}, --time-unit {declared} reads them as declared",
+            )
+    for unit in ("s", "ms", "us"):
+        if count := details.get(f"{LOOKS_LIKE}{unit}"):
+            yield (
+                f"{counted(count, 'time')} in {unit}, by their size, among others in "
+                f"{details.get(READ_AS)}: read as {details.get(READ_AS)}, in January 1970",
+                "bring all times to one unit, or name another column of times",
             )
     if count := details.get(SPLIT):
         yield (

@@ -293,8 +293,10 @@ class _Made:
             nothing = pa.nulls(self.n, pa.int64())
             found = Times(nothing, ~cells.none(self.n), cells.none(self.n), False)
         self.columns.unreadable_times += int(np.count_nonzero(found.unreadable))
-        if found.numbers and self.columns._by_size:
-            self.columns.guessed_unit = unit
+        if found.numbers:
+            self.columns.sizes.note(found.values, unit)
+            if self.columns._by_size:
+                self.columns.guessed_unit = unit
         return self._completed(
             Found(found.values, found.left),
             columns,

@@ -19,6 +19,7 @@ from antecede.trace.reader import ReadOptions
 from antecede.trace.schema import NAMES
 from antecede.trace.tables import usual_names
 from antecede.trace.tables.text_causes import TextCauses
+from antecede.trace.tables.time_sizes import TimeSizes
 from antecede.trace.tables.values import (
     cells_in,
     finite,
@@ -60,6 +61,8 @@ class ChosenColumns:
         """Times so far that are no number and not ISO 8601, or out of range: null, but counted."""
         self.guessed_unit = ""
         """The unit of times so far that are numbers, where their size told it."""
+        self.sizes = TimeSizes()
+        """Of times so far that are numbers: how many look like another unit."""
         self.causes = {REPEATED: 0, BLANK: 0, ROUNDED: 0, UNREADABLE: 0, **dict.fromkeys(NOTES, 0)}
         """Causes so far, by what is wrong with them (`trace.causes`)."""
         self.separator = options.separator

@@ -175,8 +175,10 @@ class Columns(ChosenColumns):
         if isinstance(value, datetime.datetime | datetime.date):
             value = value.isoformat()
         number = text.nanoseconds(value, self.unit)
-        if number is not None and self._by_size:
-            self.guessed_unit = self.unit
+        if number is not None:
+            self.sizes.note([number], self.unit)
+            if self._by_size:
+                self.guessed_unit = self.unit
         if number is None and isinstance(value, str):
             number = text.iso_time(value)
         if number is None and not is_blank(value):

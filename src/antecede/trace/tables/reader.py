@@ -30,7 +30,7 @@ from antecede.trace.tables.own_columns import Own
 from antecede.trace.tables.usual_names import USUAL
 from antecede.trace.tables.usual_names import words as unread_words
 from antecede.trace.tables.writing import JSON_LINES as JSON_LINES_FORMAT
-from antecede.trace.time_words import GUESSED, UNREADABLE
+from antecede.trace.time_words import GUESSED, LOOKS_LIKE, READ_AS, UNREADABLE
 
 ABSENT_KEYS = "absent_keys"
 """Name of a detail: keys of a file of JSON lines that records of it lack."""
@@ -232,6 +232,10 @@ def details_of(columns: Columns, absent_keys: int) -> Iterator[Detail]:
             yield Detail(where, " and ".join(columns.of["parents"]))
     if columns.guessed_unit:
         yield Detail(GUESSED, columns.guessed_unit)
+    if misfits := columns.sizes.misfits():
+        yield Detail(READ_AS, columns.unit)
+        for unit, count in misfits.items():
+            yield Detail(f"{LOOKS_LIKE}{unit}", count)
 
 
 def _first_line(head: bytes) -> str:
