@@ -16,6 +16,7 @@ from antecede.trace.reader import NO_ID, Detail, Item, ReadOptions
 from antecede.trace.schema import Event, Quarantined
 from antecede.trace.tables.own_columns import Own
 from antecede.trace.tables.reader import TableReader
+from antecede.trace.time_words import LOOKS_LIKE, READ_AS
 
 COLUMNS = ("TraceID", "SpanID", "ParentID", "PodName", "StartTimeUnixNano", "EndTimeUnixNano")
 _OF = {
@@ -28,6 +29,8 @@ _OF = {
 }
 _NAME = "OperationName"
 _NO_PARENT = "root"
+_OF_TABLES = (TABLE_COLUMNS, TOLD_BY, LOOKS_LIKE, READ_AS)
+"""Names of details, or their beginnings, that do not hold here."""
 
 
 def recognize(sample: str) -> bool:
@@ -47,7 +50,7 @@ def read(
     # As ns the numbers of the file come as they are; `read_times` gives them their unit.
     plain = ReadOptions(columns=columns, time_unit="ns")
     for item, row in TableReader().read_with_own(path, plain):
-        if isinstance(item, Detail) and item.name in (TABLE_COLUMNS, TOLD_BY):
+        if isinstance(item, Detail) and item.name.startswith(_OF_TABLES):
             continue  # of tables without a format
         if not isinstance(item, Event):
             yield item, None
