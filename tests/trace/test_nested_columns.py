@@ -163,6 +163,24 @@ def test_ids_of_several_parts(of_id: Any, causes: Any, tmp_path: Path) -> None:
     assert not any(trace.details.get(name) for name in ("unreadable_causes", "partial_causes"))
 
 
+@pytest.mark.parametrize(
+    ("causes", "blank"),
+    [(("from", "cause"), 2), (("[from, cause]",), 2), (("source", "cause"), 0)],
+)
+def test_a_cause_without_its_last_part_is_none_and_counted(
+    causes: Any, blank: int, tmp_path: Path
+) -> None:
+    rows = [
+        {"source": "s", "id": "1", "from": "s", "cause": None},
+        {"source": "s", "id": "2", "from": "s", "cause": "1"},
+        {"source": "s", "id": "3", "from": "s", "cause": " "},
+        {"source": "s", "id": "4", "from": None, "cause": None},
+    ]
+    trace = both(lines(tmp_path / "t.jsonl", rows), options(id=("source", "id"), parents=causes))
+    assert links(trace)["s:2"] == ["s:1"]
+    assert trace.details.get("blank_causes", 0) == blank
+
+
 def test_whole_ids_in_one_column(tmp_path: Path) -> None:
     rows = [
         {"t": "a", "p": 0, "o": 1},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -216,6 +216,7 @@ class Columns(ChosenColumns):
             if isinstance(value, list | tuple) and len(value) == self.id_parts:
                 names = [name_of(plain(part)) for part in value]
                 if is_blank(value[-1]):  # the others may be the same for all causes of a row
+                    counts[BLANK] += not self._is_of_id(value)
                     continue
                 good = [name for name in names if name is not None]
                 whole = len(good) == len(names)
@@ -235,6 +236,14 @@ class Columns(ChosenColumns):
         for what, count in counts.items():
             self.causes[what] += count
         return tuple(found)
+
+    def _is_of_id(self, parts: Sequence[object]) -> bool:
+        """Return whether the parts of a cause that are there are columns of the row's own id."""
+        columns = self.of["parents"]
+        if len(columns) != len(parts):
+            return False
+        there = [one for one, part in zip(columns, parts, strict=True) if not is_blank(part)]
+        return all(one in self.of["id"] for one in there)
 
     def _composite_cells(self, record: Mapping[str, object]) -> Iterator[object]:
         """Yield causes: lists of parts, or whole ids as text."""
