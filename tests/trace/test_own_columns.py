@@ -108,3 +108,16 @@ def test_keys_that_records_lack_are_said_to_become_null(
     path.write_text('{"id": "a", "x": null}\n{"id": "b", "x": 1}\n')
     assert main([command, str(path), "-o", str(out), "--force"]) == 0
     assert "came out as null" not in capsys.readouterr().out
+
+
+def test_records_without_a_field_are_written_to_every_format(tmp_path: Path) -> None:
+    rows = [{"id": "a", "x": {}, "y": None}, {"id": "b", "after": ["a"], "x": {}, "y": [{"k": {}}]}]
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for ending in ("parquet", "csv", "jsonl"):
+        out = tmp_path / f"out.{ending}"
+        assert main(["order", str(path), "-o", str(out)]) == 0
+    found = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    assert [(row["x"], row["y"]) for row in found] == [("{}", None), ("{}", '[{"k": {}}]')]
+    kept = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [(row["x"], row["y"]) for row in kept] == [({}, None), ({}, [{"k": {}}])]

@@ -136,7 +136,7 @@ def settled(table: pyarrow.Table, keeps_json: bool) -> tuple[pyarrow.Table, list
 def _nearest(values: list[Any]) -> tuple[Any, str]:
     """Return values of JSON as one Arrow type, and what is made of those that had another."""
     try:
-        array: Any = pa.array(values)
+        array: Any = _array(values)
     except _NO_ARRAY:
         return pa.array([_text(value) for value in values], pa.string()), "text"
     kind = "records with keys added" if pa.types.is_nested(array.type) else str(array.type)
@@ -167,12 +167,26 @@ def _column(values: list[Any]) -> tuple[Any, bytes]:
     try:
         if len(kinds) > 1:
             return as_json(values), JSON
-        array = pa.array(values)
+        array = _array(values)
         if kinds <= _EXACT or json.dumps(array.to_pylist()) == json.dumps(values):
             return array, VALUES
     except _NO_ARRAY:
         pass
     return as_json(values), JSON
+
+
+def _array(values: list[Any]) -> Any:
+    """Return values as an array. Raises one of `_NO_ARRAY` where no type can be stored."""
+    array = pa.array(values)
+    if _has_empty_record(array.type):
+        raise ValueError("Parquet has no record without a field")
+    return array
+
+
+def _has_empty_record(kind: Any) -> bool:
+    if pa.types.is_struct(kind):
+        return not kind.num_fields or any(_has_empty_record(field.type) for field in kind)
+    return pa.types.is_list(kind) and _has_empty_record(kind.value_type)
 
 
 def as_json(values: Iterable[Any]) -> Any:
