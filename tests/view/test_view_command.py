@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import signal
@@ -68,7 +69,7 @@ def test_without_out_a_browser_opens_a_file_of_ones_own(
     monkeypatch.setattr("webbrowser.open", opens)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert main(["view", str(file)]) == 0
-    made = Path(capsys.readouterr().out.rpartition("-> ")[2].strip())
+    made = Path(capsys.readouterr().out.partition("\n")[0].rpartition("-> ")[2])
     assert asked == [made.as_uri()]
     assert made.parent.stat().st_mode & 0o077 == 0
     assert main(["view", str(file), "--no-browser"]) == 0
@@ -175,6 +176,53 @@ def test_an_audit_writes_its_page(file: Path, capsys: pytest.CaptureFixture[str]
     assert main(["audit", str(file), "--page", str(out)]) == 2
     assert main(["audit", str(file), "--page", "x.txt"]) == 2
     assert "ends in .html" in capsys.readouterr().err
+
+
+ROWS = """id,member,time,after
+a,m,2024-01-01T00:00:00Z,
+b,m,2024-01-01T00:00:01Z,a
+b,m,2024-01-01T00:00:01Z,a
+b,n,2024-01-01T00:00:01Z,zz
+c,n,soon,b
+,n,2024-01-01T00:00:04Z,b
+d,n,,c
+"""
+
+
+def test_page_and_pieces_count_the_events_that_an_audit_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, page = tmp_path / "rows.csv", tmp_path / "page.html"
+    path.write_text(ROWS)
+    assert main(["audit", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["messages"] == 4
+    assert main(["view", str(path), "-o", str(page)]) == 0
+    of_page = capsys.readouterr().out
+    assert main(["view", str(path), "--tiles", str(tmp_path / "cut")]) == 0
+    of_pieces = capsys.readouterr().out
+    assert of_page.startswith("4 events, ")
+    assert of_pieces.startswith("2 events -> ")
+    assert "2 rows without a time: not in the picture" in of_pieces
+    assert len(pq.read_table(tmp_path / "cut" / "events")) == 2
+    for said in (of_page, of_pieces):
+        assert "2 bad rows set aside: 1 x an earlier row of this id differs in member" in said
+        assert "2 later rows of an id already seen" in said
+        assert "1 time not readable" in said
+
+
+@pytest.mark.parametrize("by", ["clocks", "events"])
+@pytest.mark.parametrize("where", [["-o", "page.html"], ["--tiles", "cut"]])
+def test_a_way_that_the_trace_does_not_support_is_refused(
+    by: str, where: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text(ROWS)
+    assert main(["view", "rows.csv", "--by", by, *where]) == 2
+    said = capsys.readouterr().err
+    assert f"--by {by}: no cell of the trace supports it (causality_source: causes)" in said
+    assert "nothing tells" not in said
+    assert not Path(where[1]).exists()
 
 
 def test_a_counterexample_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

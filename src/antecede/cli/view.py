@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from antecede.causality.asking import CAUSES, WAYS, Causality, Event
 from antecede.cli.files.browser import open_browser, serve_until_interrupted
@@ -29,6 +30,8 @@ from antecede.view.tiles import TILES, Tiles, is_tiles, write_tiles
 from antecede.view.writing import page
 
 SPARK: Final = "spark"
+MOST_FINDINGS: Final = 8
+"""Findings that are printed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,6 +113,9 @@ def run(args: argparse.Namespace) -> int:
     with Progress("reading"):
         trace = _read(args)
     if args.by != SEQ and not evidence.supports(trace.events, args.by, trace.format):
+        other = evidence.source_in(trace.events, trace.format)
+        if other != evidence.NONE:
+            raise InputError(evidence.describe_other(args.by, other))
         print(f"antecede: {evidence.describe_none(trace.events, trace.details)}", file=sys.stderr)
     if args.tiles is not None:
         return _cut(args, trace, Path(args.tiles))
@@ -195,6 +201,7 @@ def _write(args: argparse.Namespace, trace: Trace) -> int:
     save_text(out, text)
     what = counted(shown.meta["events"], "event")
     print(f"{what}, {len(text) / 1e6:.1f} MB -> {out}")
+    _print_findings(shown.meta["findings"])
     if args.out is None and not args.no_browser:
         open_browser(out.as_uri())
     return 0
@@ -202,9 +209,18 @@ def _write(args: argparse.Namespace, trace: Trace) -> int:
 
 def _cut(args: argparse.Namespace, trace: Trace, folder: Path) -> int:
     with Progress("cutting into pieces"):
-        write_tiles(trace, folder, _title(args), by=_way(args), force=args.force)
-    print(f"{counted(len(trace.events), 'event')} -> {folder}; look: antecede view {folder}")
+        said = write_tiles(trace, folder, _title(args), by=_way(args), force=args.force)
+    print(f"{counted(said['rows'], 'event')} -> {folder}; look: antecede view {folder}")
+    _print_findings([*said["findings"], *({"what": note} for note in said["notes"])])
     return 0
+
+
+def _print_findings(findings: Sequence[Mapping[str, Any]]) -> None:
+    """Print what the page says beside the picture: rows that it lacks are among it."""
+    for one in findings[:MOST_FINDINGS]:
+        print(f"  - {one['what']}")
+    if len(findings) > MOST_FINDINGS:
+        print(f"  and {counted(len(findings) - MOST_FINDINGS, 'more finding')} on the page")
 
 
 def _cut_on_spark(args: argparse.Namespace) -> int:
@@ -219,7 +235,7 @@ def _cut_on_spark(args: argparse.Namespace) -> int:
         rows = write_on_spark(
             spark.read.parquet(*args.paths), args.tiles, _title(args), force=args.force
         )
-    print(f"{counted(rows, 'event')} -> {args.tiles}; look: antecede view {args.tiles}")
+    print(f"{counted(rows, 'row')} -> {args.tiles}; look: antecede view {args.tiles}")
     return 0
 
 

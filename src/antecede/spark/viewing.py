@@ -29,8 +29,8 @@ _TYPES: dict[str, t.DataType] = {
     "list<int64>": t.ArrayType(t.LongType()),
 }
 NO_AUDIT = (
-    "cut on Spark: inversions, clocks, waits and lost messages of the whole were not looked for "
-    "(`antecede audit --engine spark` does)"
+    "cut on Spark: repeated rows are shown; inversions, clocks, waits and lost messages of the "
+    "whole were not looked for (`antecede audit --engine spark` does)"
 )
 
 

@@ -148,6 +148,14 @@ def demand(events: Any, format: str = "table", details: Mapping[str, Any] | None
     return source
 
 
+def describe_other(way: str, source: str) -> str:
+    """Return why a way that was asked for gives no answer, where the trace has another source."""
+    return (
+        f"--by {way}: no cell of the trace supports it ({SOURCE}: {source}). Leave --by out, or "
+        "name the columns (--after, --clock)"
+    )
+
+
 class Cells(NamedTuple):
     """Content of the columns that could be evidence."""
 

@@ -36,6 +36,7 @@ from antecede.causality.asking import EVENTS, Causality, Event
 from antecede.causality.executions import tells_of_arrivals
 from antecede.errors import InputError
 from antecede.formatting import counted
+from antecede.order.trace import prepare
 from antecede.trace import evidence
 from antecede.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, Trace
 from antecede.trace.rows import conform
@@ -107,19 +108,24 @@ def check_new(folder: Path, force: bool) -> None:
 
 def write_tiles(
     trace: Trace, folder: Path, title: str, *, by: str | None = None, force: bool = False
-) -> None:
-    """Cut a trace that was read into pieces. Raises InputError where the folder is taken, and for a
-    trace without an event.
+) -> dict[str, Any]:
+    """Cut a trace that was read into pieces, and return what `ABOUT` says of it.
+
+    Repeated rows of an id are left out, unless rows tell of arrivals. Raises InputError where the
+    folder is taken, and for a trace without an event.
     """
     check_new(folder, force)
     events, own = _with_own(conform(trace.events), trace.own)
     if not len(events):
         raise InputError("the trace has no event")
-    column, timed, notes = _places(events)
-    known = column.is_valid()
     if tells_of_arrivals(events):
         found = copies(events).marks.astype(np.uint8)
         events = events.append_column("marks", pa.array(found))
+    else:
+        first: Any = prepare(trace).events["file_order"]
+        events = events.filter(pc.is_in(events["file_order"], first.combine_chunks()))
+    column, timed, notes = _places(events)
+    known = column.is_valid()
     events = events.filter(known).append_column("at", column.filter(known).cast(pa.int64()))
     events = events.sort_by([("at", "ascending"), ("file_order", "ascending")])
     low, high = (int(of(events["at"]).as_py()) for of in (pc.min, pc.max))
@@ -149,6 +155,7 @@ def write_tiles(
         cells = cells.set_column(0, "bin", pc.shift_right(cells["bin"], 1))
     pq.write_table(events, folder / "events" / "part-0.parquet", row_group_size=32_768)
     (folder / ABOUT).write_text(json.dumps(said, indent=1), encoding="utf-8")
+    return said
 
 
 def _with_own(events: Any, own: pyarrow.Table | None) -> tuple[Any, list[str]]:

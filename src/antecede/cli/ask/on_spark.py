@@ -13,10 +13,11 @@ from antecede.cli.order.on_spark import session
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.progress import Progress
-from antecede.spark.evidence import describe_none, supports_way
+from antecede.spark.evidence import describe_none, source_in, supports_way
 from antecede.spark.relations.asking import Part, part, way_of
 from antecede.spark.sources.event_tables import events_of_tables, typed_failures
 from antecede.spark.sources.table_work import tables_of, work_of
+from antecede.trace.evidence import NONE, describe_other
 from antecede.trace.reader import ReadOptions
 from antecede.trace.tables.writing import PARQUET
 
@@ -51,6 +52,9 @@ def found_on_spark(
         whole = Whole("clock_members" in known and not survey.parents, known)
         way = way_of(events, whole, args.by)
         if not supports_way(events, way):
+            source = source_in(events)
+            if source != NONE:
+                raise InputError(describe_other(way, source))
             raise InputError(describe_none(events, survey.details))
         with Progress("following causes"):
             found = part(
