@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from antecede.trace.arrow import Trace, read
 from antecede.view import tiles
 from antecede.view.search import match_rows, needed_columns, read_terms
 from antecede.view.tiles import Tiles, write_tiles
+from tests.conftest import ROOT
 from tests.view.conftest import Opened
 from tests.view.test_serving import served
 
@@ -107,3 +111,29 @@ def test_the_served_page_finds_the_same(opened: Opened, table: Trace, tmp_path: 
         shown.press("#search", "Enter")
         shown.locator("#status", has_text="use the syntax of RE2").wait_for(timeout=15_000)
         opened.wrong[:] = [one for one in opened.wrong if "422" not in one]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@pytest.mark.parametrize(
+    ("line", "field", "word"),
+    [
+        ("http.status_code:500", "own.0", "500"),
+        ("X-Request-Id:7", "own.1", "7"),
+        ("@timestamp:2024", "own.2", "2024"),
+        ("member:payments", "member", "payments"),
+        ("payments:987", None, "payments:987"),
+        ("10.0.0.1:8080", None, "10.0.0.1:8080"),
+    ],
+)
+def test_fields_may_have_dots_and_hyphens(line: str, field: str | None, word: str) -> None:
+    own = ["http.status_code", "x-request-id", "@timestamp"]
+    module = (ROOT / "src/antecede/view/page/search.js").as_uri()
+    script = f"""
+        import {{ parseSearch }} from {json.dumps(module)};
+        console.log(JSON.stringify(parseSearch({json.dumps(line)}, {json.dumps(own)})));
+    """
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", script], capture_output=True, text=True, check=True
+    )
+    (term,) = json.loads(done.stdout)
+    assert (term["field"], term["word"]) == (field, word)

@@ -16,7 +16,7 @@ export class SearchError extends Error {}
  */
 export function parseSearch(text, own = []) {
   const terms = [];
-  const shape = /(-)?(?:(?:([\p{L}\p{N}_]+)|"([^"]+)"):)?(?:"([^"]*)"|\/((?:[^/\\]|\\.)+)\/|(\S+))/gu;
+  const shape = /(-)?(?:(?:([\p{L}\p{N}_@][\p{L}\p{N}_@.-]*)|"([^"]+)"):)?(?:"([^"]*)"|\/((?:[^/\\]|\\.)+)\/|(\S+))/gu;
   for (const [token, minus, plainField, quotedField, quoted, expression, word] of text.matchAll(shape)) {
     const not = Boolean(minus);
     const whole = token.slice(not ? 1 : 0);
