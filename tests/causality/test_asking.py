@@ -448,3 +448,16 @@ def test_what_a_log_calls_its_events_moves_no_cursor(
     told += capsys.readouterr().err
     assert "P\\x07" in told
     assert not {"\x1b", "\u202e", "\x07"} & set(told)
+
+
+def test_causes_that_another_run_has_are_counted_and_named() -> None:
+    rows = {
+        "run": ["x", "x", "x", "y"],
+        "id": ["a", "b", "c", "d"],
+        "parents": [[], ["a", "d"], ["d"], []],
+    }
+    asked = Causality(pa.table(rows))
+    assert asked.notes == [
+        "2 causes of 1 id (d) that the run of their effect does not have: what came before these "
+        "is not known"
+    ]

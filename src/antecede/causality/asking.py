@@ -36,7 +36,7 @@ from antecede.trace import evidence, sequence
 from antecede.trace.arrow import QUARANTINE_SCHEMA, Trace
 from antecede.trace.causes import COLUMNS
 from antecede.trace.evidence import RECEIPTS, SEQUENCE, SOURCE
-from antecede.trace.identities import is_blank
+from antecede.trace.identities import in_run, is_blank, keys
 from antecede.trace.rows import conform
 from antecede.trace.schema import DELIVER, RECEIVE
 from antecede.trace.tables import separators
@@ -48,6 +48,8 @@ EVENTS, CLOCKS, CAUSES = "events", "clocks", "causes"
 SOURCES: Final = {EVENTS: RECEIPTS, CLOCKS: CLOCKS, CAUSES: CAUSES}
 """Way -> the source of causality that reports name."""
 WAYS: Final = (EVENTS, CLOCKS, CAUSES)
+NO_EVENTS: Final = "set aside: unreadable, or different from an earlier row of their id"
+"""End of a note on rows."""
 LOOK_ALIKE: Final = 5
 """Ids that are told for one that is not there."""
 TELLING: Final = ("parents", "clock_members", "kind")
@@ -217,7 +219,7 @@ class Causality:
         if aside := len(graph.alive) - int(graph.alive.sum()):
             self.notes.append(f"{counted(aside, 'row')} without a place in any order: set aside")
         if refused := len(prepared.quarantine):
-            self.notes.append(f"{counted(refused, 'row')} that could not be read as events")
+            self.notes.append(f"{counted(refused, 'row')} {NO_EVENTS}")
 
     def _note_alike(self, graph: Graph) -> None:
         """Find the events that share a member and a number: clocks cannot distinguish them."""
@@ -255,13 +257,22 @@ class Causality:
     def _note_lacking(self, count: int) -> None:
         """Say which causes are nowhere, and which of them may be several written as one."""
         ids: Any = self.events["id"]
-        named: Any = pc.list_flatten(self.events["parents"])
-        nowhere: Any = named.filter(pc.invert(pc.is_in(named, ids.combine_chunks()))).unique()
-        shown = [_short(one) for one in nowhere.slice(0, LOOK_ALIKE).to_pylist()]
-        more = ", ..." if len(nowhere) > LOOK_ALIKE else ""
-        which = f" ({', '.join(shown)}{more})" if shown and self.by == CAUSES else ""
+        lists: Any = self.events["parents"].combine_chunks()
+        named = pc.list_flatten(lists)
+        there = pc.is_in(
+            in_run(self.events, named, pc.list_parent_indices(lists)), keys(self.events)
+        )
+        nowhere: Any = named.filter(pc.invert(there)).unique()
+        which, where = "", "the trace"
+        if len(nowhere) and self.by == CAUSES:
+            shown = [_short(one) for one in nowhere.slice(0, LOOK_ALIKE).to_pylist()]
+            more = ", ..." if len(nowhere) > LOOK_ALIKE else ""
+            which = "" if len(nowhere) == count else f" of {counted(len(nowhere), 'id')}"
+            which += f" ({', '.join(shown)}{more})"
+            if pc.any(pc.is_in(nowhere, ids.combine_chunks())).as_py():
+                where = "the run of their effect"
         self.notes.append(
-            f"{counted(count, 'cause')}{which} that the trace does not have: what came before "
+            f"{counted(count, 'cause')}{which} that {where} does not have: what came before "
             "these is not known"
         )
         if hint := several_in_one(nowhere.to_pylist(), set(ids.to_pylist())):

@@ -19,7 +19,7 @@ from antecede.audit.report import AuditReport
 from antecede.audit.skew import clock_skew
 from antecede.audit.summary import findings as said_of
 from antecede.audit.witnesses import Named
-from antecede.causality.asking import EVENTS
+from antecede.causality.asking import EVENTS, NO_EVENTS
 from antecede.formatting import count_and_part, counted, duration
 from antecede.kernels.sketches import RANKS
 from antecede.trace.arrow import Trace
@@ -35,8 +35,8 @@ SKEWED: Final = 20
 
 
 _TOLD: Final = (
-    "that could not be read as events",
-    "that the trace does not have: what came before these is not known",
+    NO_EVENTS,
+    "does not have: what came before these is not known",
 )
 """Ends of notes of `Causality` that an audit says with more words."""
 _SEVERAL: Final = " several ids in one"

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from antecede.causality.asking import Whole
+from antecede.causality.asking import NO_EVENTS, Whole
 from antecede.cli.engines import A_ROW, SHARE, Engine, free_bytes, needed_bytes
 from antecede.cli.order.on_spark import session
 from antecede.errors import InputError
@@ -67,6 +67,5 @@ def found_on_spark(
                 most=None if free is None else int(SHARE * free / A_ROW),
             )
     if survey.bad:
-        bad = counted(survey.bad, "row")
-        found.asked.notes.append(f"{bad} that could not be read as events")
+        found.asked.notes.append(f"{counted(survey.bad, 'row')} {NO_EVENTS}")
     return found

@@ -183,8 +183,9 @@ def missing_words(spec: OrderSpec, events: int, names: int) -> str:
     """Return the line on causes that are nowhere; both engines print it."""
     if spec.sender is not None:
         return f"missing     {counted(events, 'gap')} in members' own numbers"
+    where = "the trace" if spec.group is None else "their run"
     return (
-        f"missing     {counted(events, 'event')} with causes that are nowhere in the trace: "
+        f"missing     {counted(events, 'event')} with causes that are nowhere in {where}: "
         f"{counted(names, 'reference')}"
     )
 
