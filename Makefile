@@ -60,8 +60,8 @@ nightly: .venv/.dev ## all tests but `make soak` and `make mutants`, with random
 soak: .venv/.dev ## streams killed 20 times a sink, 300 micro-batches (half an hour; Delta and Kafka: after `make pipeline`)
 	@$(BIN)/python -m pytest -m soak
 
-mutants: .venv/.dev ## judge every mutant of every protocol (an hour; `make test` samples the slow ones)
-	@ANTECEDE_ALL_MUTANTS=1 $(PYTEST) tests/check/test_mutants.py
+mutants: .venv/.dev ## judge every mutant of every protocol (an hour; CLASS=mine.py:CLASS: of your own)
+	@$(if $(CLASS),$(BIN)/python -m tools.mutants "$(CLASS)",ANTECEDE_ALL_MUTANTS=1 $(PYTEST) tests/tools/test_mutants.py)
 
 bench: .venv/.dev ## speed, as ratios within one run
 	@$(BIN)/python -m bench

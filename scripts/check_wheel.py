@@ -11,7 +11,6 @@ from pathlib import Path
 NEEDED = (
     "antecede/py.typed",
     "antecede/spark/log4j2.properties",
-    "antecede/check/mutants/survivors.toml",
     "antecede/live/chat/page.html",
     "antecede/simulate/templates/",
     "antecede/report/templates/",

@@ -53,12 +53,10 @@ REFUSED = (
     ("demo --trace t.csv --seconds 5", "--seconds"),
     ("demo --trace t.csv --seed 1 --engine local", "--seed"),
     ("demo --format table", "--format"),
-    ("check bss --limit 3", "--limit"),
     ("check bss --jobs 3", "--jobs"),
     ("check bss --quick", "--quick"),
     ("check --all --seed 3", "--seed"),
     ("check --all --quick --messages 2", "--messages"),
-    ("check bss --mutants --members 3", "--members"),
 )
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 
 import pytest
 
 from antecede.check.check import run_check
-from antecede.check.mutants import run as mutants
 from antecede.check.results import EARLY
 from antecede.check.script.parse import parse_script
 from antecede.check.script.run import run_script
@@ -119,36 +117,3 @@ def test_unknown_names_are_answered_with_the_known_ones(
     with pytest.raises(LocalError, match="variants: differences, as-published"):
         run_check("bss", variant="nonsense")
     assert main(["check", "bss", "--members", "1"]) == 2
-
-
-@pytest.mark.parametrize(
-    "given",
-    ["--save x.scenario", "--svg x.svg", "--members 2", "--messages 2", "--thorough", "--seed 3"],
-)
-def test_mutants_refuse_what_they_do_not_use(
-    given: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", "fifo", "--mutants", *given.split()]) == 2
-    option = given.split()[0]
-    assert f"leave out {option}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("option", ["--limit", "--limit-each"])
-def test_limits_of_mutants_are_for_mutants(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "fifo", option, "5"]) == 2
-    assert f"{option} is for --mutants" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("limit", [1, 40])
-def test_mutants_that_the_limit_for_all_leaves_no_time_are_left_out(
-    limit: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # A clock that goes on a second whenever it is looked at: the same everywhere.
-    ticks = itertools.count()
-    monkeypatch.setattr(mutants, "monotonic", lambda: float(next(ticks)))
-    assert main(["check", "fifo", "--mutants", "--limit", str(limit)]) == 1
-    said = capsys.readouterr().out
-    assert ("killed    " in said) == (limit > 1)
-    assert "longer than 0 s" not in said
-    assert "0 took too long, for " in said
-    assert "no time was left" in said

@@ -205,9 +205,7 @@ def test_options_of_the_factory_are_read_by_type(tmp_path: Path) -> None:
         load_target(target, [("nothing", "3")])
 
 
-@pytest.mark.parametrize(
-    "words", [["check", "--mutants"], ["compare", "bss"], ["check", "--variant", "x"]]
-)
+@pytest.mark.parametrize("words", [["compare", "bss"], ["check", "--variant", "x"]])
 def test_other_commands_refuse_a_function(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

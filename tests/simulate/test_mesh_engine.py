@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from antecede.errors import ScenarioError
+from antecede.simulate.compiled.mesh import engine, loop
 from antecede.simulate.compiled.mesh.engine import (
-    MOST_JUDGED,
     PROTOCOLS,
     bytes_mesh,
     can_run_mesh,
@@ -20,12 +20,13 @@ from antecede.simulate.compiled.mesh.engine import (
     run_mesh,
 )
 from antecede.simulate.delays import KINDS, Delay
-from antecede.simulate.outputs.measures import NOTHING
+from antecede.simulate.outputs.measures import EVERYTHING, NOTHING
 from antecede.simulate.outputs.result import JUDGED
 from antecede.simulate.reference_engine import run_readable
 from antecede.simulate.scenario.model import Links, Partition, Scenario, Special, Workload
 from antecede.simulate.schedule import schedule
 from antecede.simulate.topology import Hierarchy, Mesh
+from antecede.simulate.workload import Traffic
 from tests.simulate import mesh_reference
 
 CAUSAL = tuple(pair for pair in PROTOCOLS if pair[0] != "fifo")
@@ -142,12 +143,34 @@ def test_deliveries_before_a_cause_are_counted_as_the_judge_does(pair: tuple[str
     assert (found.figures["early.by_delivery"] > 0) is (pair[0] == "fifo")
 
 
-def test_a_mesh_too_large_to_judge_says_so() -> None:
-    given = Scenario(Mesh(MOST_JUDGED + 1), duration_s=0.02)
-    found = run_mesh(given, 0)
-    assert not found.figures.keys() & set(JUDGED)
-    assert set(found.caveats) == set(JUDGED)
-    assert bytes_mesh(given) > 0
+@pytest.mark.parametrize("pair", [("idr", ""), ("fifo", "")])
+@pytest.mark.parametrize("messages", [4020, 4032, 4100])
+def test_the_judge_counts_the_same_if_pasts_fill_the_ring(
+    pair: tuple[str, str], messages: int
+) -> None:
+    """All messages are under way at once, and the last block of the ring is the first too."""
+    links = Links(Delay(0.0, 5.0, "uniform"))
+    workload = Workload("random", messages=messages)
+    given = Scenario(Mesh(3), *pair, links=links, workload=workload, duration_s=0.9, sample_s=0.5)
+    expected, found = run_readable(given, 1), run_mesh(given, 1)
+    for name in JUDGED:
+        assert found.figures[name] == expected.figures[name], name
+
+
+def test_a_large_mesh_is_judged() -> None:
+    given = Scenario(Mesh(260), "fifo", links=Links(Delay(0.0, 0.05)), duration_s=0.02)
+    expected, found = run_readable(given, 0).figures, run_mesh(given, 0).figures
+    assert [found[name] for name in JUDGED] == [expected[name] for name in JUDGED]
+    assert found["early.by_delivery"] > 0
+
+
+def test_a_run_whose_messages_take_longer_than_the_longest_delay_is_refused() -> None:
+    given = Scenario(Mesh(5), links=Links(Delay(0.0, 0.3, "uniform")), duration_s=5.0)
+    times = Traffic(given, 0).schedule
+    s = engine._state(given, 0, times, EVERYTHING, False)._replace(longest=np.uint64(1))
+    loop.run(s)
+    with pytest.raises(ScenarioError, match="Use --engine readable"):
+        engine._result(given, 0, s, EVERYTHING)
 
 
 def early(given: Scenario, seed: int, deliveries: Sequence[Any], log_at: Sequence[int]) -> int:

@@ -233,7 +233,6 @@ def test_a_counterexample_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "delivered before a message of its causal past (a1)" in meta["findings"][0]["what"]
     assert len(meta["findings"][0]["rows"]) == 1
     assert main(["check", "bss", "--page", "x.svg"]) == 2
-    assert main(["check", "bss", "--mutants", "--page", "x.html"]) == 2
     assert main(["check", "--all", "--page", "x.html"]) == 2
     assert "leave out --page" in capsys.readouterr().err
 

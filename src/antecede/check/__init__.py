@@ -1,1 +1,1 @@
-"""The judge: worlds of members moved by hand, conformance, explorer, mutants, scripts."""
+"""The judge: worlds of members moved by hand, conformance, explorer, scripts."""

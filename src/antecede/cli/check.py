@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from antecede.check.calls import LIMIT_S
-from antecede.check.check import find_target, run_check
+from antecede.check.check import run_check
 from antecede.check.everything import CaseResult, cases, judge_all
-from antecede.check.loader import is_file_target
-from antecede.check.mutants.run import EACH_S, TIMES_ORIGINAL, MutantResult, judge_mutants
 from antecede.check.results import Verdict
 from antecede.check.script.keeping import run_of, script_of
 from antecede.check.script.verdict import report
@@ -47,18 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--quick",
         action="store_true",
         help="with --all: smaller searches, and no variants that keep their promises",
-    )
-    parser.add_argument("--mutants", action="store_true", help="break every guard; are all caught?")
-    parser.add_argument(
-        "--limit", type=float, metavar="S", help="with --mutants: seconds for all of them"
-    )
-    parser.add_argument(
-        "--limit-each",
-        type=float,
-        default=None,
-        metavar="S",
-        help=f"with --mutants: seconds for one of them (default {EACH_S:g}, or "
-        f"{TIMES_ORIGINAL:g} times what the original takes, where that is more)",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the adversarial network")
     parser.add_argument("--save", metavar="F", help="write the counterexample as a scenario")
@@ -93,10 +78,11 @@ def run(args: argparse.Namespace) -> int:
         raise LocalError("--quick is for --all")
     if args.target is None:
         raise LocalError("name a protocol, or your own FILE.py:CLASS; --all is all built-in ones")
-    _check_used(args)
+    if args.force and not (args.save or args.svg or args.page):
+        raise LocalError(
+            "--force is for --save, --svg and --page: without these nothing is written"
+        )
     options = split_options(args.options)
-    if args.mutants:
-        return _mutants(args, options)
     check_apart(args.save, args.svg, args.page)
     check_page(args.page)
     for out in filter(None, (args.save, args.svg, args.page)):
@@ -120,22 +106,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n".join(report(verdict, args.variant)))
     return 0 if verdict.ok else 1
-
-
-def _check_used(args: argparse.Namespace) -> None:
-    """Raise LocalError for an option that the kind of check asked for does not use."""
-    unused: Sequence[str] = ("limit", "limit_each")
-    why = "{} is for --mutants"
-    if args.mutants:
-        unused = ("members", "messages", "thorough", "seed", "save", "svg", "page", "force")
-        why = "--mutants judges within bounds of its own and saves nothing: leave out {}"
-    elif args.force and not (args.save or args.svg or args.page):
-        raise LocalError(
-            "--force is for --save, --svg and --page: without these nothing is written"
-        )
-    for name in unused:
-        if getattr(args, name) != _ALONE[name]:
-            raise LocalError(why.format(f"--{name.replace('_', '-')}"))
 
 
 def _everything(args: argparse.Namespace) -> int:
@@ -167,9 +137,6 @@ _ALONE: Mapping[str, Any] = {
     "members": None,
     "messages": None,
     "thorough": False,
-    "mutants": False,
-    "limit": None,
-    "limit_each": None,
     "seed": 0,
     "save": None,
     "svg": None,
@@ -207,33 +174,6 @@ def _keep(verdict: Verdict, args: argparse.Namespace) -> None:
     if args.page:
         write_page_of(from_run(run_of(shown[-1])), shown[-1].sentence(), Path(args.page))
         print(f"The counterexample as a page: {args.page}", file=sys.stderr)
-
-
-def _mutants(args: argparse.Namespace, options: Sequence[tuple[str, str]]) -> int:
-    def told(outcome: MutantResult, number: int, of: int) -> None:
-        _clear()
-        if not args.json:
-            print(outcome.line(), flush=True)
-        if sys.stderr.isatty():
-            print(f"mutant {number:,} of {of:,}", end="", file=sys.stderr, flush=True)
-
-    target = find_target(args.target, args.variant, options)
-    if is_file_target(target.name) and not isinstance(target.factory, type):
-        raise LocalError(f"--mutants is for classes: {target.name} is a function")
-    print(f"antecede: the mutants of {target.name}, after the original itself", file=sys.stderr)
-    result = judge_mutants(
-        target,
-        told,
-        each_s=args.limit_each,
-        limit_s=math.inf if args.limit is None else args.limit,
-        call_s=args.call_limit,
-    )
-    _clear()
-    if args.json:
-        print(json.dumps(result.as_dict(), indent=2))
-    else:
-        print("\n".join(result.summary()))
-    return 0 if result.ok else 1
 
 
 def _progress(what: str, count: int) -> None:

@@ -56,12 +56,6 @@ PROTOCOLS = {
 }
 """What the engine runs: (protocol, variant) and what its messages carry."""
 LONGEST_US = 1 << 26
-MOST_JUDGED = 256
-"""Members up to which deliveries before a cause are counted: each copy costs as many steps."""
-NOT_JUDGED = (
-    f"the compiled engine of a mesh looks for causes among {MOST_JUDGED} members at most; "
-    "--engine readable does among any number"
-)
 
 
 class Recorded(NamedTuple):
@@ -187,7 +181,7 @@ def _size(scenario: Scenario, times: Schedule, measures: Measures) -> Size:
         window=_window(sent, longest),
         longest_us=longest,
         most=int(recent.max(initial=0)) * (members - 1),
-        judged=measures.causes and members <= MOST_JUDGED,
+        judged=measures.causes,
         encoded=measures.encoded,
     )
 
@@ -241,8 +235,7 @@ def _result(scenario: Scenario, seed: int, s: State, measures: Measures) -> Resu
         **_judged(scenario, s),
     }
     relation = Relation.FIFO if _carries(scenario) == NUMBER else Relation.BY_DELIVERY
-    why = NOT_JUDGED if measures.causes else NOT_ASKED
-    caveats = {} if len(s.done) else dict.fromkeys(JUDGED, why)
+    caveats = {} if len(s.done) else dict.fromkeys(JUDGED, NOT_ASKED)
     return Result(scenario, seed, "compiled", figures, series, relation, caveats)
 
 
@@ -250,6 +243,12 @@ def _judged(scenario: Scenario, s: State) -> dict[str, float]:
     """Return deliveries before a cause; nothing where they were not looked for."""
     if not len(s.done):
         return {}
+    if s.at.unjudged:
+        raise ScenarioError(
+            f"the compiled engine of a mesh cannot judge this run: {s.at.unjudged} times a member "
+            f"lacked a message that was sent more than {int(s.longest) / US:g} s before. "
+            "Use --engine readable"
+        )
     by_delivery = int(s.at.early)
     kept = by_delivery if _carries(scenario) != NUMBER else int(s.at.overtaking)
     found = kept, by_delivery, int(s.at.early_by_receipt), int(s.at.deliveries)

@@ -19,7 +19,7 @@ from antecede.simulate.compiled.mesh.state import (
     VECTOR,
     State,
 )
-from antecede.simulate.compiled.mesh.violations import judge_delivery
+from antecede.simulate.compiled.mesh.violations import forget_word, judge_delivery
 
 _0, _1, _6, _7, _8, _9 = (np.uint64(k) for k in (0, 1, 6, 7, 8, 9))
 _63 = np.uint64(63)
@@ -102,6 +102,8 @@ def recycle(s: State, slot: np.uint64) -> None:
         for member in range(np.uint64(len(s.have))):
             s.have[member, block, word] = _0
             s.fresh[member, block, word] = _0  # without causal order one's own may be left
+        if len(s.done) != 0:
+            forget_word(s, block, word)
 
 
 @inlined

@@ -53,6 +53,10 @@ class Counters:
     early: np.uint64
     """Deliveries before a cause, by delivery; see `mesh.violations`."""
     early_by_receipt: np.uint64
+    recent: np.uint64
+    """Words of 64 messages, from the first on, that are older than the longest delay."""
+    unjudged: np.uint64
+    """How many times a member lacked a message of these."""
     overtaking: np.uint64
     """Deliveries that are not of their sender's next message."""
 
@@ -151,13 +155,17 @@ class State(NamedTuple):
     encoded: Small
     """[M] bytes of its control information on the wire; [0]: not counted."""
     sample: Rows[Sample]
-    past: Small
-    """[2, W, P] newest of each sender in the past of a slot's message, by delivery and by receipt;
-    [2, 0, 0]: not judged."""
-    knows: Small
-    """[2, P, P] newest of each sender that a member knows of, in the same two ways."""
+    longest: np.uint64
+    """Longest delay of any channel in us."""
+    reach: Words
+    """[W] blocks of a message's past, from the block of its slot back."""
+    past: Words
+    """[W, B, 2, 8] the past of a slot's message, by delivery and by receipt; W = 0: not judged."""
+    knows: Words
+    """[P, B, 2, 8] what a member knows of, in the same two ways; P = 0: not judged."""
     done: Small
-    """[P, P] newest of each sender that a member was handed, or sent; [0, 0]: not judged."""
+    """[P, P] newest of each sender that a member was handed, or sent; [1, 1]: not counted, as
+    messages carry causes; [0, 0]: not judged."""
     log: Ints
     """[deliveries, 3] member, message, time; [0, 3]: not kept."""
     log_at: Ints
@@ -184,7 +192,7 @@ class Size(NamedTuple):
     @property
     def judged_bytes(self) -> int:
         """Memory that counting them takes."""
-        return 4 * self.members * (2 * self.window + 3 * self.members)
+        return (self.window + self.members) * self.window // 4 + 4 * self.members**2
 
 
 def state_bytes(size: Size, carries: np.uint64, fifo: bool, log: bool) -> int:
@@ -205,7 +213,8 @@ def new_arrays(size: Size, carries: np.uint64, fifo: bool, log: bool) -> dict[st
     blocks = window // BLOCK_BITS
     logged = messages * (members - 1) if log else 0
     among = members, members
-    judged = members if size.judged else 0
+    judged = int(size.judged)
+    numbered = members if carries == NUMBER else 1
 
     def words(*shape: int) -> Words:
         return np.zeros(shape, np.uint64)
@@ -235,9 +244,11 @@ def new_arrays(size: Size, carries: np.uint64, fifo: bool, log: bool) -> dict[st
         "pairs": np.zeros(messages, np.uint32),
         "encoded": np.zeros(messages if size.encoded else 0, np.uint32),
         "sample": np.zeros(size.samples, layout(Sample)),
-        "past": np.zeros((2, window if judged else 0, judged), np.uint32),
-        "knows": np.zeros((2, judged, judged), np.uint32),
-        "done": np.zeros((judged, judged), np.uint32),
+        "longest": np.uint64(size.longest_us),
+        "reach": words(window),
+        "past": words(judged * window, blocks, 2, 8),
+        "knows": words(judged * members, blocks, 2, 8),
+        "done": np.zeros((judged * numbered, judged * numbered), np.uint32),
         "log": np.zeros((logged, 3), np.int64),
         "log_at": np.zeros(messages if log else 0, np.int64),
     }

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import resources
+from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -21,8 +21,6 @@ from antecede.check.conformance import SuitePlan, conform, play
 from antecede.check.explorer.explorer import SearchLimits, explore
 from antecede.check.group_under_test import GroupUnderTest
 from antecede.check.judged_run import JudgedRun
-from antecede.check.mutants.modules import ModuleCopies
-from antecede.check.mutants.mutation import Mutant, find_mutants, short
 from antecede.check.plans import one_against_all, with_notes
 from antecede.check.results import RAISED, Failure
 from antecede.check.target import Target
@@ -30,6 +28,8 @@ from antecede.check.world import Step
 from antecede.errors import LocalError
 from antecede.formatting import shown
 from antecede.protocols.registry import ENTRIES
+from tools.mutants.modules import ModuleCopies
+from tools.mutants.mutation import Mutant, find_mutants, short
 
 RUNS, DIFFERENCE_RUNS = 8, 8
 EACH_S = 60.0
@@ -340,7 +340,7 @@ def explanations(judged: Iterable[str] | None = None) -> Mapping[str, str]:
     a module's name below `antecede.protocols`, counts where that module is judged too: what
     survives in one family that shares a module may be killed in another.
     """
-    text = resources.files("antecede.check.mutants").joinpath("survivors.toml").read_text("utf-8")
+    text = Path(__file__).with_name("survivors.toml").read_text("utf-8")
     rows = tomllib.loads(text).get("survivors", [])
     if judged is not None:
         here = {None, *(short(name) for name in judged)}

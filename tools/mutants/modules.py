@@ -10,7 +10,7 @@ from importlib import import_module
 from types import CodeType, ModuleType
 from typing import Any
 
-from antecede.check.mutants.mutation import Mutant, bounded, mutate, reachable, rounds
+from tools.mutants.mutation import Mutant, bounded, mutate, reachable, rounds
 
 _SHARED = frozenset(
     f"antecede.protocols.{name}"

@@ -23,7 +23,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from antecede.check.mutants.operators import UNTOUCHED, Apply, changes_in
+from tools.mutants.operators import UNTOUCHED, Apply, changes_in
 
 LOOPS = 1_000
 ROOTS = ("send", "receive")

@@ -1,6 +1,6 @@
 """The changes that make mutants of one function: guards and updates removed or inverted.
 
-What is changed, and what is left alone, is said in `antecede.check.mutants.mutation`.
+What is changed, and what is left alone, is said in `tools.mutants.mutation`.
 """
 
 from __future__ import annotations

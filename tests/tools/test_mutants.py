@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 import pytest
 
 from antecede.check.check import find_target
-from antecede.check.mutants import run as mutants
-from antecede.check.mutants.modules import ModuleCopies
-from antecede.check.mutants.mutation import bounded, find_mutants, mutate, reachable, rounds
-from antecede.check.mutants.run import EACH_S, judge_mutants, time_for_each
 from antecede.check.target import Target
 from antecede.errors import LocalError
 from antecede.protocols import registry
+from tools.mutants import run as mutants
+from tools.mutants.__main__ import main
+from tools.mutants.modules import ModuleCopies
+from tools.mutants.mutation import bounded, find_mutants, mutate, reachable, rounds
+from tools.mutants.run import EACH_S, judge_mutants, time_for_each
 
 SAMPLE = """
 def receive(self, message):
@@ -209,3 +211,25 @@ def test_a_limit_for_all_says_how_many_were_left_out() -> None:
     assert not score.ok
     assert "for 16 no time was left" in score.summary()[-1]
     assert score.as_dict()["left_out"] == 16
+
+
+@pytest.mark.parametrize("limit", [1, 40])
+def test_mutants_that_the_limit_for_all_leaves_no_time_are_left_out(
+    limit: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A clock that goes on a second whenever it is looked at: the same everywhere.
+    ticks = itertools.count()
+    monkeypatch.setattr(mutants, "monotonic", lambda: float(next(ticks)))
+    assert main(["fifo", "--limit", str(limit)]) == 1
+    said = capsys.readouterr().out
+    assert ("killed    " in said) == (limit > 1)
+    assert "longer than 0 s" not in said
+    assert "0 took too long, for " in said
+    assert "no time was left" in said
+
+
+def test_what_cannot_be_judged_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["examples/own_super_peer.py:careless"]) == 2
+    assert "is a function" in capsys.readouterr().err
+    assert main(["nothing"]) == 2
+    assert "unordered, fifo, bss" in capsys.readouterr().err

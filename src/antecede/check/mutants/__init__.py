@@ -1,1 +1,0 @@
-"""Does the checker notice? Protocols with one change, each judged."""

@@ -1,0 +1,1 @@
+"""Mutation tests of the checker: protocols with one change, each judged."""

@@ -1,0 +1,88 @@
+"""Command line of the mutation tests: `python -m tools.mutants PROTOCOL`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Sequence
+
+from antecede.check.calls import LIMIT_S
+from antecede.check.check import find_target
+from antecede.check.loader import is_file_target
+from antecede.errors import AntecedeError, LocalError
+from antecede.protocols.options import split_options
+from antecede.protocols.registry import ENTRIES
+from tools.mutants.run import EACH_S, TIMES_ORIGINAL, MutantResult, judge_mutants
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Judge the mutants of one protocol. Returns 0 if all are killed or explained, 2 for misuse."""
+    args = _parser().parse_args(words)
+    try:
+        return _run(args)
+    except AntecedeError as error:
+        print(f"mutants: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
+    parser.add_argument("target", help=f"{', '.join(ENTRIES)}, or your own FILE.py:CLASS")
+    parser.add_argument(
+        "options", nargs="*", metavar="NAME=VALUE", help="options of its constructor (r=10 k=3)"
+    )
+    parser.add_argument("--variant", default="", help="a variant of a built-in protocol")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=math.inf,
+        metavar="S",
+        help="seconds for all mutants (default: no limit)",
+    )
+    parser.add_argument(
+        "--limit-each",
+        type=float,
+        metavar="S",
+        help=f"seconds for one mutant (default {EACH_S:g}, or {TIMES_ORIGINAL:g} times as long as "
+        "the original takes, if that is more)",
+    )
+    parser.add_argument(
+        "--call-limit",
+        type=float,
+        default=LIMIT_S,
+        metavar="S",
+        help=f"seconds for one call into the class (default {LIMIT_S:g})",
+    )
+    parser.add_argument("--json", action="store_true", help="print the score as JSON")
+    return parser
+
+
+def _run(args: argparse.Namespace) -> int:
+    def told(outcome: MutantResult, number: int, of: int) -> None:
+        _clear()
+        if not args.json:
+            print(outcome.line(), flush=True)
+        if sys.stderr.isatty():
+            print(f"mutant {number:,} of {of:,}", end="", file=sys.stderr, flush=True)
+
+    target = find_target(args.target, args.variant, split_options(args.options))
+    if is_file_target(target.name) and not isinstance(target.factory, type):
+        raise LocalError(f"mutants are made of classes: {target.name} is a function")
+    print(f"mutants: the mutants of {target.name}, after the original itself", file=sys.stderr)
+    score = judge_mutants(
+        target, told, each_s=args.limit_each, limit_s=args.limit, call_s=args.call_limit
+    )
+    _clear()
+    print(json.dumps(score.as_dict(), indent=2) if args.json else "\n".join(score.summary()))
+    return 0 if score.ok else 1
+
+
+def _clear() -> None:
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
