@@ -170,7 +170,7 @@ def test_ids_of_several_parts(of_id: Any, causes: Any, tmp_path: Path) -> None:
 def test_a_cause_without_its_last_part_is_none_and_counted(
     causes: Any, blank: int, tmp_path: Path
 ) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"source": "s", "id": "1", "from": "s", "cause": None},
         {"source": "s", "id": "2", "from": "s", "cause": "1"},
         {"source": "s", "id": "3", "from": "s", "cause": " "},
@@ -303,10 +303,12 @@ def test_of_usual_columns_of_causes_one_is_read_and_the_others_are_named(
 @pytest.mark.parametrize("name", ["run", "member"])
 @pytest.mark.parametrize("value", [{"x": 1}, [1], True, 1.5, [{"x": 1}]])
 def test_what_is_no_name_sets_its_row_aside(name: str, value: object, tmp_path: Path) -> None:
-    rows = [{"id": "a", name: "m"}, {"id": "b", name: value}, {"id": "c", name: None}]
+    rows: list[dict[str, Any]] = [
+        {"id": k, name: v} for k, v in zip("abc", ("m", value, None), strict=True)
+    ]
     trace = read([lines(tmp_path / "t.jsonl", rows)], options=ReadOptions(columns={name: (name,)}))
     assert trace.events["id"].to_pylist() == ["a", "c"]
-    (reason,) = trace.quarantine["reason"].to_pylist()
+    reason = str(trace.quarantine["reason"][0])
     assert reason.startswith(f"{name} holds what is no name")
     assert ("reaches into it" in reason) is ("x" in str(value))
 
