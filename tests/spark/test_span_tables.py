@@ -148,7 +148,8 @@ def test_three_ways_to_the_same_events(spark: SparkSession, tmp_path: Path, seed
     table = as_table(rows)
     here = by_arrow(table).to_pylist()
     trace = read([as_file(rows, tmp_path / "spans.json")], "spans")
-    wanted = [name for name in COLUMNS if name not in ("reason", "unreadable_times", "time_unit")]
+    counted = ("reason", "unreadable_times", "time_unit", "unreadable_causes")
+    wanted = [name for name in COLUMNS if name not in counted]
     good: list[Any] = [row for row in here if row["reason"] is None]
     told = trace.events.select(wanted).to_pylist()
     assert [{name: row[name] for name in wanted} for row in good] == told
@@ -156,6 +157,9 @@ def test_three_ways_to_the_same_events(spark: SparkSession, tmp_path: Path, seed
     unreadable = sum(row["unreadable_times"] for row in here)
     assert unreadable == trace.details.get("unreadable_times", 0)
     assert min(len(good), len(here) - len(good), unreadable) > 5
+    lost = sum(row["unreadable_causes"] for row in here)
+    assert lost == trace.details.get("unreadable_causes", 0)
+    assert lost > 5
     frame = spark.createDataFrame(table).coalesce(1)
     assert frame.transform(by_spark).toArrow().to_pylist() == here
 
@@ -209,7 +213,7 @@ def test_what_cannot_serve_is_refused(spark: SparkSession) -> None:
     with pytest.raises(InputError, match=said):
         by_spark(spark.createDataFrame(pa.table({"x": [1]})))
     for column, said in (
-        ({"traceId": [1.0]}, "column traceId must be text, bytes or integers"),
+        ({"traceId": [True]}, "column traceId must be text, bytes or integers"),
         ({"startTimeUnixNano": [0.5]}, "column startTimeUnixNano must be whole numbers"),
         ({"links": ["x"]}, "column links must be an array"),
         ({"kind": [True]}, "column kind must be a word or a number"),
@@ -308,6 +312,48 @@ def test_datadogs_integers(spark: SparkSession) -> None:
         (f"{trace}/{'f' * 16}", [], "a", AT * 1000 + 100),
         (f"{trace}/{17:016x}", [f"{trace}/{'f' * 16}"], "b", AT * 1000 + 10),
     ]
+
+
+def test_ids_in_floating_point_columns(spark: SparkSession) -> None:
+    inexact = 2.0**53
+    table = pa.table(
+        {
+            "trace_id": [7.0, 7.0, 7.0, 7.0, inexact, float("nan")],
+            "span_id": pa.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], pa.float32()),
+            "parent_id": [None, 1.0, float("nan"), inexact, 1.0, 1.0],
+            "links": [
+                [],
+                [{"trace_id": 7.0, "span_id": 1.5}],
+                None,
+                [{"trace_id": 7.0, "span_id": 3.0}, None],
+                [],
+                [],
+            ],
+        }
+    )
+    first, third = (f"{7:016x}/{n:016x}" for n in (1, 3))
+    found = both(spark, table)
+    assert [row["parents"] for row in found] == [[], [first], [], [third], [], []]
+    assert [row["unreadable_causes"] for row in found] == [0, 1, 0, 2, 0, 0]
+    assert [row["reason"] for row in found] == [None] * 4 + ["no id"] * 2
+
+
+def test_ids_in_decimals_and_columns_of_nulls(spark: SparkSession) -> None:
+    ids = [2**64 - 1, 2**64 + 5, 17, None]
+    table = pa.table(
+        {
+            "traceId": pa.array([2**100] * 4, pa.decimal128(38, 0)),
+            "spanId": pa.array([-1, 2**63, 0, 16], pa.decimal128(20, 0)),
+            "parentId": pa.nulls(4),
+            "Links.TraceId": pa.array([ids, ids[:1], [], None], pa.list_(pa.decimal128(38, 0))),
+            "Links.SpanId": pa.array([ids, [], [], None], pa.list_(pa.decimal128(38, 0))),
+        }
+    )
+    found = both(spark, table)
+    trace = f"{2**100:032x}"
+    wanted = [f"{trace}/{'f' * 16}", f"{trace}/8{'0' * 15}", None, f"{trace}/{16:016x}"]
+    assert [row["id"] for row in found] == wanted
+    assert [row["unreadable_causes"] for row in found] == [1, 1, 0, 0]
 
 
 def test_elastics_microseconds(spark: SparkSession) -> None:

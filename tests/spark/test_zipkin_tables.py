@@ -20,7 +20,8 @@ from antecede.trace.formats.spans_table import events_of_spans as by_arrow
 from antecede.trace.formats.spans_zipkin import parts_of
 
 pa: Any = pyarrow
-EVENTS = tuple(name for name in COLUMNS if name not in ("reason", "unreadable_times", "time_unit"))
+TOLD = ("reason", "unreadable_times", "time_unit", "unreadable_causes")
+EVENTS = tuple(name for name in COLUMNS if name not in TOLD)
 ENDPOINT = pa.struct({"serviceName": pa.string(), "ipv4": pa.string()})
 NOTE = pa.struct({"timestamp": pa.int64(), "value": pa.string(), "endpoint": ENDPOINT})
 SCHEMA = pa.schema(
@@ -184,8 +185,9 @@ def _flat(one: Any) -> list[Any]:
 
 
 def test_what_cannot_serve_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    numbers = spark.createDataFrame([(1.0, "b", "")], "traceId double, id string, parentId string")
-    said = "column traceId must be text, bytes or integers; it is double"
+    names = "traceId boolean, id string, parentId string"
+    numbers = spark.createDataFrame([(True, "b", "")], names)
+    said = "column traceId must be text, bytes or integers; it is boolean"
     with pytest.raises(InputError, match=said):
         by_spark(numbers)
     stream = spark.readStream.schema("traceId string, id string, parentId string").parquet(

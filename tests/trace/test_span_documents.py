@@ -179,6 +179,16 @@ def test_console_exporters(made: Any, indent: int | None, tmp_path: Path) -> Non
     assert column(trace, "end_time") == [AT * 10**9 + 7000] * 3
 
 
+@pytest.mark.parametrize("parent", [ROOT, 7, [ROOT], True])
+def test_a_parent_of_go_that_is_no_object_is_counted(parent: object, tmp_path: Path) -> None:
+    record = of_go(CHILD, None) | {"Parent": parent, "Links": [{"SpanContext": ROOT}, "x"]}
+    trace = read([written(tmp_path, json.dumps(record))])
+    assert trace.details["unreadable_causes"] == 3
+    for none in (None, ""):
+        record = of_go(CHILD, None) | {"Parent": none}
+        assert not read([written(tmp_path, json.dumps(record))]).details
+
+
 # --- Chrome --------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,7 @@ def test_a_trace_id_in_any_notation(notation: str | bytes) -> None:
     "notation",
     [
         *(ROOT, ROOT.lstrip("0"), f"{ROOT:0>32}", int(ROOT, 16), bytes.fromhex(ROOT)),
+        Decimal(int(ROOT, 16)),
         *(ROOT.encode(), b64(ROOT), b64(bytes.fromhex(ROOT)), b64(b64(bytes.fromhex(ROOT)))),
     ],
 )
@@ -73,7 +75,9 @@ def test_integers_are_of_64_bits_with_or_without_sign() -> None:
     assert normalize_id(-1, SPAN_BYTES) == normalize_id(2**64 - 1, SPAN_BYTES) == "f" * 16
 
 
-@pytest.mark.parametrize("notation", ["0", "0x0", "0" * 32, "", " ", None, 0, bytes(8), True, 1.5])
+@pytest.mark.parametrize(
+    "notation", ["0", "0x0", "0" * 32, "", " ", None, 0, 0.0, bytes(8), True, 1.5, 2.0**53]
+)
 def test_no_id(notation: object) -> None:
     assert normalize_id(notation, SPAN_BYTES) is None
 
@@ -148,6 +152,24 @@ def test_half_of_a_trace_id_is_reported(tmp_path: Path) -> None:
     path = written(tmp_path, otlp(span(ROOT), span(CHILD, ROOT, TRACE[16:])))
     report = audit([path])
     assert (report.missing_parents, report.details["split_traces"]) == (1, 1)
+
+
+@pytest.mark.parametrize("parent", [1.5, [ROOT], {"id": ROOT}, 2.0**53])
+@pytest.mark.parametrize("dialect", ["otlp", "zipkin", "jaeger"])
+def test_references_that_name_no_span_are_counted(
+    parent: object, dialect: str, tmp_path: Path
+) -> None:
+    links = ["x", None, {"traceId": TRACE}]
+    whole: object = {
+        "otlp": otlp(span(ROOT) | {"parentSpanId": parent, "links": links}),
+        "zipkin": [zipkin(TRACE, ROOT, "a", "SERVER") | {"parentId": parent}],
+        "jaeger": {"traceID": TRACE, "spanID": ROOT, "operationName": "x", "startTime": AT * 10**6}
+        | {"references": [*links, {"traceID": TRACE, "spanID": CHILD}], "parentSpanID": parent},
+    }[dialect]
+    path = written(tmp_path, whole)
+    count = 1 if dialect == "zipkin" else 4
+    assert read([path]).details["unreadable_causes"] == count
+    assert "not readable as an id, in column parent or links" in audit([path]).summary()
 
 
 # --- units ---------------------------------------------------------------------------------

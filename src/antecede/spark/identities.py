@@ -21,7 +21,7 @@ def is_blank(name: Column) -> Column:
 def id_of(column: Column, kind: t.DataType) -> Column:
     """Return an id as text, null where a value names nothing or is no id."""
     if isinstance(kind, t.FloatType | t.DoubleType):
-        return F.when(_is_exact(column), column.cast("bigint").cast("string"))
+        return F.when(is_exact(column), column.cast("bigint").cast("string"))
     text = _text(column, kind)
     return F.when(~is_blank(text), text)
 
@@ -34,7 +34,7 @@ def cause_of(column: Column, kind: t.DataType) -> Column:
     rounded = finite & (F.abs(column) >= float(MAX_EXACT))
     ending = F.when(rounded, F.lit(ROUNDED)).otherwise(F.lit(UNREADABLE))
     unreadable = F.when(~F.isnan(column), F.concat(column.cast("string"), ending))
-    return F.when(_is_exact(column), column.cast("bigint").cast("string")).otherwise(unreadable)
+    return F.when(is_exact(column), column.cast("bigint").cast("string")).otherwise(unreadable)
 
 
 def id_column(df: DataFrame, name: str) -> Column:
@@ -42,7 +42,8 @@ def id_column(df: DataFrame, name: str) -> Column:
     return id_of(column_of(name), df.schema[name].dataType)
 
 
-def _is_exact(column: Column) -> Column:
+def is_exact(column: Column) -> Column:
+    """Return whether a floating-point number is whole and was not rounded."""
     whole = (F.abs(column) < float(MAX_EXACT)) & (F.floor(column) == column)
     return F.coalesce(whole & ~F.isnan(column), F.lit(False))
 

@@ -15,9 +15,13 @@ from pyspark.sql import types as t
 
 from antecede.errors import InputError
 from antecede.spark.columns import bare, column_of
+from antecede.spark.identities import is_exact
 from antecede.trace.formats import spans_ids as ids
 
 NUMBERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
+FLOATS = (t.FloatType, t.DoubleType)
+_HALF = 1 << 64
+"""One more than the largest number of 16 hexadecimal digits."""
 _NUMBER = "#"
 """Before the digits of a number, between two steps."""
 
@@ -54,7 +58,9 @@ def ids_in(array: Column, name: str, kind: t.DataType, size: int) -> Column:
 
 def steps(name: str, kind: t.DataType, size: int) -> list[Step]:
     """Return the functions that make the normal form one after the other."""
-    if not isinstance(kind, (t.StringType, t.BinaryType, *NUMBERS)):
+    is_decimal = isinstance(kind, t.DecimalType) and kind.scale == 0
+    known = (t.StringType, t.BinaryType, t.NullType, *NUMBERS, *FLOATS)
+    if not (is_decimal or isinstance(kind, known)):
         raise InputError(
             f"column {name} must be text, bytes or integers; it is {kind.simpleString()}"
         )
@@ -62,6 +68,12 @@ def steps(name: str, kind: t.DataType, size: int) -> list[Step]:
     def to_text(value: Column) -> Column:
         if isinstance(kind, NUMBERS):
             return F.hex(value.cast("long"))
+        if isinstance(kind, FLOATS):
+            return F.when(is_exact(value), F.hex(value.cast("long")))
+        if is_decimal:
+            return _digits_of(value)
+        if isinstance(kind, t.NullType):
+            return value.cast("string")
         if isinstance(kind, t.BinaryType):
             inner = value.cast("string")
             value = F.when(inner.rlike(_whole(ids.INNER[size])), inner).otherwise(F.hex(value))
@@ -93,6 +105,22 @@ def steps(name: str, kind: t.DataType, size: int) -> list[Step]:
         )
 
     return [to_text, decode_text, to_digits, to_normal]
+
+
+def is_unreadable(column: Column, kind: t.DataType) -> Column:
+    """Return whether a value is no id although it is neither null nor not-a-number."""
+    if not isinstance(kind, FLOATS):
+        return F.lit(False)
+    return column.isNotNull() & ~F.isnan(column) & ~is_exact(column)
+
+
+def _digits_of(value: Column) -> Column:
+    """Return a decimal without fraction in hexadecimal; negative ones are of 64 bits."""
+    value = value.cast("decimal(38,0)")
+    half = F.lit(str(_HALF)).cast("decimal(38,0)")
+    low = F.conv(F.pmod(value, half).cast("string"), 10, 16)
+    high = F.when(value >= half, F.hex(F.call_function("div", value, half)))
+    return F.coalesce(F.concat(high, F.lpad(low, ids.DIGITS, "0")), low)
 
 
 def bare_or_null(column: Column) -> Column:

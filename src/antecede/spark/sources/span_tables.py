@@ -15,7 +15,14 @@ from pyspark.sql import types as t
 
 from antecede.errors import InputError
 from antecede.spark.columns import bare, column_of
-from antecede.spark.sources.span_ids import NUMBERS, Id, bare_or_null, ids_in, with_ids
+from antecede.spark.sources.span_ids import (
+    NUMBERS,
+    Id,
+    bare_or_null,
+    ids_in,
+    is_unreadable,
+    with_ids,
+)
 from antecede.spark.sources.zipkin_tables import events_of_zipkin
 from antecede.trace.formats.spans_ids import SPAN_BYTES, TRACE_BYTES
 from antecede.trace.formats.spans_jaeger import HOSTS
@@ -39,8 +46,9 @@ def events_of_spans(df: DataFrame) -> DataFrame:
     """Return the events of spans, a row for each row.
 
     The columns are `antecede.trace.formats.spans_table.COLUMNS`: those of the event schema that
-    spans tell, then `reason` (why a row is no event; its `id` is null), `unreadable_times`, and
-    `time_unit` (the unit in which times were read, if it is not the declared one). For tables as
+    spans tell, then `reason` (why a row is no event; its `id` is null), `unreadable_times`,
+    `time_unit` (the unit in which times were read, if it is not the declared one) and
+    `unreadable_causes` (parents and links that name no span). For tables as
     collectors write them: flat OTLP (`traceId`, `spanId`, `parentSpanId`, `startTimeUnixNano`,
     ...), ClickHouse's (`TraceId`, `Timestamp`, `Duration`, `Links.TraceId`, `ResourceAttributes`),
     Jaeger's (`traceID`, `spanID`, `references`, `process`; microseconds), Elastic APM's
@@ -71,9 +79,12 @@ def events_of_spans(df: DataFrame) -> DataFrame:
     own = F.array()
     if of.parent is not None:
         own = F.array(F.concat(trace, F.lit("/"), column_of(_PARENT)))
-    causes = F.array_distinct(
-        F.filter(F.concat(own, _links(df, of)), lambda name: name.isNotNull())
-    )
+    links = _links(df, of)
+    causes = F.array_distinct(F.filter(F.concat(own, links), lambda name: name.isNotNull()))
+    unread = F.size(F.filter(links, lambda name: name.isNull()))
+    if of.parent is not None:
+        kind = df.schema[of.parent].dataType
+        unread += is_unreadable(column_of(of.parent), kind).cast("int")
     none = F.array().cast("array<string>")
     good = trace.isNotNull() & span.isNotNull()
     member, role = _member(df, of), _role(df, of)
@@ -91,6 +102,7 @@ def events_of_spans(df: DataFrame) -> DataFrame:
         F.when(~good, F.lit(NO_ID)),
         F.when(good, times.unreadable).otherwise(F.lit(0)).cast("long"),
         _if(good, times.taken),
+        F.when(good, unread).otherwise(F.lit(0)).cast("long"),
     )
     return timed.select(*(column.alias(name) for name, column in zip(COLUMNS, made, strict=True)))
 

@@ -25,7 +25,7 @@ from antecede.trace.formats.zipkin_table import rows_of, used
 MADE = (
     "kind string, id string, member string, parents array<string>, topics array<string>, "
     "start_time long, end_time long, role string, text string, reason string, "
-    "unreadable_times long, time_unit string"
+    "unreadable_times long, time_unit string, unreadable_causes long"
 )
 _NO_TRACE = "\0"
 _SPREAD = 1000

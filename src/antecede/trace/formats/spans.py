@@ -229,7 +229,7 @@ def _by_elements(
                     yield Quarantined(source, found.line, one.identity, one.reason, one.raw), None
                     continue
                 part = one.part
-                counts.add(part.unreadable, part.taken)
+                counts.add(part.unreadable, part.taken, part.unreadable_causes)
                 identity = name_of(part.trace, part.span)
                 yield part.event(identity, one.causes, source, found.line), part.own
         for name, value in counts.details().items():

@@ -9,10 +9,13 @@ same id here:
 - base64 of the bytes (JSON of Protocol Buffers), also URL-safe and without padding;
 - base64 of hexadecimal or base64 text (a field of bytes that was filled with text);
 - bytes, or bytes that hold hexadecimal text;
-- integers of 64 bits, signed or not (Datadog, Apache Thrift).
+- integers of 64 bits, signed or not (Datadog, Apache Thrift), also as decimals or as floating-point
+  numbers below 2**53 (columns of integers that have nulls).
 
 The normal form is lower-case hexadecimal: 16 digits for numbers below 2**64, else 32. The number 0
-is no id. Text that is no such number is kept as it is, in its own case.
+is no id. Text that is no such number is kept as it is, in its own case. Other values, such as
+fractions, numbers that were rounded, lists and objects, are unreadable: they name no span and are
+counted.
 
 The patterns have no anchors, since Java and Python spell them differently.
 """
@@ -21,8 +24,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import re
+from collections.abc import Iterable
+from decimal import Decimal
 from typing import Final
+
+from antecede.trace.identities import MAX_EXACT
 
 TRACE_BYTES, SPAN_BYTES = 16, 8
 DIGITS: Final = 16
@@ -59,6 +67,8 @@ def normalize_id(value: object, size: int) -> str | None:
     """Return an id of `size` bytes in its normal form; None for none, blank text and zero."""
     if isinstance(value, bool):
         return None
+    if isinstance(value, float | Decimal) and is_exact(value):
+        value = int(value)
     if isinstance(value, int):
         return _normal(f"{value % (1 << 64) if value < 0 else value:x}", size)
     if isinstance(value, bytes):
@@ -72,6 +82,29 @@ def normalize_id(value: object, size: int) -> str | None:
     if digits is None or _ENCODED_TEXT.match(written):
         digits = _digits(_decoded_text(written, size) or "", size) or digits
     return written if digits is None else _normal(digits, size)
+
+
+def is_exact(value: float | Decimal) -> bool:
+    """Return whether a number is whole and was not rounded."""
+    if isinstance(value, float):
+        return value.is_integer() and abs(value) < MAX_EXACT
+    return value == value.to_integral_value()
+
+
+def is_unreadable(value: object) -> bool:
+    """Return whether a value is no id although it is neither null, not-a-number nor blank."""
+    if isinstance(value, float | Decimal):
+        return not (math.isnan(value) or is_exact(value))
+    return isinstance(value, bool) or not (value is None or isinstance(value, str | bytes | int))
+
+
+def spans_named(pairs: Iterable[tuple[object, object]]) -> tuple[list[str], int]:
+    """Return the events that pairs of a trace's and a span's id name, and how many name none."""
+    names = [
+        (normalize_id(trace, TRACE_BYTES), normalize_id(span, SPAN_BYTES)) for trace, span in pairs
+    ]
+    found = [f"{trace}/{span}" for trace, span in names if trace and span]
+    return found, len(names) - len(found)
 
 
 def _digits(written: str, size: int) -> str | None:

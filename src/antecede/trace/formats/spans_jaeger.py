@@ -17,8 +17,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from antecede.trace import text
-from antecede.trace.formats.spans_ids import SPAN_BYTES, TRACE_BYTES, normalize_id
-from antecede.trace.formats.spans_otlp import Bad, Span, raw
+from antecede.trace.formats.spans_ids import (
+    SPAN_BYTES,
+    TRACE_BYTES,
+    is_unreadable,
+    normalize_id,
+    spans_named,
+)
+from antecede.trace.formats.spans_otlp import Bad, Span, listed, raw
 from antecede.trace.formats.spans_part import (
     ROLES,
     Part,
@@ -51,10 +57,10 @@ def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Span | Bad]:
     if not isinstance(inner, dict):
         yield Bad(None, "no JSON object where a trace or a span is", raw(inner))
         return
-    listed = inner.get("spans")
+    spans = inner.get("spans")
     processes = inner.get("processes")
     processes = processes if isinstance(processes, dict) else {}
-    for record in listed if isinstance(listed, list) else [inner]:
+    for record in spans if isinstance(spans, list) else [inner]:
         try:
             yield span_of(record, processes, unit, own)
         except ValueError as error:
@@ -69,16 +75,12 @@ def span_of(record: object, processes: Mapping[str, Any], unit: Unit, own: bool 
     """
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
-    trace, span = _ids(record)
+    trace, span = map(normalize_id, _ids_in(record), (TRACE_BYTES, SPAN_BYTES))
     if trace is None or span is None:
         raise ValueError(NO_ID)
-    causes = []
-    references = record.get("references")
-    for reference in references if isinstance(references, list) else ():
-        names = _ids(reference) if isinstance(reference, dict) else (None, None)
-        if names[0] and names[1]:
-            causes.append(name_of(names[0], names[1]))
-    parent = normalize_id(record.get("parentSpanID") or record.get("parentSpanId"), SPAN_BYTES)
+    causes, unreadable = spans_named(map(_ids_in, listed(record.get("references"))))
+    by_id = record.get("parentSpanID") or record.get("parentSpanId")
+    parent = normalize_id(by_id, SPAN_BYTES)
     if parent:
         causes.append(name_of(trace, parent))
     where = record.get("process") or processes.get(str(record.get("processID")))
@@ -106,6 +108,7 @@ def span_of(record: object, processes: Mapping[str, Any], unit: Unit, own: bool 
         name=words(record.get("operationName")),
         unreadable=times.unreadable,
         taken=times.taken,
+        unreadable_causes=unreadable + is_unreadable(by_id),
         own=columns_of(status_in(tags), kind, _but_kind(tags), of_process) if own else None,
     )
     return Span(part, tuple(dict.fromkeys(causes)))
@@ -131,22 +134,23 @@ def tags_in(record: Mapping[str, Any]) -> dict[str, Any]:
     Elasticsearch has no dots in the keys of the map: they are written as `@` there.
     """
     found: dict[str, Any] = {}
-    listed = record.get("tags")
-    for tag in listed if isinstance(listed, list) else ():
+    tags = record.get("tags")
+    for tag in tags if isinstance(tags, list) else ():
         if isinstance(tag, dict) and "key" in tag:
             value = next((tag[name] for name in _VALUES if tag.get(name) is not None), None)
             found.setdefault(str(tag["key"]), value)
-    for named in (record.get("tag"), listed):
+    for named in (record.get("tag"), tags):
         if isinstance(named, dict):
             for key, value in named.items():
                 found.setdefault(str(key).replace("@", "."), value)
     return found
 
 
-def _ids(record: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def _ids_in(record: object) -> tuple[object, object]:
+    if not isinstance(record, dict):
+        return None, None
     trace = record.get("traceID") or record.get("traceId")
-    span = record.get("spanID") or record.get("spanId")
-    return normalize_id(trace, TRACE_BYTES), normalize_id(span, SPAN_BYTES)
+    return trace, record.get("spanID") or record.get("spanId")
 
 
 def _moment(value: object) -> object:

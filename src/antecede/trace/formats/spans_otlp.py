@@ -20,7 +20,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from antecede.trace import text
-from antecede.trace.formats.spans_ids import SPAN_BYTES, TRACE_BYTES, normalize_id
+from antecede.trace.formats.spans_ids import (
+    SPAN_BYTES,
+    TRACE_BYTES,
+    is_unreadable,
+    normalize_id,
+    spans_named,
+)
 from antecede.trace.formats.spans_part import (
     ROLES,
     STATUS,
@@ -45,6 +51,8 @@ _CONSOLE = (
 )
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 KINDS = {2: "server", 3: "client", 4: "producer", 5: "consumer"}
+_NO_SPAN = (None, None)
+"""Ids of a link that is no object."""
 _ALL_KINDS = {1: "internal", **KINDS}
 _OWN = {
     key: re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), key)
@@ -124,7 +132,10 @@ def span_of(
     start, end = (_either(record, key) for key in ("startTimeUnixNano", "endTimeUnixNano"))
     return _made(
         [_either(record, key) for key in ("traceId", "spanId", "parentSpanId")],
-        [(_either(one, "traceId"), _either(one, "spanId")) for one in _objects(record, "links")],
+        [
+            (_either(one, "traceId"), _either(one, "spanId")) if isinstance(one, dict) else _NO_SPAN
+            for one in listed(record.get("links"))
+        ],
         read_times(unit or Unit("ns"), start, end, record.get("duration"), duration_unit),
         words(record.get("name")),
         member,
@@ -146,11 +157,8 @@ def _made(
     span, parent = (normalize_id(one, SPAN_BYTES) for one in ids[1:])
     if trace is None or span is None:
         raise ValueError(NO_ID)
-    causes = [name_of(trace, parent)] if parent else []
-    for of_trace, of_span in links:
-        names = normalize_id(of_trace, TRACE_BYTES), normalize_id(of_span, SPAN_BYTES)
-        if names[0] and names[1]:
-            causes.append(name_of(names[0], names[1]))
+    linked, unreadable = spans_named(links)
+    causes = [*([name_of(trace, parent)] if parent else []), *linked]
     role = _kind(kind)
     part = Part(
         trace=trace,
@@ -163,6 +171,7 @@ def _made(
         name=name,
         unreadable=times.unreadable,
         taken=times.taken,
+        unreadable_causes=unreadable + is_unreadable(ids[2]),
         own=own,
     )
     return Span(part, tuple(dict.fromkeys(causes)))
@@ -184,7 +193,7 @@ def _console_span(record: dict[str, Any], unit: Unit, own: bool) -> Span:
         if message := words(status.get("description")):
             found.setdefault(f"{STATUS}_message", message)
     start, end = (_moment(record.get(key)) for key in ("start_time", "end_time"))
-    contexts = [_object(link, "context") for link in _objects(record, "links")]
+    contexts = [_object(link, "context") for link in listed(record.get("links"))]
     return _made(
         [context.get("trace_id"), context.get("span_id"), record.get("parent_id")],
         [(one.get("trace_id"), one.get("span_id")) for one in contexts],
@@ -208,11 +217,14 @@ def _plain(record: dict[str, Any]) -> dict[str, Any]:
         return {str(one.get("Key")): _object(one, "Value").get("Value") for one in listed}
 
     status = _object(record, "Status")
-    links = [{"context": context(one.get("SpanContext"))} for one in _objects(record, "Links")]
+    linked = (_object(one, "SpanContext") for one in listed(record.get("Links")))
+    links = [{"context": context(one)} for one in linked]
+    parent = record.get("Parent")
+    is_told = isinstance(parent, dict) or parent in (None, "")
     return {
         "name": record.get("Name"),
         "context": context(record.get("SpanContext")),
-        "parent_id": context(record.get("Parent"))["span_id"],
+        "parent_id": context(parent)["span_id"] if is_told else [parent],  # a list is unreadable
         "kind": record.get("SpanKind"),
         "start_time": record.get("StartTime"),
         "end_time": record.get("EndTime"),
@@ -286,6 +298,11 @@ def _objects(record: object, key: str) -> list[dict[str, Any]]:
     """Return the objects of a list under a key; what is no object is left out."""
     found = record.get(key) if isinstance(record, dict) else None
     return [one for one in _list(found) if isinstance(one, dict)]
+
+
+def listed(value: object) -> list[Any]:
+    """Return the elements of a list; another value that is not null counts as an element."""
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _list(value: object) -> list[Any]:

@@ -33,6 +33,8 @@ class Part(NamedTuple):
     """Times that could not be read."""
     taken: str | None = None
     """Unit in which times were read, if it is not the one that the format declares."""
+    unreadable_causes: int = 0
+    """Parents and links that name no span."""
     own: Mapping[str, Any] | None = None
     """Status, kind and attributes; None if they were not asked for."""
 

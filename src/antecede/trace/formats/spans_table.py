@@ -11,6 +11,7 @@ column expressions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import pyarrow
@@ -64,14 +65,14 @@ DOCUMENTS = {
 """Nested documents, by one of their columns: readers of files take them, and tables do not."""
 COLUMNS = (
     *("kind", "id", "member", "parents", "topics", "start_time", "end_time", "role", "text"),
-    *("reason", "unreadable_times", "time_unit"),
+    *("reason", "unreadable_times", "time_unit", "unreadable_causes"),
 )
 """Of the result: those of the event schema that spans tell; why a row is no event, else null; how
 many of its times could not be read and are null; the unit in which its times were read, if it is
-not the declared one."""
+not the declared one; how many of its parents and links name no span."""
 _TEXTS = pa.list_(pa.string())
 _KINDS = [pa.string()] * 3 + [_TEXTS] * 2 + [pa.int64()] * 2 + [pa.string()] * 3
-_KINDS += [pa.int64(), pa.string()]
+_KINDS += [pa.int64(), pa.string(), pa.int64()]
 SCHEMA = pa.schema(list(zip(COLUMNS, _KINDS, strict=True)))
 
 
@@ -201,7 +202,7 @@ def _event(row: Any, unit: str, duration_unit: str | None) -> tuple[Any, ...]:
     """Return one row of the result."""
     links = row.links or ()
     if row.link_traces is not None and row.link_spans is not None:
-        pairs = zip(row.link_traces, row.link_spans, strict=False)
+        pairs = zip_longest(row.link_traces, row.link_spans)
         links = [{"traceId": trace, "spanId": span} for trace, span in pairs]
     tags = tags_in({"tags": _mapping(row.tags)})
     record = {
@@ -213,16 +214,17 @@ def _event(row: Any, unit: str, duration_unit: str | None) -> tuple[Any, ...]:
         "duration": row.duration,
         "kind": tags.get("span.kind") if row.kind is None else row.kind,
         "name": row.name,
-        "links": [_plain(link) for link in links if link],
+        "links": [_plain(link) for link in links],
     }
     try:
         span = span_of(record, _member(row), Unit(unit), duration_unit=duration_unit)
     except ValueError:
-        return (EVENT, None, None, [], [], None, None, None, None, NO_ID, 0, None)
+        return (EVENT, None, None, [], [], None, None, None, None, NO_ID, 0, None, 0)
     part = span.part
     name = f"{part.trace}/{part.span}"
     told = (part.start, part.end, part.role, part.name, None, part.unreadable, part.taken)
-    return (EVENT, name, part.member, list(span.causes), [part.trace], *told)
+    causes = list(span.causes)
+    return (EVENT, name, part.member, causes, [part.trace], *told, part.unreadable_causes)
 
 
 def _member(row: Any) -> str | None:
@@ -244,5 +246,5 @@ def _mapping(value: Any) -> Any:
 
 def _plain(link: Any) -> dict[str, Any]:
     """Return a link under the names of OTLP's JSON."""
-    known = {plain_name(key): value for key, value in link.items()}
+    known = {plain_name(key): value for key, value in (link or {}).items()}
     return {"traceId": known.get("traceid"), "spanId": known.get("spanid")}

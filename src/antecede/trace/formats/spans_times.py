@@ -12,10 +12,14 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from antecede.trace import text
+from antecede.trace.causes import UNREADABLE as UNREADABLE_CAUSES
+from antecede.trace.causes import UNREADABLE_IN
 from antecede.trace.time_words import DECLARED, TAKEN_AS, UNREADABLE
 
 FACTORS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 """Nanoseconds of each unit."""
+CAUSES_IN: Final = "parent or links"
+"""Place of the causes of spans, for reports."""
 _FIRST_S, _LAST_S = 1_262_304_000, 2_208_988_800  # 2010-01-01, 2040-01-01
 
 RANGES: Final = {
@@ -99,16 +103,18 @@ def _nanoseconds(value: object, unit: str) -> tuple[int | None, int]:
 
 
 class TimeCounts:
-    """Counts over the spans of a file: times that were unreadable, or read in another unit."""
+    """Counts over the spans of a file: unreadable times and causes, times in another unit."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
         self._unreadable = 0
+        self._causes = 0
         self._taken: dict[str, int] = {}
 
-    def add(self, unreadable: int, taken: str | None) -> None:
-        """Count one span."""
+    def add(self, unreadable: int, taken: str | None, causes: int = 0) -> None:
+        """Count one span; `causes`: its parents and links that name no span."""
         self._unreadable += unreadable
+        self._causes += causes
         if taken is not None:
             self._taken[taken] = self._taken.get(taken, 0) + 1
 
@@ -117,6 +123,9 @@ class TimeCounts:
         found: dict[str, Any] = {}
         if self._unreadable:
             found[UNREADABLE] = self._unreadable
+        if self._causes:
+            found[UNREADABLE_CAUSES] = self._causes
+            found[UNREADABLE_IN] = CAUSES_IN
         for unit, count in self._taken.items():
             found[f"{TAKEN_AS}{unit}"] = count
             found[DECLARED] = self._unit.declared

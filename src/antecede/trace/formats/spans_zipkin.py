@@ -32,7 +32,13 @@ import numpy.typing as npt
 
 from antecede.trace import text
 from antecede.trace.formats.json_stream import Broken, items
-from antecede.trace.formats.spans_ids import DIGITS, SPAN_BYTES, TRACE_BYTES, normalize_id
+from antecede.trace.formats.spans_ids import (
+    DIGITS,
+    SPAN_BYTES,
+    TRACE_BYTES,
+    is_unreadable,
+    normalize_id,
+)
 from antecede.trace.formats.spans_part import (
     CLIENT,
     CONSUMER,
@@ -79,7 +85,7 @@ def read(
             yield _refused(found.value, source, found.line, str(error)), None
             continue
         for part in parts:
-            counts.add(part.unreadable, part.taken)
+            counts.add(part.unreadable, part.taken, part.unreadable_causes)
             yield from whole.take(part, source, found.line)
     yield from whole.rest()  # nothing, unless the file changed between the two readings
     for name, count in (
@@ -331,6 +337,7 @@ def parts_of(record: object, unit: Unit = _MICROS, own: bool = False) -> list[Pa
         name=words(record.get("name")),
         unreadable=times.unreadable,
         taken=times.taken,
+        unreadable_causes=int(is_unreadable(record.get("parentId"))),
         own=columns_of(status_in(tags), kind.lower() if kind else None, tags) if own else None,
     )
     return _old_parts(record, plain, unit) if "localEndpoint" not in record else [plain]
@@ -380,6 +387,7 @@ def _old_parts(record: dict[str, Any], plain: Part, unit: Unit) -> list[Part]:
                 end=plain.end if of_span and plain.end is not None else end,
                 unreadable=plain.unreadable if of_span else 0,
                 taken=plain.taken if of_span else None,
+                unreadable_causes=plain.unreadable_causes if of_span else 0,
             )
         )
     return parts

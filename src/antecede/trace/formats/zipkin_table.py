@@ -8,6 +8,7 @@ every order of rows and every engine gives the same events.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -84,7 +85,7 @@ def rows_of(table: pyarrow.Table) -> Iterator[Row]:
         try:
             parts += parts_of(record)
         except ValueError as error:
-            yield (EVENT, None, None, [], [], None, None, None, None, str(error), 0, None)
+            yield (EVENT, None, None, [], [], None, None, None, None, str(error), 0, None, 0)
     yield from _events(parts)
 
 
@@ -92,23 +93,24 @@ def _events(parts: Iterable[Part]) -> Iterator[Row]:
     ordered = sorted(parts, key=lambda part: (part.start is None, part.start or 0, repr(part)))
     known = known_of(lambda: ordered)
     whole = Whole(known)
-    unreadable: dict[tuple[str, str | None], int] = {}
+    unreadable: Counter[tuple[str, str | None]] = Counter()
+    causes: Counter[tuple[str, str | None]] = Counter()
     taken: dict[tuple[str, str | None], str] = {}
     events: list[Event] = []
     for part in ordered:
         name = (known.identity(known.renamed(part)), part.member)
-        if part.unreadable:
-            unreadable[name] = unreadable.get(name, 0) + part.unreadable
+        unreadable[name] += part.unreadable
+        causes[name] += part.unreadable_causes
         if part.taken is not None:
             taken[name] = part.taken
         events += (event for event, _ in whole.take(part))
     for event in [*events, *(event for event, _ in whole.rest())]:
         told = (event.start_time, event.end_time, event.role, event.text, None)
         # Of several rows of one identity the first has the count of all.
-        bad = unreadable.pop((event.id, event.member), 0)
+        name = (event.id, event.member)
+        bad, unread = unreadable.pop(name, 0), causes.pop(name, 0)
         parents, topics = list(event.parents), list(event.topics)
-        unit = taken.get((event.id, event.member))
-        yield (EVENT, event.id, event.member, parents, topics, *told, bad, unit)
+        yield (EVENT, *name, parents, topics, *told, bad, taken.get(name), unread)
 
 
 def _records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
