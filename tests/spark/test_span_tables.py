@@ -229,6 +229,7 @@ def test_what_cannot_serve_is_refused(spark: SparkSession) -> None:
 # --- tables of other programs ------------------------------------------------------------------
 
 TRACE, ROOT, CHILD = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", "b7ad6b7169203331"
+OTHER = "c8be7c7270204442"
 LINKED = [(f"{TRACE}/{ROOT}", []), (f"{TRACE}/{CHILD}", [f"{TRACE}/{ROOT}"])]
 AT = 1_700_000_000_000_000
 """Microseconds."""
@@ -373,6 +374,51 @@ def test_elastics_microseconds(spark: SparkSession) -> None:
         (AT * 1000, AT * 1000 + 7000, "a"),
         (AT * 1000 + 1000, None, "b"),
     ]
+
+
+@pytest.mark.parametrize("blank", [None, ""])
+def test_elastics_transactions_have_no_id_of_a_span(spark: SparkSession, blank: Any) -> None:
+    """A span names its transaction beside its own id; a transaction has no other id."""
+    table = pa.table(
+        {
+            "trace.id": [TRACE] * 3,
+            "transaction.id": [ROOT, ROOT, OTHER],
+            "span.id": [blank, CHILD, blank],
+            "parent.id": [None, ROOT, CHILD],
+            "timestamp.us": [AT, AT + 1, AT + 2],
+            "transaction.name": ["GET /", blank, "POST /"],
+            "span.name": [blank, "SELECT", blank],
+            "transaction.duration.us": [9, None, 3],
+            "span.duration.us": [None, 7, None],
+        }
+    )
+    found = both(spark, table)
+    root, child, other = (f"{TRACE}/{one}" for one in (ROOT, CHILD, OTHER))
+    assert [(row["id"], row["parents"], row["text"]) for row in found] == [
+        (root, [], "GET /"),
+        (child, [root], "SELECT"),
+        (other, [child], "POST /"),
+    ]
+    assert [row["end_time"] - row["start_time"] for row in found] == [9000, 7000, 3000]
+    other_type = table.set_column(1, "transaction.id", pa.array([1, 2, 3]))
+    with pytest.raises(InputError, match=r"columns span\.id and transaction\.id differ in type"):
+        both(spark, other_type)
+
+
+def test_an_end_in_another_unit_than_the_start(spark: SparkSession) -> None:
+    table = pa.table(
+        {
+            "traceId": [TRACE] * 3,
+            "spanId": [ROOT, CHILD, OTHER],
+            "parentSpanId": [None] * 3,
+            "startTimeUnixNano": [AT * 1000, AT // 1000, AT * 1000],
+            "endTimeUnixNano": [AT // 1000 + 5, AT * 1000 + 5_000_000, AT * 1000 + 5_000_000],
+        }
+    )
+    found = both(spark, table)
+    assert [row["time_unit"] for row in found] == ["ms", "ms", None]
+    ends = [AT // 1000 * 10**6 + 5_000_000, AT * 1000 + 5_000_000, AT * 1000 + 5_000_000]
+    assert [row["end_time"] for row in found] == ends
 
 
 @pytest.mark.parametrize("name", ["timestamp", "startTime", "start"])

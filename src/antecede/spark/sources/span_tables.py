@@ -28,7 +28,7 @@ from antecede.trace.formats.spans_ids import SPAN_BYTES, TRACE_BYTES
 from antecede.trace.formats.spans_jaeger import HOSTS
 from antecede.trace.formats.spans_otlp import KINDS
 from antecede.trace.formats.spans_part import INSTANCE, ROLES
-from antecede.trace.formats.spans_table import COLUMNS, Found, found_in
+from antecede.trace.formats.spans_table import COLUMNS, Found, found_in, pairs_in
 from antecede.trace.formats.spans_times import FACTORS, RANGES
 from antecede.trace.formats.zipkin_table import check_zipkin, is_zipkin, plain_name
 from antecede.trace.reader import NO_ID
@@ -36,8 +36,9 @@ from antecede.trace.schema import EVENT
 
 _WHOLE = r"\A[+-]?[0-9]{1,31}\z"
 _OF_64_BITS = "decimal(38,0)"
-_TRACE, _SPAN, _PARENT, _START, _END, _UNIT = (
-    f"antecede {name}" for name in ("trace", "span", "parent", "start", "end", "unit")
+_TRACE, _SPAN, _PARENT, _START, _END, _UNIT, _END_UNIT = (
+    f"antecede {name}"
+    for name in ("trace", "span", "parent", "start", "end", "unit", "unit of end")
 )
 """Columns between two steps, under names that tables hardly have."""
 
@@ -71,6 +72,7 @@ def events_of_spans(df: DataFrame) -> DataFrame:
         check_zipkin(df.columns)
         return events_of_zipkin(df)
     of = found_in(df.columns)
+    df = _with_joined_pairs(df)
     wanted = {_TRACE: Id(of.trace, TRACE_BYTES), _SPAN: Id(of.span, SPAN_BYTES)}
     if of.parent is not None:
         wanted[_PARENT] = Id(of.parent, SPAN_BYTES)
@@ -105,6 +107,21 @@ def events_of_spans(df: DataFrame) -> DataFrame:
         F.when(good, unread).otherwise(F.lit(0)).cast("long"),
     )
     return timed.select(*(column.alias(name) for name, column in zip(COLUMNS, made, strict=True)))
+
+
+def _with_joined_pairs(df: DataFrame) -> DataFrame:
+    """Return a table whose columns of spans hold those of transactions where they are blank."""
+    joined = {}
+    for name, other in pairs_in(df.columns):
+        kind = df.schema[name].dataType
+        if kind != df.schema[other].dataType:
+            raise InputError(f"columns {name} and {other} differ in type: cast one of them")
+        column = column_of(name)
+        there = F.when(bare(column) != "", column) if isinstance(kind, t.StringType) else column
+        joined[name] = F.coalesce(there, column_of(other))
+    if not joined:
+        return df
+    return df.select(*(joined.get(name, column_of(name)).alias(name) for name in df.columns))
 
 
 def _if(good: Column, column: Column) -> Column:
@@ -172,13 +189,14 @@ def _with_times(df: DataFrame, of: Found) -> tuple[DataFrame, _Times]:
     )
     start, end = (_Number(column_of(new), column_of(f"{new} is there")) for new in numbers)
     begins = F.when(start.is_there, start.value).otherwise(end.value)
-    taken = F.lit(unit)
-    for other, (low, high) in RANGES.items():
-        if other != unit:
-            taken = F.when((begins >= low) & (begins < high), F.lit(other)).otherwise(taken)
-    df = df.withColumns({_UNIT: taken})
+    df = df.withColumns({_UNIT: _fitting_unit(begins, F.lit(unit))})
     taken = column_of(_UNIT)
-    first, last = (F.when(one.is_there, _nanoseconds(one.value, taken)) for one in (start, end))
+    df = df.withColumns({_END_UNIT: _fitting_unit(end.value, taken)})
+    ends = column_of(_END_UNIT)
+    first, last = (
+        F.when(one.is_there, _nanoseconds(one.value, of_one))
+        for one, of_one in ((start, taken), (end, ends))
+    )
     bad = _unread(start.is_there, first)
     also_bad = _unread(end.is_there, last)
     if of.duration is not None:
@@ -194,7 +212,16 @@ def _with_times(df: DataFrame, of: Found) -> tuple[DataFrame, _Times]:
         counts = ~end.is_there & length.isNotNull()
         last = F.when(counts, F.try_add(first, in_ns)).otherwise(last)
         also_bad = F.when(counts, _unread(F.lit(True), in_ns)).otherwise(also_bad)
-    return df, _Times(first, last, bad + also_bad, F.when(taken != unit, taken))
+    suspected = F.when(taken != unit, taken).when(ends != unit, ends)
+    return df, _Times(first, last, bad + also_bad, suspected)
+
+
+def _fitting_unit(number: Column, declared: Column) -> Column:
+    """Return the unit in whose range a number is, else the declared one."""
+    found = declared
+    for unit, (low, high) in RANGES.items():
+        found = F.when((number >= low) & (number < high), F.lit(unit)).otherwise(found)
+    return found
 
 
 class _Number(NamedTuple):

@@ -15,6 +15,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import pyarrow
+import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.trace import text
@@ -23,10 +24,12 @@ from antecede.trace.formats.spans_otlp import span_of
 from antecede.trace.formats.spans_part import process_of
 from antecede.trace.formats.spans_times import FACTORS, Unit
 from antecede.trace.formats.zipkin_table import check_zipkin, is_zipkin, plain_name, rows_of
+from antecede.trace.identities import is_text, without_blanks
 from antecede.trace.reader import NO_ID
 from antecede.trace.schema import EVENT
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pc: Any = pyarrow.compute
 SERVICE = "service.name"
 NAMES = {
     "trace": ("traceid",),
@@ -47,6 +50,12 @@ NAMES = {
 }
 """Names of columns, the better known first; `start`, `end` of the names of `start` that declare no
 unit are taken in the unit of the format, or as their size says."""
+PAIRS = (
+    ("spanid", "transactionid"),
+    ("spanname", "transactionname"),
+    ("spandurationus", "transactiondurationus"),
+)
+"""Columns of Elastic APM: the second counts in rows where the first is blank."""
 UNITS = {
     "starttimeunixnano": "ns",
     "endtimeunixnano": "ns",
@@ -136,6 +145,25 @@ def found_in(columns: Sequence[str]) -> Found:
     return Found(**of)  # type: ignore[arg-type]
 
 
+def pairs_in(columns: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the columns of spans and of transactions that are to be joined."""
+    known = {plain_name(name): name for name in reversed(columns)}
+    return [(known[one], known[other]) for one, other in PAIRS if {one, other} <= known.keys()]
+
+
+def _with_joined_pairs(table: Any) -> Any:
+    """Return a table whose columns of spans hold those of transactions where they are blank."""
+    for name, other in pairs_in(table.column_names):
+        column = table[name]
+        if column.type != table[other].type:
+            raise InputError(f"columns {name} and {other} differ in type: cast one of them")
+        if is_text(column.type):
+            column = without_blanks(column)
+        at = table.column_names.index(name)
+        table = table.set_column(at, name, pc.coalesce(column, table[other]))
+    return table
+
+
 def _document(known: Iterable[str]) -> str:
     """Say which nested document a table is, and who reads it."""
     for what, names in DOCUMENTS.items():
@@ -166,6 +194,7 @@ def events_of_spans(table: pyarrow.Table) -> pyarrow.Table:
         check_zipkin(table.column_names)
         return table_of(list(rows_of(table)))
     of = found_in(table.column_names)
+    table = _with_joined_pairs(table)
     units = of.unit(), of.duration_unit()
     columns = [_values(table, name, units[0]) for name in of]
     return table_of([_event(Found(*row), *units) for row in zip(*columns, strict=True)])

@@ -3,7 +3,7 @@
 Formats declare a unit, and programs write another. A number is suspected of another unit if it is
 no time from 2010 to 2039 in the declared unit and is one in the other. It is read in that unit,
 and counted: the reader says so with the option that forbids it. No number is in the range of two
-units, and the start of a span decides for its end and duration.
+units. The start of a span decides for its duration, and for an end that fits no unit better.
 """
 
 from __future__ import annotations
@@ -68,12 +68,13 @@ def read_times(
     begins = start if _is_there(start) else end
     taken = unit.declared if unit.is_fixed else fitting_unit(begins, unit.declared)
     first, bad = _nanoseconds(start, taken)
-    last, also_bad = _nanoseconds(end, taken)
+    ends = taken if unit.is_fixed else fitting_unit(end, taken)
+    last, also_bad = _nanoseconds(end, ends)
     if not _is_there(end) and duration not in (None, ""):
         length = text.nanoseconds(duration, duration_unit or taken)
         also_bad = int(length is None)
         last = None if first is None or length is None else text.int64(first + length)
-    suspected = taken if taken != unit.declared else None
+    suspected = next((one for one in (taken, ends) if one != unit.declared), None)
     return Times(first, last, bad + also_bad, suspected)
 
 
