@@ -21,7 +21,7 @@ def told(out: str) -> list[str]:
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".jsonl"])
-@pytest.mark.parametrize("kind", ["own columns", "clocks", "a simulated run"])
+@pytest.mark.parametrize("kind", ["own columns", "numbers", "clocks", "a simulated run"])
 def test_what_is_printed_opens(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, suffix: str
 ) -> None:
@@ -31,6 +31,10 @@ def test_what_is_printed_opens(
         log = tmp_path / "in.csv"
         log.write_text("mail,-to,who\na,,P\nb,a,Q\n")
         words = ["--id", "mail", "--after=-to", "--member", "who"]
+    elif kind == "numbers":
+        log = tmp_path / "in.csv"
+        log.write_text("id,who,n\na,P,1\nb,P,2\n")
+        words = ["--member", "who", "--seq", "n", "--by", "seq"]
     elif kind == "clocks":
         log.write_text(CLOCKED)
     else:

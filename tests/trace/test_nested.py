@@ -171,3 +171,10 @@ def test_broken_documents_are_refused(content: str, tmp_path: Path) -> None:
     path.write_text(content)
     with pytest.raises(FormatError):
         read([path])
+
+
+def test_an_id_of_a_trace_or_parent_is_not_the_event_s(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"trace": {"id": "t"}, "parent": {"id": "p"}, "event": {"id": "e"}}\n')
+    with pytest.raises(FormatError, match=r"ids seem to be nested at event\.id"):
+        read([path])

@@ -255,3 +255,14 @@ def test_a_simulated_trace_says_how_to_look_at_it(
     assert main(["simulate", str(scenario), "--trace", str(out)]) == 0
     assert f"antecede view {out}" in capsys.readouterr().out
     assert main(["view", str(out), "-o", str(tmp_path / "run.html")]) == 0
+
+
+@pytest.mark.parametrize(
+    "option", ["--id=k", "--after=c", "--by=causes", "--time-unit=s", "--run=r"]
+)
+def test_spark_refuses_options_that_it_would_not_look_at(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut = str(tmp_path / "cut")
+    assert main(["view", "t.parquet", "--tiles", cut, "--engine", "spark", option]) == 2
+    assert f"leave out {option.partition('=')[0]}" in capsys.readouterr().err

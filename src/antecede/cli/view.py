@@ -92,7 +92,12 @@ def run(args: argparse.Namespace) -> int:
     """Make the page. Raises InputError for what cannot be shown."""
     _check(args)
     if args.engine == SPARK:
-        refuse_unused(args, "Spark cuts a trace and looks for no causes", unused=["by"])
+        refuse_unused(
+            args,
+            "Spark cuts Parquet in the schema of antecede (`antecede convert --to parquet` writes "
+            "it), and looks for no causes",
+            but=["paths", "tiles", "engine", "master", "force"],
+        )
         return _cut_on_spark(args)
     if len(args.paths) == 1 and is_tiles(Path(args.paths[0])):
         why = "the folder holds a trace in pieces"

@@ -7,6 +7,7 @@ import argparse
 from antecede.errors import InputError
 from antecede.trace import arrow  # noqa: F401  (registers the built-in readers)
 from antecede.trace.reader import ReadOptions, names
+from antecede.trace.sequence import SEQ
 
 _COLUMNS = {
     "id": ("id", "identity of the event; several times: its parts"),
@@ -84,6 +85,8 @@ def column_words(args: argparse.Namespace) -> list[str]:
         found += [f"--{option.replace('_', '-')}={value}" for value in several]
     if getattr(args, GROUP, None) is not None:
         found.append(f"--run={args.group}")  # other commands have no --group
+    if getattr(args, "by", None) == SEQ:
+        found.append(f"--by={SEQ}")
     return found
 
 

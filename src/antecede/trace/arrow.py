@@ -177,6 +177,10 @@ def choose_readers(
     return _among(_once(chosen))
 
 
+_OPTIONS = {"needs_run": "--group"}
+"""Options of commands, by names of fields that only commands set."""
+
+
 def _checked(chosen: Sequence[tuple[Path, Reader]], options: ReadOptions | None) -> ReadOptions:
     """Return the options; raise InputError for one that the format would not look at."""
     options = options or ReadOptions()
@@ -184,7 +188,7 @@ def _checked(chosen: Sequence[tuple[Path, Reader]], options: ReadOptions | None)
     used = getattr(one, "uses", None)
     if used is not None:
         given = [option.name for option in fields(options) if getattr(options, option.name)]
-        if idle := [name for name in given if name not in used]:
+        if idle := [_OPTIONS.get(name, name) for name in given if name not in used]:
             message = f"is read as {one.name}, which has no use for {', '.join(idle)}"
             raise InputError(f"{message}; say --format if it is something else", path=str(path))
     return options

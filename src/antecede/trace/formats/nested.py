@@ -19,6 +19,8 @@ from antecede.trace.expressions import compile_expression, select_values
 from antecede.trace.tables.usual_names import USUAL
 
 IDS = frozenset(USUAL["id"])
+OF_OTHERS = frozenset({"trace", "span", "parent", "cause", "user", "session", "correlation"})
+"""Keys of objects whose ids are not those of the event."""
 FLAT = "flat.jsonl"
 SAMPLE = 20
 MAX_DEPTH = 4
@@ -184,7 +186,9 @@ def _keys_to_id(record: Mapping[str, Any]) -> tuple[str, ...]:
             for name, value in parent.items()
         ]
         for keys, value in below:
-            if len(keys) > 1 and keys[-1].lower() in IDS and isinstance(value, str | int):
+            if len(keys) < 2 or keys[-2].lower() in OF_OTHERS:
+                continue
+            if keys[-1].lower() in IDS and isinstance(value, str | int):
                 return keys
         level = below
     return ()
