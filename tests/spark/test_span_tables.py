@@ -405,6 +405,40 @@ def test_elastics_transactions_have_no_id_of_a_span(spark: SparkSession, blank: 
         both(spark, other_type)
 
 
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ({"links": ["[]"]}, "column links must be an array; it is string"),
+        ({"service": [{"name": "a"}]}, "column service must be text; it is struct<name: ?string>"),
+        ({"beginTime": [AT]}, "beginTime may hold one: rename it"),
+        ({"Start_Date": [AT], "ts": [1]}, "Start_Date, ts may hold one: rename it"),
+    ],
+)
+def test_both_engines_refuse_what_cannot_serve(
+    spark: SparkSession, column: dict[str, Any], said: str
+) -> None:
+    table = pa.table({"traceId": [TRACE], "spanId": [ROOT], "parentSpanId": [CHILD], **column})
+    with pytest.raises(InputError, match=said):
+        by_arrow(table)
+    with pytest.raises(InputError, match=said):
+        by_spark(spark.createDataFrame(table))
+
+
+@pytest.mark.parametrize(
+    ("name", "end", "ratio"),
+    [("start_ns", "end_ns", 1000), ("startTimeUnixMs", "endTimeUnixMs", 0.001),
+     ("@timestamp", None, 1000), ("start_us", "end.us", 1)],
+)  # fmt: skip
+def test_further_names_of_times(
+    spark: SparkSession, name: str, end: str | None, ratio: float
+) -> None:
+    ids = {"traceId": [TRACE], "spanId": [ROOT], "parentSpanId": [CHILD]}
+    times = {one: [round(AT * ratio)] for one in (name, end) if one is not None}
+    (row,) = both(spark, pa.table({**ids, **times}))
+    assert (row["start_time"], row["unreadable_times"], row["time_unit"]) == (AT * 1000, 0, None)
+    assert row["end_time"] == (None if end is None else AT * 1000)
+
+
 def test_an_end_in_another_unit_than_the_start(spark: SparkSession) -> None:
     table = pa.table(
         {

@@ -210,6 +210,19 @@ def test_page_and_pieces_count_the_events_that_an_audit_counts(
         assert "1 time not readable" in said
 
 
+def test_names_in_findings_move_no_cursor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [{"id": "a\x1b[2J", "member": "m", "time": 5, "after": ["b"]}, {"id": "b", "time": 9}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for words in (["audit"], ["view", "-o", str(tmp_path / "p.html")]):
+        assert main([words[0], str(path), *words[1:]]) == 0
+        said = capsys.readouterr().out
+        assert r"a\x1b[2J" in said
+        assert "\x1b" not in said
+
+
 @pytest.mark.parametrize("by", ["clocks", "events"])
 @pytest.mark.parametrize("where", [["-o", "page.html"], ["--tiles", "cut"]])
 def test_a_way_that_the_trace_does_not_support_is_refused(

@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(args: argparse.Namespace) -> int:
-    def told(outcome: MutantResult, number: int, of: int) -> None:
+    def print_outcome(outcome: MutantResult, number: int, of: int) -> None:
         _clear()
         if not args.json:
             print(outcome.line(), flush=True)
@@ -72,7 +72,7 @@ def _run(args: argparse.Namespace) -> int:
         raise LocalError(f"mutants are made of classes: {target.name} is a function")
     print(f"mutants: the mutants of {target.name}, after the original itself", file=sys.stderr)
     score = judge_mutants(
-        target, told, each_s=args.limit_each, limit_s=args.limit, call_s=args.call_limit
+        target, print_outcome, each_s=args.limit_each, limit_s=args.limit, call_s=args.call_limit
     )
     _clear()
     print(json.dumps(score.as_dict(), indent=2) if args.json else "\n".join(score.summary()))

@@ -15,7 +15,7 @@ from antecede.cli.files.browser import open_browser, serve_until_interrupted
 from antecede.cli.files.output import check_writable, save_text
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
-from antecede.formatting import counted
+from antecede.formatting import counted, harmless
 from antecede.progress import Progress
 from antecede.trace import evidence
 from antecede.trace.arguments import add_read_arguments, one_way, read_options
@@ -223,7 +223,7 @@ def _cut(args: argparse.Namespace, trace: Trace, folder: Path) -> int:
 def _print_findings(findings: Sequence[Mapping[str, Any]]) -> None:
     """Print what the page says beside the picture: rows that it lacks are among it."""
     for one in findings[:MOST_FINDINGS]:
-        print(f"  - {one['what']}")
+        print(f"  - {harmless(one['what'])}")
     if len(findings) > MOST_FINDINGS:
         print(f"  and {counted(len(findings) - MOST_FINDINGS, 'more finding')} on the page")
 

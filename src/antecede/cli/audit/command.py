@@ -17,6 +17,7 @@ from antecede.cli.files.pages import check_page, write_page_of_files
 from antecede.cli.files.quarantine import save_quarantine
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
+from antecede.formatting import harmless
 from antecede.kernels.sketches import RANKS
 from antecede.trace.arguments import add_read_arguments, one_way, read_options
 from antecede.trace.sequence import SEQ
@@ -136,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))
     else:
-        print(report.summary())
+        print(harmless(report.summary()))
         if args.page is not None:
             print(f"\nThe page: {args.page}")
     if args.missing and report.missing_parents is None:

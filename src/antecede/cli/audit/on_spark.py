@@ -16,6 +16,7 @@ from antecede.cli.files.folders import check_new_folder, draft_folder
 from antecede.cli.order.on_spark import session
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
+from antecede.formatting import harmless
 from antecede.progress import Progress
 from antecede.spark.audits.quarantining import quarantined
 from antecede.spark.audits.totals import total_by_causes, total_by_clocks, with_read
@@ -97,7 +98,7 @@ def _print(args: argparse.Namespace, report: AuditReport) -> None:
     if args.json:
         print(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))
         return
-    print(report.summary())
+    print(harmless(report.summary()))
     if names := report.details[LEFT_OUT]:
         said = "; ".join(_WORDS[name] for name in names)
         print(f"\nNot looked at on Spark (--engine local does): {said}")

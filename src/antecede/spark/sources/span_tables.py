@@ -323,6 +323,9 @@ def _member(df: DataFrame, of: Found) -> Column:
             )
     service = attribute("service.name")
     if of.service is not None:
+        kind = df.schema[of.service].dataType
+        if not isinstance(kind, t.StringType | t.NullType):
+            raise InputError(f"column {of.service} must be text; it is {kind.simpleString()}")
         said = bare_or_null(column_of(of.service))
         if of.resource is not None:
             there = F.array_contains(F.map_keys(column_of(of.resource)), "service.name")

@@ -10,6 +10,7 @@ column expressions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -37,8 +38,11 @@ NAMES = {
     "parent": ("parentspanid", "parentid"),
     "name": ("spanname", "operationname", "transactionname", "name", "resource"),
     "kind": ("spankind", "kind"),
-    "start": ("starttimeunixnano", "timestampus", "timestamp", "starttime", "start"),
-    "end": ("endtimeunixnano", "endtime", "end"),
+    "start": (
+        *("starttimeunixnano", "timestampus", "starttimeunixms", "startns", "startus", "startms"),
+        *("timestamp", "@timestamp", "starttime", "start"),
+    ),
+    "end": ("endtimeunixnano", "endtimeunixms", "endns", "endus", "endms", "endtime", "end"),
     "duration": ("duration", "durationnano", "spandurationus", "transactiondurationus"),
     "links": ("links", "references"),
     "link_traces": ("linkstraceid",),
@@ -59,6 +63,8 @@ PAIRS = (
 UNITS = {
     "starttimeunixnano": "ns",
     "endtimeunixnano": "ns",
+    **{f"{side}timeunixms": "ms" for side in ("start", "end")},
+    **{f"{side}{unit}": unit for side in ("start", "end") for unit in ("ns", "us", "ms")},
     "durationnano": "ns",
     "timestampus": "us",
     "spandurationus": "us",
@@ -83,6 +89,10 @@ _TEXTS = pa.list_(pa.string())
 _KINDS = [pa.string()] * 3 + [_TEXTS] * 2 + [pa.int64()] * 2 + [pa.string()] * 3
 _KINDS += [pa.int64(), pa.string(), pa.int64()]
 SCHEMA = pa.schema(list(zip(COLUMNS, _KINDS, strict=True)))
+
+
+_TIME_LIKE = re.compile(r"time|start|begin|^ts|date$")
+"""Within names, without dots and underscores, of columns that may hold times."""
 
 
 class Found(NamedTuple):
@@ -142,6 +152,13 @@ def found_in(columns: Sequence[str]) -> Found:
             f"have a cause; there are {shown}. Rename the column that holds it; where no span has "
             "a parent, add one of nulls"
         )
+    if of["start"] is None and of["end"] is None:
+        timed = [name for name in columns if _TIME_LIKE.search(plain_name(name))]
+        if timed:
+            raise InputError(
+                f"no column of a span's start or end (startTimeUnixNano, start) is known, and "
+                f"{', '.join(timed)[:300]} may hold one: rename it, or drop it"
+            )
     return Found(**of)  # type: ignore[arg-type]
 
 
@@ -196,8 +213,23 @@ def events_of_spans(table: pyarrow.Table) -> pyarrow.Table:
     of = found_in(table.column_names)
     table = _with_joined_pairs(table)
     units = of.unit(), of.duration_unit()
+    _check_types(table, of)
     columns = [_values(table, name, units[0]) for name in of]
     return table_of([_event(Found(*row), *units) for row in zip(*columns, strict=True)])
+
+
+def _check_types(table: Any, of: Found) -> None:
+    """Raise InputError for types that cannot serve, as Spark's function does."""
+    types = pa.types
+    for name in (of.links, of.link_traces, of.link_spans):
+        kind = None if name is None else table[name].type
+        if kind and not (types.is_list(kind) or types.is_large_list(kind) or types.is_null(kind)):
+            raise InputError(f"column {name} must be an array; it is {kind}")
+    if of.service is not None:
+        kind = table[of.service].type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        if not (is_text(kind) or types.is_null(kind)):
+            raise InputError(f"column {of.service} must be text; it is {kind}")
 
 
 def table_of(made: Sequence[tuple[Any, ...]]) -> pyarrow.Table:

@@ -246,7 +246,7 @@ def _judged(scenario: Scenario, s: State) -> dict[str, float]:
     if s.at.unjudged:
         raise ScenarioError(
             f"the compiled engine of a mesh cannot judge this run: {s.at.unjudged} times a member "
-            f"lacked a message that was sent more than {int(s.longest) / US:g} s before. "
+            f"lacks a message after the longest delay ({int(s.longest) / US:g} s). "
             "Use --engine readable"
         )
     by_delivery = int(s.at.early)

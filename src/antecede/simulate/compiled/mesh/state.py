@@ -56,7 +56,7 @@ class Counters:
     recent: np.uint64
     """Words of 64 messages, from the first on, that are older than the longest delay."""
     unjudged: np.uint64
-    """How many times a member lacked a message of these."""
+    """Members that lacked a message of such a word, summed over the words."""
     overtaking: np.uint64
     """Deliveries that are not of their sender's next message."""
 
