@@ -2,9 +2,14 @@
 .PHONY: help demo pipeline study study-quick test static check nightly soak mutants bench bench-scale docs notebooks package goldens clean
 .DEFAULT_GOAL := help
 
+# Bytecode is kept, outside of the tree: workers and processes of tests compile nothing again.
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/python
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
-# Two workers or more; all tests that need Spark's one session run in the same one.
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
+# A worker more than cores: Spark and sockets wait. All tests of Spark's one session run in the same one.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 : 4)))
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14

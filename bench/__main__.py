@@ -1,59 +1,39 @@
-"""`make bench`: every benchmark, one after the other; each compares within its own run."""
+"""`make bench`: ratios of operations to reference programs, appended to `bench/ledger.jsonl`.
+
+    python -m bench [--c FOLDER] [--only TEXT] [--keep]
+
+`--c` compares the simulators with the C programs of a folder, too. `--only` takes operations whose
+name contains a text. `--keep` leaves the ledger as it is. Other benchmarks print tables:
+`python -m bench.NAME`.
+"""
 
 from __future__ import annotations
 
-from bench import (
-    deliver_rate,
-    encodings,
-    engines,
-    groups,
-    large_groups,
-    live,
-    matrix_merge,
-    matrix_time,
-    meter,
-    receive_path,
-    silent_group,
-    simulators,
-    stream_rate,
-    stream_shard,
-    traces,
-)
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench import ledger, operations
 
 
-def main() -> None:
-    print("receive path: microseconds a message\n")
-    receive_path.main([])
-    print("\nwhat a group adds to its protocol: microseconds a message\n")
-    groups.main([])
-    print("\norders by time in large groups: microseconds a message\n")
-    large_groups.main()
-    print(
-        "\nbytes of control information: accounting, encoded, entropy; a third of "
-        "Evropeytsev et al.'s peers\n"
-    )
-    encodings.main(["0.33"])
-    print("\na group that is silent for two million messages\n")
-    silent_group.main([])
-    print("\nthe matrix of SENT beside numpy: microseconds\n")
-    matrix_merge.main()
-    print("\nmatrix time beside numpy\n")
-    matrix_time.main()
-    print(f"\norder and audit of {engines.ROWS:,} rows in {engines.GROUPS:,} groups\n")
-    engines.main()
-    print("\ntraces of an awkward shape: seconds of processor time\n")
-    traces.main()
-    print("\npairs ordered without need: seconds a rule\n")
-    meter.main(["--spark"])
-    print("\nsimulators: deliveries a second\n")
-    simulators.main([])
-    print("\nthe stream against a stream without an operator\n")
-    stream_rate.main([])
-    stream_shard.main()
-    print("\nlogged bytes delivered, against the same rows passed through\n")
-    deliver_rate.main()
-    print("\nlive peers, small: all of it by `python -m bench.live`\n")
-    live.main(["--quick"])
+def chosen(only: str, c_programs: Path | None) -> Iterator[ledger.Comparison]:
+    """Yield the operations to measure."""
+    for part in (operations.comparisons(), operations.of_simulators(c_programs)):
+        yield from (one for one in part if only in one.name)
+        if c_programs is None:
+            return
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, print and append."""
+    parser = argparse.ArgumentParser(prog="python -m bench")
+    parser.add_argument("--c", type=Path, metavar="FOLDER", help="and beside these C programs")
+    parser.add_argument("--only", default="", metavar="TEXT", help="operations named like this")
+    parser.add_argument("--keep", action="store_true", help="append nothing to the ledger")
+    given = parser.parse_args(arguments)
+    found = ledger.run(chosen(given.only, given.c), None if given.keep else ledger.LEDGER)
+    if not found:
+        parser.error(f"--only: no operation is named like {given.only!r}")
 
 
 if __name__ == "__main__":

@@ -3,22 +3,30 @@
 The compiled hierarchy runs with all measures, with none, and with each alone, in
 turns, so that the columns can be compared.
 
-    python -m bench.simulators [quick]
+    python -m bench.simulators [--quick] [--c FOLDER]
 
 The model is the mesh of Evropeytsev et al.'s scenario with the shortest delays: every peer
 broadcasts each N(80, 5) ms under IDR, a copy takes N(25, 12.5) ms clipped to 0 to 50. SimPy gets
 the rules of IDR written down plainly on dictionaries, and its fastest form of an arrival, a
 timeout with a callback. At 900 peers it gets the first 20 ms only, while little depends on
 anything: later it is slower. Time is of this process alone; what is compiled is compiled before.
+
+`--c` compiles the C programs of a folder, `fastidr.c` for the mesh and `fasthier.c` for the
+hierarchy, and measures them in turns with the compiled engines.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import random
-import sys
+import shutil
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Generator
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import simpy
@@ -28,6 +36,7 @@ from antecede.simulate.compiled.hierarchy.engine import run_hierarchy
 from antecede.simulate.compiled.mesh.engine import run_mesh
 from antecede.simulate.delays import Delay
 from antecede.simulate.outputs.measures import EVERYTHING, NOTHING, Measures
+from antecede.simulate.run import simulate
 from antecede.simulate.scenario.model import Links, Scenario
 from antecede.simulate.topology import Hierarchy, Mesh
 
@@ -183,12 +192,89 @@ class _Group:
         return min(max(self.rng.gauss((low + high) / 2, (high - low) / 4), low), high)
 
 
+FLAT_C, HIERARCHY_C = "fastidr", "fasthier"
+
+
+def compile_c(folder: Path, program: str, to: Path) -> Path:
+    """Compile a C program of a folder. Raises SystemExit where it cannot be compiled."""
+    source, compiler = folder / f"{program}.c", shutil.which("cc") or shutil.which("gcc")
+    if not source.exists():
+        raise SystemExit(f"--c: there is no {source}; name the folder of the C programs")
+    if compiler is None:
+        raise SystemExit("--c: there is no C compiler; install cc or gcc, or leave --c out")
+    binary = to / program
+    words = [compiler, "-O3", "-march=native", "-w", "-o", str(binary), str(source), "-lm"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"--c: {' '.join(words)} failed:\n{done.stderr[-2000:]}")
+    return binary
+
+
+def in_c(binary: Path, peers: int, duration_s: float) -> Rate:
+    """Run a C program, its judge included. Raises RuntimeError for a delivery that is too early."""
+    words = [str(binary), f"N={peers}", f"T={duration_s}", "warm=0", "relay=0"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout)
+    if told["viol"] or told["fifo"]:
+        raise RuntimeError(f"{binary.name}: {told['viol']} violations, {told['fifo']} out of FIFO")
+    return Rate(told["del"], told["cpu"])
+
+
+def beside_c(folder: Path, quick: bool) -> list[list[str]]:
+    """Return rows of the compiled engines beside C, in turns: the best of each."""
+    rows = []
+    with tempfile.TemporaryDirectory() as where:
+        programs = {name: compile_c(folder, name, Path(where)) for name in (FLAT_C, HIERARCHY_C)}
+        for peers, seconds in COMPILED_S.items():
+            if quick and peers == max(COMPILED_S):
+                continue
+            for name, binary in programs.items():
+                scenario = scenario_of(name, peers, seconds)
+                simulate(scenario, 0)
+                turns = [
+                    (in_c(binary, peers, seconds), _timed(partial(_deliveries, scenario)))
+                    for _ in range(REPEATS)
+                ]
+                theirs, ours = (max(each, key=_millions) for each in zip(*turns, strict=True))
+                rows.append([f"{name}.c", f"{peers}", f"{theirs.millions:.2f}", "1"])
+                ratio = ours.millions / theirs.millions
+                rows.append(
+                    [
+                        f"simulate, {scenario.protocol}",
+                        f"{peers}",
+                        f"{ours.millions:.2f}",
+                        f"{ratio:.2f}",
+                    ]
+                )
+    return rows
+
+
+def scenario_of(program: str, peers: int, duration_s: float) -> Scenario:
+    """Return the scenario that a C program runs."""
+    links = Links(DELAYS)
+    if program == FLAT_C:
+        return Scenario(Mesh(peers), "idr", links=links, duration_s=duration_s)
+    topology = Hierarchy((peers // 2,), peers // 2)
+    return Scenario(topology, "hierarchical", links=links, duration_s=duration_s)
+
+
+def _deliveries(scenario: Scenario) -> float:
+    return simulate(scenario, 1).figures["deliveries"]
+
+
+def _millions(rate: Rate) -> float:
+    return rate.millions
+
+
 def main(arguments: list[str] | None = None) -> None:
-    """Print the table; `quick` leaves the largest group out."""
-    quick = "quick" in (sys.argv[1:] if arguments is None else arguments)
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m bench.simulators")
+    parser.add_argument("--quick", action="store_true", help="leave the largest group out")
+    parser.add_argument("--c", type=Path, metavar="FOLDER", help="compile and measure C programs")
+    given = parser.parse_args(arguments)
     rows = []
     for peers, seconds in COMPILED_S.items():
-        if quick and peers == max(COMPILED_S):
+        if given.quick and peers == max(COMPILED_S):
             continue
         plain = in_simpy(peers, SIMPY_S[peers])
         rows.append(["SimPy, IDR", f"{peers}", f"{plain.millions:.4f}", "1"])
@@ -197,6 +283,9 @@ def main(arguments: list[str] | None = None) -> None:
             ratio = rate.millions / plain.millions
             rows.append([name, f"{peers}", f"{rate.millions:.2f}", f"{ratio:,.0f}"])
     print(table(["engine", "peers", "M deliveries/s", "times SimPy"], rows))
+    if given.c is not None:
+        head = ["engine", "peers", "M deliveries/s", "times C"]
+        print("\n" + table(head, beside_c(given.c, given.quick)))
 
 
 if __name__ == "__main__":

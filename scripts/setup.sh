@@ -56,6 +56,8 @@ compile=$!
 if [ "$want" = dev ]; then
     bring --upgrade 'pip>=25.1'  # the first with --group
     bring --group dev --editable '.[all]'
+    # Bytecode of all modules and tests, for the workers that start together.
+    "$venv/bin/python" -m pytest --collect-only -q >/dev/null 2>&1 || true
 elif [ "$want" = pipeline ]; then
     bring --upgrade 'pip>=25.1'
     bring --group pipeline --editable '.[all]'

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import zlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,10 @@ def shared_data() -> Path:
     return folder
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` is applied
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect soak tests unless `-m` names them, and the nightly tests outside of `--part`."""
+    mark_beyond_few(items)
     skips_soak = "soak" not in config.getoption("markexpr")
 
     def is_chosen(item: pytest.Item) -> bool:
@@ -93,10 +96,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             return True
         return is_in_part(item.nodeid, config.getoption("part"))
 
-    chosen = [item for item in items if is_chosen(item)]
-    if left := [item for item in items if item not in set(chosen)]:
+    chosen, left = list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        (chosen if is_chosen(item) else left).append(item)
+    if left:
         config.hook.pytest_deselected(items=left)
         items[:] = chosen
+
+
+def mark_beyond_few(items: list[pytest.Item]) -> None:
+    """Mark the items of a test with `few(n)` as slow, but for the first n."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        if few := item.get_closest_marker("few"):
+            name = item.nodeid.partition("[")[0]
+            seen[name] += 1
+            if seen[name] > few.args[0]:
+                item.add_marker(pytest.mark.slow)
 
 
 def is_in_part(nodeid: str, part: tuple[int, int]) -> bool:

@@ -175,6 +175,7 @@ def test_converting_keeps_the_columns_of_a_table(
     assert "columns: own_id, own_kind, price\n" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_columns_that_change_their_type_on_the_way_are_kept(folder: Path) -> None:
     rows = [{"id": k, "note": k if k < 70_000 else "x"} for k in range(70_001)]
     (folder / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -164,6 +164,7 @@ def test_a_message_is_measured_whole_before_it_has_a_number(order: str, is_open:
             peer.receive(wire, now=START_S + 11)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("order", ORDERS)
 @given(seed=st.integers(0, 2**32), restarts=st.booleans())
 def test_no_message_is_larger_than_the_estimate(order: str, seed: int, restarts: bool) -> None:
@@ -282,6 +283,7 @@ def test_a_full_group_takes_what_all_that_is_held_waits_for(order: str) -> None:
     assert [message.payload for message in delivered][:4] == [b"0", b"1", b"2", b"3"]
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("order", [*ORDERS, *ROLES])
 @given(data=st.data())
 def test_bytes_that_are_refused_leave_everything_as_it_was(order: str, data: st.DataObject) -> None:

@@ -194,6 +194,7 @@ def changed(value: Any, rng: random.Random) -> Any:
     return tuple(items) if type(value) is tuple else type(value)(*items)
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("order", EVERY)
 @given(seed=st.integers(0, 2**32))
 @example(seed=135)  # linear: a number sent to a member that was not given out yet
@@ -344,6 +345,7 @@ def _serves_or_is_refused(order: str, inner: Any) -> None:
     _use(again, late, order)
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("order", EVERY)
 def test_a_state_without_one_of_its_items_is_refused_or_serves(order: str) -> None:
     """A table that lacks a member is refused whole, and not when the member is heard next."""

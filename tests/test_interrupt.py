@@ -90,6 +90,7 @@ def test_a_host_programs_own_handler_stays() -> None:
     assert heard == [signal.SIGTERM]
 
 
+@pytest.mark.slow
 def test_these_tests_need_no_signal_that_is_heard() -> None:
     """Run as `nohup` and `&` of a shell run a process: SIGINT and SIGTERM are ignored."""
     start = (

@@ -33,6 +33,7 @@ def test_every_link_of_the_documentation_leads_somewhere() -> None:
     assert broken == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["docs/design/group.md", "docs/questions.md"])
 def test_a_page_prints_what_it_says(name: str) -> None:
     page = (ROOT / name).read_text()

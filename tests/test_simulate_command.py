@@ -326,6 +326,7 @@ def test_a_compiled_run_too_large_is_refused_before_it_starts(
     assert re.search(r"run\.toml: this run would need .* MiB .* Lower run\.duration_s", said)
 
 
+@pytest.mark.slow
 def test_what_auto_leaves_to_the_readable_engine_ends_before_memory_does(tmp_path: Path) -> None:
     """Orders by clocks have no compiled engine, whatever their size."""
     path = tmp_path / "run.toml"

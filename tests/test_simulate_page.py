@@ -57,6 +57,7 @@ def test_compare_prints_what_the_page_shows(
     assert skeleton(capsys.readouterr().out).startswith(skeleton(shown))
 
 
+@pytest.mark.slow
 def test_simulate_prints_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

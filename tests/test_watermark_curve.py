@@ -142,6 +142,7 @@ def drawn(svg: str) -> tuple[list[str], int]:
     return re.findall(r">([^<>]+)</(?:text|tspan)>", svg), svg.count("<use ")
 
 
+@pytest.mark.slow
 def test_the_figure_is_drawn_from_the_table(tmp_path: Path) -> None:
     draw(POINTS, tmp_path / "drawn.svg")
     words, marks = drawn((tmp_path / "drawn.svg").read_text(encoding="utf-8"))
@@ -172,6 +173,7 @@ def test_the_mailing_lists_give_the_table_again() -> None:
     assert list(measure("lore", rows)) == lines(POINTS, "lore")
 
 
+@pytest.mark.slow
 def test_what_a_wide_watermark_inverts_in_the_mailing_lists_is_what_dates_invert() -> None:
     if not LORE.is_dir():
         pytest.skip("the archives of the mailing lists are not here (../shared/data/lore)")
@@ -185,6 +187,7 @@ def test_what_a_wide_watermark_inverts_in_the_mailing_lists_is_what_dates_invert
     assert len(inverted) == at.inverted
 
 
+@pytest.mark.slow
 def test_a_simulated_feed_is_the_same_each_time_and_loses_what_it_says() -> None:
     rows = outages(9)
     assert rows == outages(9)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -148,6 +149,7 @@ def test_receipts_and_deliveries_are_events_of_their_member() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_recorded_run(tmp_path: Path) -> None:
     """Processes talk; the log has every row, and the pairs that sets of pasts give."""
     path, log_path = tmp_path / "run.parquet", tmp_path / "run.log"
@@ -200,6 +202,7 @@ def test_traces_of_spans_are_executions_unless_links_join_them() -> None:
     assert [entry.run for entry in entries_of(apart)] == [None] * 3
 
 
+@pytest.mark.slow
 def test_message_edges_of_spans_are_the_causes_between_pods(
     shared_data: Path, tmp_path: Path
 ) -> None:
@@ -213,6 +216,7 @@ def test_message_edges_of_spans_are_the_causes_between_pods(
     assert report.edges == spans.cross_member_edges
 
 
+@pytest.mark.slow
 def test_clocks_of_concurrent_editing_give_its_true_counts(
     shared_data: Path, tmp_path: Path
 ) -> None:

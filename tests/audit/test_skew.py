@@ -66,6 +66,7 @@ def kept(shifts: tuple[int, ...] | list[int], arcs: list[Arc]) -> bool:
     return all(shifts[arc.after] <= shifts[arc.before] + arc.weight for arc in arcs)
 
 
+@pytest.mark.slow
 @given(arcs_of)
 def test_shifts_are_the_least_of_all_that_keep_the_bounds(arcs: list[Arc]) -> None:
     found = solve(PROCESSES, arcs)
@@ -124,6 +125,7 @@ def test_the_known_skew_of_a_zipkin_trace(shared_data: Path) -> None:
     ) in report.summary()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["onlineboutique-03_53", "onlineboutique-17_00"])
 def test_one_pod_explains_all_inversions_of_a_trace(name: str, shared_data: Path) -> None:
     truth = json.loads((shared_data / "GROUND_TRUTH.json").read_text())[f"traces/{name}.csv.gz"]

@@ -42,6 +42,7 @@ def truth(shared_data: Path) -> dict[str, Any]:
     return loaded
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "format"), FILES)
 def test_details_and_keys(name: str, format: str, shared_data: Path, truth: dict[str, Any]) -> None:
     report = audit([shared_data / name])
@@ -54,6 +55,7 @@ def test_details_and_keys(name: str, format: str, shared_data: Path, truth: dict
     json.dumps(found)  # the report is plain numbers, text, lists and maps
 
 
+@pytest.mark.slow
 def test_keys_of_a_list(shared_data: Path, truth: dict[str, Any]) -> None:
     name = "lore/linux-hwmon.jsonl.gz"
     report, true = audit([shared_data / name]), truth[name]
@@ -122,6 +124,7 @@ def test_dialects_found_by_looking(
     assert not any(str(line).startswith(("[2013", "24.22")) for line in text)
 
 
+@pytest.mark.slow
 def test_mailbox_and_archive_of_one_list_agree(shared_data: Path) -> None:
     """The mailbox adds the nearest known ancestor where the answered mail is absent."""
     archive = audit([shared_data / "lore/speakup.jsonl.gz"])

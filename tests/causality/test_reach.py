@@ -50,6 +50,7 @@ def test_stamps_of_any_way(way: str) -> None:
             assert found == expected(before, events)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("case", IDS)
 def test_stamps_and_edges_over_odd_values(case: str) -> None:
     ways: dict[str, Any] = {"id": "id", "after": ("after", "also"), "group": "group", "time": "at"}

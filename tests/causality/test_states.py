@@ -418,6 +418,7 @@ def test_what_clocks_count_and_nobody_wrote_down() -> None:
     assert line == {"P": 2, "Q": 0, "R": 0}
 
 
+@pytest.mark.slow
 def test_members_by_the_thousand_need_no_table_of_all() -> None:
     rows = [
         Event(id=f"e{k}", member=f"m{k}", parents=(f"e{k - 1}",) if k else ())

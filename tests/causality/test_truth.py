@@ -52,6 +52,7 @@ def test_pairs(name: str, shared_data: Path) -> None:
         assert ordered == truth["ordered_pairs"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["shiviz/chord.log", "shiviz/simpledb.log", DAGS[3]])
 def test_pairs_one_by_one(name: str, shared_data: Path) -> None:
     stamps, truth = stamps_of(shared_data, name)

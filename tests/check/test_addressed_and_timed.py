@@ -94,6 +94,7 @@ def test_the_judge_agrees_with_the_oracle_on_every_path(
     assert paths > 10
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("toy", "limits"),
     [

@@ -84,6 +84,7 @@ def test_a_member_need_not_claim_anything(name: str) -> None:
     assert verdict(name).ok
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["", *ENTRIES["matrix"].variants])
 def test_matrix_clocks_claim_nothing_that_is_wrong(variant: str) -> None:
     assert run_check("matrix", variant=variant, quick=True).ok

@@ -108,6 +108,7 @@ def test_what_was_explored_stands_in_the_verdict(capsys: pytest.CaptureFixture[s
     assert "stopped at the failure" in printed
 
 
+@pytest.mark.slow
 def test_all_prints_a_row_each_and_says_whether_all_is_as_expected(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ def company(name: str, size: int, variant: str = "") -> GroupUnderTest:
     return flat(name, entry.load(), size, entry.options(variant))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "messages", "states"),
     [("fifo", 4, 4_589), ("bss", 4, 23_261), ("idr", 4, 23_261), ("sb", 3, 4_211)],
@@ -96,6 +97,7 @@ def every_path(
     assert not ended or explorer.unpack(state).flight == ()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("group", "limits"),
     [

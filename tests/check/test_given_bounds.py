@@ -136,6 +136,7 @@ def test_steps_of_time_meet_every_delay() -> None:
     assert "0.100000001 s, 0.300000007 s" in pace(ODD)
 
 
+@pytest.mark.slow
 def test_the_verdict_says_in_which_steps_time_went_by() -> None:
     options = {"bounds": TENTHS}
     parts = (

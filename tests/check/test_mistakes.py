@@ -96,6 +96,7 @@ def found(
     return failures[0]
 
 
+@pytest.mark.slow
 def test_the_class_without_a_mistake_passes(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         found(tmp_path)
@@ -231,6 +232,7 @@ def test_an_error_that_cannot_be_shown_is_a_finding(tmp_path: Path) -> None:
     assert "Broken: (cannot be shown as text)" in failure.detail
 
 
+@pytest.mark.slow
 def test_it_ends_outside_the_main_thread_too(tmp_path: Path) -> None:
     failures: list[Failure] = []
 
@@ -276,6 +278,7 @@ def test_one_list_for_all_members_is_found(tmp_path: Path) -> None:
     assert "A and B have one and the same list as self.queue" in failure.detail
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("hold", "words"),
     [
@@ -289,6 +292,7 @@ def test_a_reason_that_is_none_is_named(tmp_path: Path, hold: str, words: str) -
     assert words in failure.detail
 
 
+@pytest.mark.slow
 def test_a_wait_whose_cause_cannot_be_named_is_said_in_words(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         found(tmp_path, parts=_fifo("Hold(message, (), 'a number before it')"))

@@ -35,6 +35,7 @@ def first_failure(tmp_path: Path, delivery: str, method: str) -> str | None:
     return failure and failure.what
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("delivery", "method"),
     [

@@ -49,6 +49,7 @@ def found_by_exploring(target: str) -> Failure:
     return run_check(target, messages=2, first_failure=True).failures[0]
 
 
+@pytest.mark.slow
 def test_a_right_hierarchy_of_the_example_passes() -> None:
     verdict = run_check(f"{EXAMPLE}:counting", messages=2, quick=True)
     assert verdict.ok

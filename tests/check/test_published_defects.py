@@ -191,6 +191,7 @@ DEFECTS = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.file)
 def test_the_smallest_counterexample_is_the_golden_one(
     defect: Defect, request: pytest.FixtureRequest

@@ -99,6 +99,7 @@ def test_a_group_of_any_toy_becomes_as_small_as_it_can(toy: type, least: int, se
     assert all(label[1] == "1" or f"{label[0]}{int(label[1]) - 1}" in sent for label in sent)
 
 
+@pytest.mark.slow
 def test_a_counterexample_is_a_scenario_that_shows_it() -> None:
     failure = shorten(*found_by_the_network("tv-pt", "as-published"))
     run = run_script(parse_script(failure.script()))

@@ -74,6 +74,7 @@ def test_every_short_window_has_its_own_spelling(span: int) -> None:
     assert len({windows.encode(3, bits) for bits in every}) == len(set(every))
 
 
+@pytest.mark.slow
 def test_all_short_bytes_are_the_only_spelling_of_what_they_say() -> None:
     good = 0
     for head, first in itertools.product(range(256), range(256)):

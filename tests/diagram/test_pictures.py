@@ -54,6 +54,7 @@ def test_print_goes_without_colour() -> None:
         assert colour[1:3] == colour[3:5] == colour[5:7]
 
 
+@pytest.mark.few(19)
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_every_scenario_is_a_picture(path: Path) -> None:
     svg = draw_svg(from_run(run_script(load_script(path), states=True)), "light")
@@ -67,6 +68,7 @@ def test_every_scenario_is_a_picture(path: Path) -> None:
     assert size == tuple(2 * int(root.get(side, 0)) for side in ("width", "height"))
 
 
+@pytest.mark.slow
 def test_a_pdf_has_text_and_is_the_same_again() -> None:
     svg = draw_svg(diagram(HELD), "print")
     pdf = as_picture(svg, "pdf")
@@ -214,6 +216,7 @@ def test_states_of_fifo_are_numbers_by_sender(tmp_path: Path) -> None:
     assert last.states == {"Q": {"sent": "0", "arrived": "P: 2; R: none", "held": "b"}}
 
 
+@pytest.mark.slow
 def test_the_command_writes_all_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outs = {format: tmp_path / f"x.{format}" for format in ("svg", "png", "pdf")}
     words = [word for format, out in outs.items() for word in (f"--{format}", str(out))]

@@ -88,6 +88,7 @@ with jit.first_on_machine("all") as first:
 """
 
 
+@pytest.mark.slow
 def test_one_process_of_many_compiles_while_the_others_wait(tmp_path: Path) -> None:
     environ = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     running = [
@@ -115,6 +116,7 @@ def test_where_a_user_has_no_folder_sparks_own_serves_if_nobody_else_writes_ther
     assert run(package, "") == ["60", "0", "False"]
 
 
+@pytest.mark.slow
 def test_no_place_to_write_is_no_failure(package: Path, tmp_path: Path) -> None:
     blocked = tmp_path / "a-file"
     blocked.write_text("not a folder")

@@ -134,6 +134,7 @@ def test_a_batch_under_another_number_is_not_taken(folder: Path) -> None:
 # -- what was said before, or elsewhere ------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_comes_again_is_not_delivered_again(folder: Path) -> None:
     """By a member, of its own and of others; of a life that is over too."""
 
@@ -234,6 +235,7 @@ def test_frames_beside_batches_are_short(folder: Path, kind: int) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.slow
 def test_bytes_that_drip_hold_up_nobody(folder: Path) -> None:
     """Before a greeting for `greeting_s`; amid a frame as long as they like: it costs a link."""
 
@@ -283,6 +285,7 @@ def test_connections_that_never_greet_are_bounded(folder: Path) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.slow
 def test_lives_of_one_member_are_connected_a_few_at_a_time(folder: Path) -> None:
     async def work() -> None:
         async with honest(folder, "alice", "bob") as (alice, bob):
@@ -411,6 +414,7 @@ def test_lives_of_others_are_not_believed(folder: Path) -> None:
 # -- floods ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_questions_whose_answers_are_not_read_end_the_link(folder: Path) -> None:
     async def work() -> None:
         async with attacked(folder) as (alice, bob, mallory, _, to_bob):
@@ -447,6 +451,7 @@ def test_asking_for_all_again_and_again_costs_what_it_reads(folder: Path) -> Non
     asyncio.run(work())
 
 
+@pytest.mark.slow
 def test_lanes_that_are_invented_are_not_asked_for_without_end(folder: Path) -> None:
     """65,536 names, of which it says to have everything: else each would be named to all."""
 
@@ -640,6 +645,7 @@ def test_who_is_put_out_and_stays_is_not_heard(folder: Path) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("how", ["acknowledges nothing", "is no member", "says what waits"])
 def test_who_makes_others_keep_much_is_sent_away_itself(
     folder: Path, how: str, monkeypatch: pytest.MonkeyPatch
@@ -729,6 +735,7 @@ def test_acknowledging_what_one_has_not_hurts_oneself(folder: Path) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.slow
 def test_who_does_not_read_is_not_waited_for(folder: Path) -> None:
     """A link that ends is closed though nothing can be written on it."""
 

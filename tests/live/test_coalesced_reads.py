@@ -28,6 +28,7 @@ def sizes_of(network: MemoryNetwork, name: str) -> list[int]:
     return [len(one) for one in payloads(network, name)]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("read_every_ms", [1, 50, 1000])
 @pytest.mark.parametrize(
     "sizes",

@@ -153,6 +153,7 @@ def short_lived(folder: Path, name: str, seconds: float, monkeypatch: pytest.Mon
         keys.make_member(folder, name, force=True)
 
 
+@pytest.mark.slow
 def test_a_certificate_that_expires_ends_no_connection_and_opens_none(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +230,7 @@ def test_a_key_of_another_life_is_no_second_owner(folder: Path) -> None:
 # -- clocks ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("days", [-100, 100])
 def test_a_wall_clock_that_jumps_changes_nothing(
     folder: Path, days: int, monkeypatch: pytest.MonkeyPatch
@@ -256,6 +258,7 @@ def test_a_wall_clock_that_jumps_changes_nothing(
 # -- batches that can not be handed on -------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("check_all", [False, True])
 def test_a_wrong_seal_over_its_owners_link(folder: Path, check_all: bool) -> None:
     """What Bob took of Mallory he cannot hand on to Alice: she refuses it, and not him. With

@@ -72,6 +72,7 @@ def got(network: MemoryNetwork, name: str) -> int:
 # -- one member's memory ---------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("memory", "senders"), [(1, "a"), (20_000, "abcd"), (5_000, "bc")])
 def test_a_small_memory_slows_the_senders_and_evicts_nobody(memory: int, senders: str) -> None:
     little: dict[str, Any] = {"memory": memory}
@@ -184,6 +185,7 @@ def test_nobody_is_evicted_while_nobody_sends() -> None:
     assert members(network, "a") == ["a"]
 
 
+@pytest.mark.slow
 def test_a_sender_that_slept_has_waited_for_nobody() -> None:
     more: dict[str, Any] = {"memory": 20_000, "evict_slow_after_ns": 5 * NS, "silence_ns": 60 * NS}
     network = group(a=more, b=more, c=more)
@@ -233,6 +235,7 @@ def test_many_senders_share_the_least_budget() -> None:
 # -- bytes in a peer -------------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("store", [False, True])
 def test_messages_that_wait_for_the_application_are_bounded_by_bytes(
     tmp_path: Path, store: bool

@@ -151,6 +151,7 @@ def test_a_member_that_sends_nonsense_changes_nothing(
     assert node.active.place > before_place
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=150, deadline=None)
 def test_a_stranger_that_sends_nonsense_changes_nothing(data: st.DataObject) -> None:
@@ -206,6 +207,7 @@ def test_numbers_that_cannot_be_break_nothing() -> None:
     assert talk.nodes["b"].active.lanes.newest(node.lane) == own.newest
 
 
+@pytest.mark.slow
 def test_ten_thousand_damaged_frames() -> None:
     """By a seed: faster than the above, and as many."""
     draw = random.Random(5)

@@ -149,6 +149,7 @@ def test_a_list_of_super_peers_is_called_until_one_answers() -> None:
     run(work)
 
 
+@pytest.mark.slow
 def test_with_tls_names_are_the_certificates(tmp_path: Path) -> None:
     async def work() -> None:
         from antecede.live.keys import make_authority, make_member
@@ -294,6 +295,7 @@ def test_a_link_to_the_same_super_peer_that_breaks_is_taken_up_again() -> None:
     run(work)
 
 
+@pytest.mark.slow
 def test_without_a_super_peer_what_is_said_is_kept_to_a_bound() -> None:
     async def work() -> None:
         async with peer("s", "super") as s:

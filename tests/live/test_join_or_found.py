@@ -75,6 +75,7 @@ def test_a_later_member_does_not_found_while_one_before_it_is_up() -> None:
     run(work)
 
 
+@pytest.mark.slow
 def test_the_own_address_is_in_the_list() -> None:
     async def work() -> None:
         own, other = free_addresses(2)

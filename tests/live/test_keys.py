@@ -192,6 +192,7 @@ def test_a_peer_goes_by_the_name_in_its_certificate(folder: Path) -> None:
         Peer("mallory", tls=tls(folder, "alice"))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("how", ["other authority", "expired", "no tls"])
 def test_who_has_no_sound_certificate_is_not_let_in(
     folder: Path, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
@@ -283,6 +284,7 @@ def test_how_long_a_certificate_holds_is_seen(
     assert "bob: bob.pem expires on" in said.getMessage()
 
 
+@pytest.mark.slow
 def test_what_is_left_for_a_link_that_ends_is_not_written(folder: Path) -> None:
     async def work() -> None:
         async with (

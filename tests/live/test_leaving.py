@@ -170,6 +170,7 @@ def test_a_leave_that_nobody_heard_goes_on_after_a_restart(pair: Callable[..., P
     run(work)
 
 
+@pytest.mark.slow
 def test_large_messages_that_only_the_store_has_are_named(pair: Callable[..., Pair]) -> None:
     async def work() -> None:
         two = pair(durable=True)

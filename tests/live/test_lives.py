@@ -34,6 +34,7 @@ class Namesakes(MemoryNetwork):
         return Namesake(member_at(host.name), host.settings, life, host.name, durable=durable)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("order", ["causal", "fifo", "reply"])
 @pytest.mark.parametrize("seed", range(4))

@@ -149,6 +149,7 @@ class Post:
 # -- delay ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_echo_takes_twice_the_delay() -> None:
     with Network(["a", "b"], seed=1) as network, echo(network["a"], network["b"]) as connection:
         before = rounds(connection, 5)
@@ -275,6 +276,7 @@ def test_a_cut_takes_what_is_under_way() -> None:
         assert network.stats()["a", "b"].cut == 1
 
 
+@pytest.mark.slow
 def test_a_connection_outlives_a_partition() -> None:
     with Network(["a", "b"]) as network, echo(network["a"], network["b"]) as connection:
         rounds(connection, 1)

@@ -185,6 +185,7 @@ def test_a_newcomer_that_comes_before_the_rest_agrees_gets_the_orphan_too() -> N
         assert heard(network, name)["answer"].missing == (question,)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("policy", ["release", "set_aside"])
 @pytest.mark.parametrize("seed", range(12))
 def test_all_come_to_the_same_whatever_happens(seed: int, policy: str) -> None:

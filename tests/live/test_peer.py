@@ -397,6 +397,7 @@ def test_what_was_not_done_comes_again_and_nothing_else(tmp_path: Path, taken: i
     run(work)
 
 
+@pytest.mark.slow
 def test_an_application_that_is_behind_does_not_hold_up_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -420,6 +421,7 @@ def test_an_application_that_is_behind_does_not_hold_up_the_others(
     run(work)
 
 
+@pytest.mark.slow
 def test_an_application_that_takes_nothing_does_not_find_the_others_silent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -22,6 +22,7 @@ def recording() -> Recording:
     return record(4, 1.5, seed=3)
 
 
+@pytest.mark.slow
 def test_every_copy_arrives_and_is_delivered_once(recording: Recording) -> None:
     assert recording.sent > 0
     assert recording.received == recording.delivered == recording.expected
@@ -29,6 +30,7 @@ def test_every_copy_arrives_and_is_delivered_once(recording: Recording) -> None:
     assert len(delivered) == len(set(delivered))
 
 
+@pytest.mark.slow
 def test_no_member_delivered_an_effect_before_its_cause(recording: Recording) -> None:
     history = History(recording.events)
     assert history.early("delivery") == []

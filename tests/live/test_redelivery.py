@@ -25,6 +25,7 @@ def test_a_message_has_no_number_that_a_crash_may_change() -> None:
     assert set(Said._fields) == named - {"number", "payload"} | {"first", "payloads"}
 
 
+@pytest.mark.slow
 def test_what_a_kill_undid_comes_again_under_the_same_ids() -> None:
     changed = [_kill_again_and_again(seed) for seed in range(4)]
     assert any(changed), "or no kill undid anything that came again in another order"

@@ -68,6 +68,7 @@ def restore_b(network: MemoryNetwork, *, away: str = "") -> None:
     network.hosts["b"].store = backup
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("talks", ["before it meets the others", "afterwards", "never"])
 @pytest.mark.parametrize(
     ("others", "order"),
@@ -100,6 +101,7 @@ def test_an_old_copy_is_told_and_ends(others: str, talks: str, order: str) -> No
         assert status(network, name).healthy
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("certain", ["a", "c"], ids=["its own batch is proof", "few know better"])
 def test_an_old_copy_ends_that_has_deceived_others_before(certain: str) -> None:
     """d and e were away when b said what it forgot; they hear its other words first."""
@@ -149,6 +151,7 @@ def test_a_member_that_some_reject_is_healthy() -> None:
     assert list(status(network, "a").rejected_by) == ["b"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("durable", [False, True])
 def test_members_of_two_groups_of_one_name_dial_ever_less_often(durable: bool) -> None:
     network = group("ab")
@@ -186,6 +189,7 @@ def test_members_that_were_rejected_once_are_dialed_at_once_again() -> None:
     assert status(network, "a").others == "1 live"
 
 
+@pytest.mark.slow
 def test_a_member_without_a_store_joins_anew_over_slow_ways() -> None:
     """The others dial its old address all the while, and that does not end its own call."""
     for seed in range(6):

@@ -100,6 +100,7 @@ def test_who_left_behind_what_nobody_has_is_not_waited_for(put_out_ns: int | Non
     assert len(views.pop()) == 3
 
 
+@pytest.mark.slow
 def test_to_send_much_in_a_row_puts_nobody_out() -> None:
     async def work() -> None:
         peers = [
@@ -128,6 +129,7 @@ async def _read(peer: Peer) -> None:
         pass
 
 
+@pytest.mark.slow
 def test_who_is_put_out_while_its_store_is_slow_does_not_wait_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +172,7 @@ def test_a_word_against_one_counts_once_it_has_stood_for_a_while() -> None:
     assert charges.verdict(lanes, lanes[1:2], 60 * NS + WHILE_NS) == "words"
 
 
+@pytest.mark.slow
 def test_the_time_of_a_peer_goes_on_when_on_alarm_raises() -> None:
     def raises(alarm: object) -> None:
         raise ValueError(alarm)

@@ -49,11 +49,12 @@ def verdict(seed: int) -> Judgement:
     return judgement
 
 
-@pytest.mark.parametrize("first", range(0, 240, 40))
+@pytest.mark.few(1)
+@pytest.mark.parametrize("first", range(0, 240, 15))
 def test_nothing_is_lost_early_twice_or_stuck(first: int) -> None:
-    done = [verdict(seed) for seed in range(first, first + 40)]
-    assert sum(one.messages for one in done) > 40 * 30
-    assert sum(one.deliveries for one in done) > 40 * 60
+    done = [verdict(seed) for seed in range(first, first + 15)]
+    assert sum(one.messages for one in done) > 15 * 25
+    assert sum(one.deliveries for one in done) > 15 * 50
 
 
 def test_a_run_follows_from_its_seed() -> None:
@@ -143,6 +144,7 @@ BROKEN: dict[str, tuple[type, str, Callable[..., Any]]] = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("what", BROKEN)
 def test_what_is_broken_on_purpose_is_found(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     where, name, instead = BROKEN[what]
@@ -182,6 +184,7 @@ def test_a_machine_that_sleeps_with_all_its_members_goes_on() -> None:
     assert run.judgement.deliveries == 3
 
 
+@pytest.mark.slow
 def test_one_that_sleeps_alone_is_called_again_when_it_wakes() -> None:
     run = Run(Plan(6, members=3))
     run.start()
@@ -197,6 +200,7 @@ def test_one_that_sleeps_alone_is_called_again_when_it_wakes() -> None:
     assert run.judgement.deliveries == 2
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("durable", [False, True])
 @pytest.mark.parametrize("order", ["causal", "bss", "fifo", "reply"])
 @pytest.mark.parametrize("sponsor", ["a", "c"])

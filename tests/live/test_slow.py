@@ -45,6 +45,7 @@ def test_who_only_sends_is_not_taken_for_who_lacks_most(talker: str) -> None:
         assert sorted(map(member_of, node.active.members)) == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_nobody_is_put_out_for_being_the_last_of_many_that_keep_up() -> None:
     """Beyond the bound for a moment, again and again, while all read whatever comes."""
     names = "abcdefgh"

@@ -147,6 +147,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_what_was_said_to_be_written_survives_kills(path: Path) -> None:
     seed = random.randrange(2**32)
     moments, said = random.Random(seed), 0

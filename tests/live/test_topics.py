@@ -58,20 +58,22 @@ def harmed(seed: int) -> ClockRun:
 # -- simulated runs, judged by the oracle ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("first", range(0, 40, 20))
+@pytest.mark.few(1)
+@pytest.mark.parametrize("first", range(0, 40, 5))
 def test_where_bounds_hold_all_is_in_order_and_no_alarm_sounds(first: int) -> None:
     sent = got = 0
-    for seed in range(first, first + 20):
+    for seed in range(first, first + 5):
         one = calm(seed)
         judgement = one.watched()
         assert judgement.clean, (one.plan, judgement)
         assert not one.alarms, one.plan
         assert not one.said_early
         sent, got = sent + judgement.messages, got + judgement.deliveries
-    assert sent > 20 * 50
-    assert got > 20 * 60
+    assert sent > 5 * 40
+    assert got > 5 * 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(100, 160, 20))
 def test_beyond_the_bounds_what_is_out_of_order_was_said_to_be_late(first: int) -> None:
     late = early = 0
@@ -93,6 +95,7 @@ def test_runs_that_went_wrong_once(seed: int) -> None:
     assert judgement.clean, judgement
 
 
+@pytest.mark.slow
 def test_the_judge_finds_an_order_that_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     from antecede.protocols.topics.delays import Delays
 
@@ -102,6 +105,7 @@ def test_the_judge_finds_an_order_that_does_not_wait(monkeypatch: pytest.MonkeyP
     assert sum(len(one.watched().early) for one in found) > 3
 
 
+@pytest.mark.slow
 def test_the_judge_finds_what_is_not_told_to_a_subscriber(monkeypatch: pytest.MonkeyPatch) -> None:
     told = Audience.told
 
@@ -137,6 +141,7 @@ class Hashed:
             raise DecodeError("a seal of somebody else")
 
 
+@pytest.mark.slow
 def test_what_is_handed_on_bears_its_owners_seal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node_module, "Trusting", Hashed)
     Hashed.checked.clear()
@@ -382,6 +387,7 @@ def test_what_was_said_before_a_leave_comes_and_nothing_behind_it(order: str) ->
 # -- clocks ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("order", ["htbc", "tv-lt", "linear-physical"])
 @pytest.mark.parametrize("jump_ns", [-3600 * NS, -NS, NS, 10**6 * NS])
 def test_a_clock_that_jumps_is_said_and_nothing_stands_still(order: str, jump_ns: int) -> None:
@@ -481,6 +487,7 @@ def test_delays_are_measured_and_kept_and_a_subscription_with_them(tmp_path: Pat
     run(work)
 
 
+@pytest.mark.slow
 def test_a_store_keeps_readings_and_runs_through_many_snapshots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -552,6 +559,7 @@ def test_what_comes_too_late_is_an_alarm() -> None:
     assert {(one.kind, one.member) for one in heard} == {("late", "a")}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("order", BROADCAST)
 def test_orders_by_clocks_without_topics_go_over_tcp(order: str) -> None:
     async def work() -> None:

@@ -19,6 +19,7 @@ def test_every_recipe_has_its_output() -> None:
     assert len(RECIPES) == PAGE.read_text(encoding="utf-8").count("```python") == 3
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("which", range(3))
 def test_a_recipe_does_what_it_says(which: int) -> None:
     code, expected = RECIPES[which]

@@ -258,6 +258,7 @@ def test_rows_that_come_too_fast_are_counted(
     ]
 
 
+@pytest.mark.slow
 def test_a_disk_that_refuses_is_said_and_disturbs_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

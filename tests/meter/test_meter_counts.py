@@ -59,6 +59,7 @@ PREDICATES = [
 ]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("group", "rule"), PREDICATES)
 def test_every_rule_counts_what_its_predicate_says(group: str, rule: str) -> None:
     for seed in range(8):
@@ -114,6 +115,7 @@ def stamps(draw: st.DrawFn) -> Stamps:
     return one._replace(**taken, subscription=draw(st.integers(0, 7)))
 
 
+@pytest.mark.slow
 @given(stamps(), st.sampled_from(sorted(RULES)), st.booleans())
 def test_counting_by_lanes_is_counting_all_pairs(one: Stamps, rule: str, by_topic: bool) -> None:
     truth = TOPIC_CAUSAL if by_topic else "causal"
@@ -164,6 +166,7 @@ def test_clocks_that_go_back_are_counted_by_the_tree() -> None:
     assert fell
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("rule", SOUND)
 def test_the_repaired_rules_miss_nothing(rule: str) -> None:
     """Errata of Tsuneizumi et al. and Nakayama 2017: within the bounds every causal pair is

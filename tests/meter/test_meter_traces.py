@@ -116,6 +116,7 @@ def test_narrow_blocks_of_bits_count_the_same() -> None:
     assert count_both(run.past, one.stamps.sender, plan, words=1) == wide
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from((1, 3)), st.booleans())
 def test_windows_over_declared_causes_are_counted_as_pair_by_pair(
@@ -198,6 +199,7 @@ def recounted(draw: st.DrawFn) -> list[Event]:
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(recounted())
 def test_counters_of_any_size_and_step_give_the_pairs_that_the_audit_counts(

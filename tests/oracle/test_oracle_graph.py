@@ -73,6 +73,7 @@ def test_conflicting_vectors(shared_data: Path) -> None:
         assert found.common == set(case["expect_common"]), case
 
 
+@pytest.mark.slow
 def test_a_thousand_random_graphs(shared_data: Path) -> None:
     raw = (shared_data / "conformance" / "egwalker-1000-dags.json.gz").read_bytes()
     cases = json.loads(gzip.decompress(raw))
@@ -135,6 +136,7 @@ def test_parents_that_the_graph_does_not_hold_are_ignored() -> None:
     assert Graph({"a": ["gone"]}).ancestors("a") == frozenset()
 
 
+@pytest.mark.slow
 def test_a_long_chain_needs_no_recursion() -> None:
     size = 3000
     graph = Graph({node: [node + 1] for node in range(size)})

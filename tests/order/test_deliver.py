@@ -122,6 +122,7 @@ def delivered(table: pa.Table) -> dict[str, list[tuple[str, int, bytes]]]:
     return found
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("spec", flat_specs())
 def test_deliveries_are_those_of_a_plain_loop_over_group(spec: DeliverSpec) -> None:
     table = log_of(spec, 7, messages=60, lost=0.03)
@@ -146,6 +147,7 @@ def test_deliveries_are_those_of_a_plain_loop_over_group(spec: DeliverSpec) -> N
             assert row["waited_ms"] > 0
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("spec", flat_specs())
 def test_bad_rows_are_refused_and_change_nothing(spec: DeliverSpec) -> None:
     table = log_of(spec, 3, messages=60)

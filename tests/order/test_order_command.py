@@ -93,6 +93,7 @@ def test_ties_by_a_column_that_nobody_knows(trace: Path, tmp_path: Path) -> None
         run(trace, "-o", tmp_path / "out.parquet", "--by", "commit_time")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "late"), [("linux-edac", 620), ("speakup", 7), ("linux-watchdog", 835)]
 )

@@ -56,6 +56,7 @@ def expected(given: list[Event]) -> tuple[int, int, int, int, int]:
     return len(kept), nowhere, selfish, repeated, blank
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.lists(ROW, min_size=1, max_size=8))
 def test_all_three_count_the_same_sets(given: list[tuple[str, str, str, tuple[str, ...]]]) -> None:

@@ -292,6 +292,7 @@ def test_every_scenario_plays(path: Path) -> None:
     assert made["protocol"].split()[0] == script.setup.protocol
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "says"),
     [
@@ -351,6 +352,7 @@ def test_what_is_delivered_late_is_delivered_and_bytes_are_of_their_own_message(
     assert [sorted(step["overheads"]) for step in steps] == [["x"], [], ["a"], ["b"]]
 
 
+@pytest.mark.slow
 def test_a_run_with_too_much_under_way_is_told_up_to_there() -> None:
     names = [f"P{k}" for k in range(40)]
     sends = [f"send {names[k % 40]} m{k}\n" for k in range(MOST["commands"])]

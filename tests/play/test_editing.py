@@ -433,6 +433,7 @@ def drawn_edit(data: Any, text: str) -> dict[str, Any]:
     return edits
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(scenes(moving=True, lossy=True), st.sampled_from(["idr", "fifo", "unordered"]), st.data())
 def test_no_change_gives_a_text_that_cannot_be_played(
@@ -453,6 +454,7 @@ def test_no_change_gives_a_text_that_cannot_be_played(
     assert all(words.strip() for words in refused)
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_scenes_of_every_kind_are_taken_apart_and_put_together(path: Path) -> None:
     text = path.read_text("utf-8")

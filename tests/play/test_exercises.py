@@ -71,6 +71,7 @@ def test_every_fact_is_used_and_every_name_is_a_fact(exercise: Exercise) -> None
         assert one.answer
 
 
+@pytest.mark.few(12)
 def test_nothing_that_is_computed_is_written_down_in_the_file(exercise: Exercise) -> None:
     """A vector or list of an answer is a fact: written out it could be wrong one day."""
     for k, one in enumerate(exercise.questions):
@@ -86,6 +87,7 @@ def test_an_answer_says_what_the_source_prints(name: str, question: int) -> None
     assert [text for text in PRINTED[name, question] if text not in told] == []
 
 
+@pytest.mark.slow
 def test_answers_are_as_they_were_read(request: pytest.FixtureRequest) -> None:
     told = [
         f"{one.name} {k}: {answer(one.name, k).answer}"

@@ -80,6 +80,7 @@ def test_what_the_command_finds_is_found(finder: Finder) -> None:
     assert run.violations() or run.held
 
 
+@pytest.mark.slow
 def test_a_right_protocol_passes(finder: Finder) -> None:
     told = ended(finder, finder.begin(Search("fifo", members=2, messages=2)))
     assert (told["ok"], told["text"]) == (True, None)
@@ -87,6 +88,7 @@ def test_a_right_protocol_passes(finder: Finder) -> None:
     assert told["states"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("members", "messages", "thorough"), [(2, 2, False), (3, 2, False), (3, 2, True)]
 )
@@ -109,6 +111,7 @@ def test_an_own_class_is_broken_and_named_from_the_folder(finder: Finder, tmp_pa
     assert run_script(script).violations()
 
 
+@pytest.mark.slow
 def test_it_stops_at_once_and_another_can_begin(finder: Finder) -> None:
     job = finder.begin(Search("matrix", members=4, messages=6, thorough=True))
     with pytest.raises(InputError, match="a search is under way"):
@@ -132,6 +135,7 @@ def test_it_stops_at_once_and_another_can_begin(finder: Finder) -> None:
         finder.found(job)
 
 
+@pytest.mark.slow
 def test_a_class_that_catches_what_stops_it_ends_too(finder: Finder, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN, encoding="utf-8")
     job = finder.begin(Search(f"{tmp_path}/own.py:Stubborn", members=2, messages=1))

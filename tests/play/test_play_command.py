@@ -23,6 +23,7 @@ SCENARIO = ROOT / "scenarios" / "bss-overtaking.scenario"
 PROGRAM = "import sys; from antecede.cli import main; sys.exit(main())"
 
 
+@pytest.mark.slow
 def test_it_prints_its_address_answers_and_ends_by_ctrl_c() -> None:
     command = [sys.executable, "-c", PROGRAM, "play", str(SCENARIO), "--protocol", "none,ses"]
     with subprocess.Popen(

@@ -256,6 +256,7 @@ def test_a_search_is_begun_watched_and_stopped(asked: Asked) -> None:
     assert json.loads(body)["error"] == "there is no such search"
 
 
+@pytest.mark.slow
 def test_a_search_is_stopped_while_something_is_played(files: Path) -> None:
     own = files / "own.py"
     code = own.read_text("utf-8").replace(
@@ -378,6 +379,7 @@ def test_a_file_of_the_scenario_is_found_beside_it_and_watched(files: Path) -> N
         asked.end()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("does", "says"),
     [

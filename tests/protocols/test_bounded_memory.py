@@ -98,6 +98,7 @@ def test_the_limit_of_gaps_is_a_number_and_changes_the_promise() -> None:
     assert not reader(max_gaps=5).guarantee.live
 
 
+@pytest.mark.slow
 def test_a_member_keeps_so_many_of_its_messages_and_says_what_it_keeps_no_longer() -> None:
     one = Linear(0, range(3), retry_s=1.0)
     for _ in range(KEEP + 2):

@@ -66,6 +66,7 @@ def sent(member: ClockOrdered, now: int = 0, to: Iterable[int] | None = None) ->
 # -- whole runs ------------------------------------------------------------------------------
 
 
+@pytest.mark.few(2)
 @every
 @both
 @given(seed=st.integers(0, 2**32), members=st.integers(2, 5), selective=st.booleans())
@@ -78,6 +79,7 @@ def test_order_is_kept_and_everything_comes(
     network.steps(150, sends=TALK).finish()
 
 
+@pytest.mark.few(1)
 @every
 @both
 @given(seed=st.integers(0, 2**32))
@@ -288,6 +290,7 @@ def test_what_does_not_hold_is_not_promised(
     assert not promise.no_unnecessary_wait
 
 
+@pytest.mark.few(1)
 @every
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=15)

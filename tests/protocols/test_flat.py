@@ -69,12 +69,14 @@ ordered = pytest.mark.parametrize("name", ORDERED)
 causal = pytest.mark.parametrize("name", CAUSAL)
 
 
+@pytest.mark.few(4)
 @every
 @given(seed=st.integers(0, 2**32), members=st.integers(2, 6))
 def test_an_adversarial_network(name: str, seed: int, members: int) -> None:
     play(MAKES[name], seed, members=members)
 
 
+@pytest.mark.few(4)
 @every
 @given(seed=st.integers(0, 2**32))
 def test_members_come_and_go(name: str, seed: int) -> None:
@@ -207,6 +209,7 @@ def test_a_long_cascade_neither_recurses_nor_rescans(name: str) -> None:
 # -- bytes -----------------------------------------------------------------------------------
 
 
+@pytest.mark.few(4)
 @every
 @given(data=st.binary(max_size=40))
 @settings(max_examples=200)

@@ -54,6 +54,7 @@ def test_safe_pruning_is_causal_and_delivers_all(seed: int, ack_after: int) -> N
     assert run(seed, pruning="safe", ack_after=ack_after).finish().early == []
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32))
 def test_no_pruning_is_causal_and_delivers_all(seed: int) -> None:
     assert run(seed, pruning="none").finish().early == []
@@ -68,6 +69,7 @@ def test_each_published_defect_shows(options: dict[str, Any]) -> None:
     assert any(run(seed, tolerant=True, **options).early for seed in range(60))
 
 
+@pytest.mark.slow
 def test_safe_pruning_and_acknowledgements_do_shorten_tt() -> None:
     entries = {"none": 0, "safe": 0}
     for pruning, ack_after in (("none", 0), ("safe", 1)):
@@ -86,6 +88,7 @@ def test_external_peers_never_wait_unnecessaryly_and_internal_peers_only_for_the
     assert outside == []
 
 
+@pytest.mark.slow
 def test_without_own_copies_under_way_internal_peers_never_wait_unnecessaryly() -> None:
     """The only unnecessary wait is the one for the number of an own message."""
 
@@ -103,6 +106,7 @@ def test_without_own_copies_under_way_internal_peers_never_wait_unnecessaryly() 
         assert network.carried
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32))
 def test_lemma_3_a_bit_is_set_iff_it_is_an_immediate_dependency(seed: int) -> None:
     """Evropeytsev et al. 2016, Lemma 3, judged by the pasts as sets: DV of every message inside its

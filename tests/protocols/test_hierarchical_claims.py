@@ -48,6 +48,7 @@ def groups(pruning: str) -> Iterator[Group]:
             yield Group(network, super_peer, list(dict.fromkeys(mine)))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("pruning", ["none", "safe"])
 def test_lemma_1_a_set_bit_names_a_message_that_precedes(pruning: str) -> None:
     """Evropeytsev et al. 2016, Lemma 1: if ml.DV[k] is set, then mk -> ml."""
@@ -61,6 +62,7 @@ def test_lemma_1_a_set_bit_names_a_message_that_precedes(pruning: str) -> None:
     assert checked > 500
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("pruning", ["none", "safe"])
 def test_lemma_2_last_names_a_message_of_the_same_sender_that_precedes(pruning: str) -> None:
     """Evropeytsev et al. 2016, Lemma 2: if ml.Last = k, then mk -> ml; both have one sender."""
@@ -75,6 +77,7 @@ def test_lemma_2_last_names_a_message_of_the_same_sender_that_precedes(pruning: 
     assert checked > 200
 
 
+@pytest.mark.slow
 def test_proposition_1_tt_names_the_external_message_of_a_set_bit() -> None:
     """Evropeytsev et al. 2016, Proposition 1: if ml.DV[k] is set and mk is a message from the
     external group, then TT contains (in, k), where in is the number of mk outside.
@@ -98,6 +101,7 @@ def test_proposition_1_tt_names_the_external_message_of_a_set_bit() -> None:
     assert checked > 100
 
 
+@pytest.mark.slow
 def test_theorem_1_a_set_bit_names_an_immediate_dependency_of_either_group() -> None:
     """Evropeytsev et al. 2016, Theorem 1: for each set bit in ml.DV[k], k identifies a message of
     the same group, or TT contains (in, out) at position id with k = out, where (id, in) identifies

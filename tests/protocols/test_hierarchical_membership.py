@@ -79,6 +79,7 @@ def changing(seed: int, pruning: str) -> tuple[HierarchicalNetwork, Changing]:
     return network, changing
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32), pruning=st.sampled_from(("safe", "none")))
 def test_joins_and_leaves_keep_the_order_and_lose_nothing(seed: int, pruning: str) -> None:
     network, _ = changing(seed, pruning)
@@ -171,6 +172,7 @@ def test_wrong_membership_calls_change_nothing(
     assert member.snapshot() == before
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32), pruning=st.sampled_from(("safe", "none", "published")))
 def test_snapshot_and_restore_at_any_point_change_nothing(seed: int, pruning: str) -> None:
     """Every process is replaced, at every step, by a new one restored from its snapshot."""
@@ -258,6 +260,7 @@ def changing_supers(seed: int, pruning: str) -> tuple[HierarchicalNetwork, Chang
     return network, changing
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32), pruning=st.sampled_from(("safe", "none")))
 def test_super_peers_come_and_go_in_order_and_lose_nothing(seed: int, pruning: str) -> None:
     network, _ = changing_supers(seed, pruning)

@@ -103,6 +103,7 @@ def test_other_super_peers_are_told_and_forward_nothing_for_it() -> None:
     assert [e.message.payload for e in seen if isinstance(e, Deliver)] == [b"x", b"x"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("groups", [(1,), (1, 1)])
 def test_with_flushes_all_promises_are_kept(groups: tuple[int, ...]) -> None:
     company = hierarchy("hierarchical", hierarchical, Topology, groups, 1, {"flush_after": 1})

@@ -104,6 +104,7 @@ class Pair:
         self.tell(lambda one: one.leave(member, last))
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("delivery", ["null", "bound"])
 @pytest.mark.parametrize(
     ("cls", "bounds"),
@@ -176,6 +177,7 @@ def test_whole_runs_with_loss_and_recovery(
     assert orders[0] == orders[1]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("cls", [Tv, TvLt, TvPt, Htbc, TvVt])
 @pytest.mark.parametrize("group", GROUPS)
 @given(seed=st.integers(0, 2**32), published=st.booleans())

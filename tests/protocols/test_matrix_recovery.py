@@ -56,6 +56,7 @@ def test_whatever_is_lost_is_recovered_and_then_forgotten(
         assert member.asked == {}
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32))
 def test_members_who_stay_agree_on_what_departed_members_sent(seed: int) -> None:
     network = lossy(3, seed, 0.4)

@@ -166,6 +166,7 @@ def test_vi_d_2_the_store_is_empty_in_order_and_holds_all_without_the_root() -> 
     assert len(worst.receive(root)) == 101
 
 
+@pytest.mark.slow
 def test_a_thread_of_100_000_messages_in_reverse() -> None:
     depth = 100_000
     a = SemanticOrder(0, (0, 1))

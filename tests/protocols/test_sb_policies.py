@@ -147,6 +147,7 @@ def test_set_aside_is_final() -> None:
         a.send("A1", after=(mid("B2"),))
 
 
+@pytest.mark.slow
 def test_set_aside_of_a_deep_thread_and_of_a_cycle_end() -> None:
     a = waiting("set_aside")
     for seq in range(50_000, 1, -1):

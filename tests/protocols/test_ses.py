@@ -294,6 +294,7 @@ def test_sizes_by_the_accounting() -> None:
     assert a.storage_bytes() == 4 * (5 + 4 * 6)
 
 
+@pytest.mark.slow
 def test_entries_cost_what_they_are_behind() -> None:
     """In a chat of all with all an entry is close to the stamp: a few bytes, not a vector."""
     members = 50

@@ -43,6 +43,7 @@ groups = pytest.mark.parametrize("group", GROUPS)
 # -- the promise -----------------------------------------------------------------------------
 
 
+@pytest.mark.few(1)
 @every
 @groups
 @given(seed=st.integers(0, 2**32))
@@ -51,6 +52,7 @@ def test_a_network_that_keeps_the_bounds(name: str, group: str, seed: int) -> No
     assert TopicNetwork(CLASSES[name], seed, GROUPS[group]).publish(24).finish().early == []
 
 
+@pytest.mark.few(1)
 @every
 @given(seed=st.integers(0, 2**32), reading=st.sampled_from(["all", "some"]))
 def test_members_come_and_go_and_subscribe_anew(name: str, seed: int, reading: str) -> None:

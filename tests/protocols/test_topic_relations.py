@@ -216,6 +216,7 @@ def test_tv_vt_is_causal_by_receipt_and_related_in_topics(group: str, seed: int)
     assert pairs(network, ORDERING["tv-vt"]) == causal_and_related(network)
 
 
+@pytest.mark.few(1)
 @groups
 @seeds
 @settings(max_examples=15)

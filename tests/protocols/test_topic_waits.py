@@ -113,6 +113,7 @@ def patched(monkeypatch: pytest.MonkeyPatch, less_s: int) -> None:
         monkeypatch.setattr(Delays, bound, shorter)
 
 
+@pytest.mark.few(3)
 @every
 @pytest.mark.parametrize("grid", GRIDS)
 def test_the_wait_is_long_enough_and_one_second_less_is_not(

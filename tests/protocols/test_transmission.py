@@ -432,6 +432,7 @@ def test_an_absurd_request_costs_no_more_than_what_is_kept() -> None:
     assert len(transmitted(source.receive(Request(1, 0, b"", 1, 10), now=0))) == 4
 
 
+@pytest.mark.slow
 def test_a_long_gap_neither_recurses_nor_rescans() -> None:
     source, me = pair(retry_s=1.0)
     messages = sent(source, 5000)

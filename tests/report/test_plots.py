@@ -216,6 +216,7 @@ def drawings() -> list[tuple[Plot, Drawn]]:
     return [(each, draw_plot(each)) for each in (*overhead(), *encoded())]
 
 
+@pytest.mark.slow
 def test_png_is_twice_the_usual_resolution_and_both_are_the_same_each_time() -> None:
     for each, drawn in drawings():
         assert drawn == draw_plot(each)

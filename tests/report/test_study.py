@@ -75,6 +75,7 @@ def of_rows(*rows: Row) -> Findings:
     return BARE._replace(sections=[Section("One", "Found.", rows)])
 
 
+@pytest.mark.slow
 def test_everything_of_the_findings_is_on_the_page(whole: Page) -> None:
     findings, shown = invented(), whole
     said = [findings.title, findings.source, findings.finding]
@@ -177,6 +178,7 @@ def test_long_tables_fold_and_every_table_scrolls_in_its_own_box(tmp_path: Path)
     assert shown.source.count('<div class="scroll" role="region" tabindex="0"') == 3
 
 
+@pytest.mark.slow
 def test_headers_have_a_scope_and_pictures_a_name(whole: Page) -> None:
     shown = whole
     assert {th.get("scope") for th in shown.all("th")} == {"col", "row", "rowgroup"}
@@ -241,6 +243,7 @@ def test_plots_stand_beside_the_page_as_files(folder: Path) -> None:
     assert len(list((folder / "figures").iterdir())) == 2 * len(keys)
 
 
+@pytest.mark.slow
 def test_the_same_findings_give_the_same_bytes(tmp_path: Path, folder: Path) -> None:
     write_study(invented(), tmp_path)
     written = sorted(path for path in folder.rglob("*") if path.is_file())

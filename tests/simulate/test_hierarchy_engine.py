@@ -120,6 +120,7 @@ def assert_same(figures: Mapping[str, float], ours: Mapping[str, float]) -> None
             assert ours[name] == pytest.approx(value, rel=1e-9), name
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("seed", range(40))
 def test_any_scenario_runs_as_the_classes_do(seed: int) -> None:
     lockstep(anything(seed), seed)

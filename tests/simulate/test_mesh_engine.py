@@ -91,6 +91,7 @@ def assert_same(given: Scenario, seed: int) -> None:
     assert run_mesh(given, seed) == found.result
 
 
+@pytest.mark.few(23)
 @pytest.mark.parametrize("seed", range(60))
 def test_lockstep_over_random_scenarios(seed: int) -> None:
     assert_same(scenario(seed), seed)
@@ -143,6 +144,7 @@ def test_deliveries_before_a_cause_are_counted_as_the_judge_does(pair: tuple[str
     assert (found.figures["early.by_delivery"] > 0) is (pair[0] == "fifo")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("pair", [("idr", ""), ("fifo", "")])
 @pytest.mark.parametrize("messages", [4020, 4032, 4100])
 def test_the_judge_counts_the_same_if_pasts_fill_the_ring(

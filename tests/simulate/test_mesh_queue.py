@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,6 +68,7 @@ def test_order_of_a_heap_by_time_and_ticket(first: list[int], follow: list[list[
     assert len(found) == put
 
 
+@pytest.mark.slow
 def test_chunks_are_used_again() -> None:
     """A pool for few entries carries many; a bucket may end where any of its chunks ends."""
     queue = sim_queue.new_queue(LONGEST_US, 400)

@@ -25,6 +25,7 @@ from antecede.snapshots.base import Complete, Content
 NAMES = ("a", "b", "c")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "channels"), [("chandy-lamport", FIFO), ("lai-yang", ANY), ("lai-yang", FIFO)]
 )

@@ -89,6 +89,7 @@ def test_folders_of_declared_causes(
     assert "separator_hint" in same(*found)
 
 
+@pytest.mark.slow
 def test_patterns_of_csv_with_clocks(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -114,6 +114,7 @@ def test_rows_handed_out_are_those_counted(spark: SparkSession, seed: int) -> No
     assert sorted(map(repr, got)) == sorted(repr((i or None, why)) for i, why in expected)
 
 
+@pytest.mark.slow
 def test_a_log_of_clocks_a_run_at_a_time(spark: SparkSession, shared_data: Any) -> None:
     table = read([shared_data / "shiviz/simpledb.log"]).events
     found = audit(spread(spark, table), format="shiviz")

@@ -51,6 +51,7 @@ def talk(run: str | None, rng: random.Random) -> list[Event]:
     return [*sends, *arrivals, *deliveries]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("runs", [1, 6])
 def test_same_report_as_the_local_engine(spark: SparkSession, runs: int) -> None:
     table = sample(runs)

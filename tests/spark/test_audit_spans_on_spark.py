@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 import antecede.spark
@@ -11,6 +12,7 @@ from antecede.audit import audit
 from antecede.trace.arrow import read
 
 
+@pytest.mark.slow
 def test_same_bounds_of_clocks_as_the_local_engine(spark: SparkSession, shared_data: Path) -> None:
     path = shared_data / "traces/onlineboutique-17_00.csv.gz"
     local = audit([path]).to_dict()

@@ -37,6 +37,7 @@ def rows_of(table: pa.Table) -> list[str]:
     return sorted(repr(row) for row in table.to_pylist())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("case", IDS)
 def test_stamps_of_odd_values(spark: SparkSession, tmp_path: Path, case: str) -> None:
     table = history(case, seed=len(case))
@@ -46,6 +47,7 @@ def test_stamps_of_odd_values(spark: SparkSession, tmp_path: Path, case: str) ->
     assert rows_of(made.select(columns)) == rows_of(local.with_clocks(table, **ODD).select(columns))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_pairs_in_three_ways(spark: SparkSession, tmp_path: Path, way: str) -> None:
     """As columns, as SQL functions and on Arrow: the same of every pair, nulls as well."""
@@ -77,6 +79,7 @@ def test_pairs_in_three_ways(spark: SparkSession, tmp_path: Path, way: str) -> N
     assert all((row[1], row[2]) == (known[row[0]], known[row[0]]) for row in sizes)
 
 
+@pytest.mark.slow
 def test_no_python_in_the_plan(spark: SparkSession, tmp_path: Path) -> None:
     made = frame_of(spark, table_of(log(1)), tmp_path).transform(
         vocabulary.with_clocks, **WAYS["declared"]
@@ -100,6 +103,7 @@ def test_no_python_in_the_plan(spark: SparkSession, tmp_path: Path) -> None:
     assert joined.count() == in_sql.count() > 100
 
 
+@pytest.mark.slow
 def test_stamps_of_two_calls_are_null_to_each_other(spark: SparkSession) -> None:
     rows = [(1, None), (2, 1), (3, 1)]
     whole = spark.createDataFrame(rows, "id int, after int")

@@ -46,6 +46,7 @@ def test_frames_and_tables_say_the_same(
     assert any(line["discarded"].to_pylist())
 
 
+@pytest.mark.slow
 def test_refusals(spark: SparkSession) -> None:
     columns = "id string, after string, p string, n int, saved boolean"
     frame = spark.createDataFrame([("a", None, "x", 1, True), ("b", "a", None, 2, None)], columns)

@@ -91,6 +91,7 @@ def test_formats_read_as_locally(
     )
 
 
+@pytest.mark.slow
 def test_mailboxes_read_together_are_one_archive(source: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "a.mbox").write_text(MAIL)
     reply = "In-Reply-To: <gone@x>\nReferences: <1@x> <gone@x>"

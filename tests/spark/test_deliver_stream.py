@@ -66,6 +66,7 @@ def rows_of(table: pa.Table) -> list[str]:
     return sorted(map(repr, table.to_pylist()))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("spec", "more"), SPECS)
 def test_batch_on_spark_is_the_local_engine_bit_for_bit(
     spark: SparkSession, spec: DeliverSpec, more: set[str]

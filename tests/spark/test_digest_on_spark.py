@@ -42,6 +42,7 @@ VALUES: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", VALUES)
 def test_spark_says_the_same(spark: SparkSession, kind: str) -> None:
     rows = [(value, "and more") for value in [*VALUES[kind], None]]

@@ -77,6 +77,7 @@ def frame(spark: SparkSession, *causes: str | None) -> DataFrame:
     return spark.createDataFrame(rows, "id string, after string, host string, n int")
 
 
+@pytest.mark.slow
 def test_functions_refuse_and_warn(spark: SparkSession) -> None:
     for causes in ((None, "", "c"), ("x", "y", None)):
         df = frame(spark, *causes)
@@ -101,6 +102,7 @@ def test_functions_refuse_and_warn(spark: SparkSession) -> None:
     assert on_spark.audit_report(bare)["causality_source"] == "none"
 
 
+@pytest.mark.slow
 def test_a_cause_behind_many_that_are_nowhere_is_found(spark: SparkSession) -> None:
     rows = [(f"e{k}", f"gone{k}") for k in range(3000)] + [("last", "e7")]
     df = spark.createDataFrame(rows, "id string, after string").coalesce(1)

@@ -344,6 +344,7 @@ def jobs(spark: SparkSession, work: Callable[[], Any]) -> int:
     return len(context.statusTracker().getJobIdsForGroup("counted")) - before
 
 
+@pytest.mark.slow
 def test_few_rows_by_estimate_are_not_counted(spark: SparkSession) -> None:
     small, unknown = two_sizes(spark), unknown_size(spark)
     by: dict[str, Any] = {"id": "id", "after": "after", "group": "g"}
@@ -354,6 +355,7 @@ def test_few_rows_by_estimate_are_not_counted(spark: SparkSession) -> None:
     assert jobs(spark, lambda: unknown.transform(never)) == 0
 
 
+@pytest.mark.slow
 def test_intermediate_tables_are_freed(spark: SparkSession) -> None:
     context: Any = spark.sparkContext
     before = set(context._jsc.getPersistentRDDs())

@@ -48,6 +48,7 @@ def test_an_example_gives_what_the_guide_shows(spark: SparkSession, name: str) -
     assert shown(example(name)["run"](spark).collect()) == block[1]
 
 
+@pytest.mark.slow
 def test_in_the_giant_log_nothing_stands_before_what_its_clock_names(spark: SparkSession) -> None:
     rows = sorted(example("giant_log")["ordered"](spark).collect(), key=lambda row: row.position)
     assert [row.position for row in rows] == list(range(20_000))

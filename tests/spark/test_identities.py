@@ -69,6 +69,7 @@ def table() -> pa.Table:
     )
 
 
+@pytest.mark.slow
 def test_audits_count_alike(spark: SparkSession) -> None:
     log = spark.createDataFrame(LOG, TEXT)
     (row,) = audit(log).collect()
@@ -79,6 +80,7 @@ def test_audits_count_alike(spark: SparkSession) -> None:
     assert {r.row.id for r in quarantined(log).collect()} == {"", " \u3000", None}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("giant", ["never", "always"])
 def test_orders_are_alike(spark: SparkSession, giant: Any) -> None:
     log = spark.createDataFrame(LOG, TEXT)
@@ -107,6 +109,7 @@ def test_a_stream_holds_no_row_for_a_blank(rocks: SparkSession, tmp_path: Path) 
     assert (left.id, left.waits_for) == ("z", ["y"])
 
 
+@pytest.mark.slow
 def test_the_past_along_blanks_and_floats(spark: SparkSession) -> None:
     log = spark.createDataFrame(LOG, TEXT)
     found = past(log, ["c"], id="id", after="parents").select("id").collect()
@@ -134,6 +137,7 @@ def test_cuts_know_no_blank_process(spark: SparkSession) -> None:
     assert {row.id: row.inside for row in made} == want == {"a": True, "b": None, "c": False}
 
 
+@pytest.mark.slow
 def test_floats_in_the_schema(spark: SparkSession) -> None:
     rows = [(1.0, [], 0), (2.0, [1.0, math.nan], 1), (2.5, [], 2), (3.0, [0.5, 2.0], 3)]
     log = spark.createDataFrame(rows, "id double, parents array<double>, file_order long")

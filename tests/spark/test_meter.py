@@ -60,6 +60,7 @@ def test_it_counts_what_the_local_meter_counts(spark: SparkSession, tmp_path: Pa
     assert found == rows(measure(table, **options))
 
 
+@pytest.mark.slow
 def test_rules_and_observers_can_be_chosen(spark: SparkSession, tmp_path: Path) -> None:
     table = events()
     df = frame(spark, table, tmp_path)
@@ -89,6 +90,7 @@ def test_declared_causes_need_no_run(spark: SparkSession, tmp_path: Path) -> Non
     assert found == rows(measure(table))
 
 
+@pytest.mark.slow
 def test_nothing_gives_nothing(spark: SparkSession, tmp_path: Path) -> None:
     df = frame(spark, events().slice(0, 0), tmp_path)
     assert rows(meter(df)) == []

@@ -63,6 +63,7 @@ def test_runs_of_receipts_and_deliveries(
     assert found["left_out"]
 
 
+@pytest.mark.slow
 def test_what_is_asked_for(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,6 +76,7 @@ def test_what_is_asked_for(
     assert {row["rule"] for row in found["counts"]} == {"arrival", "physical"}
 
 
+@pytest.mark.slow
 def test_declared_causes_with_circles_and_gaps(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

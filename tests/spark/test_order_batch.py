@@ -89,6 +89,7 @@ def test_without_a_group_all_partitions_are_one(spark: SparkSession) -> None:
     assert made.where("position = id").count() == 100
 
 
+@pytest.mark.slow
 def test_vectors_and_numbers_on_spark(spark: SparkSession) -> None:
     df = spark.createDataFrame(
         [("b", {"a": 1, "b": 1}, 1), ("a", {"a": 1}, 1), ("b", {"a": 1, "b": 2}, 2)],
@@ -159,6 +160,7 @@ def test_a_filter_above_chooses_of_what_is_ordered(spark: SparkSession) -> None:
     assert rows_of(df.where("note = '30'").limit(100)) == sorted(map(repr, whole))
 
 
+@pytest.mark.slow
 def test_a_limit_takes_of_what_is_ordered(spark: SparkSession) -> None:
     """A limit below would order a few rows alone; Spark pushes limits through Python functions."""
     rows = spark.range(300).selectExpr(

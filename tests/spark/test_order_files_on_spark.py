@@ -141,6 +141,7 @@ def test_many_batches_and_pieces(
     assert len(bad) > 1000
 
 
+@pytest.mark.slow
 def test_patterns_of_csv(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -209,6 +210,7 @@ def test_vector_clocks(
     both(tmp_path, [tmp_path / "in.parquet"], capsys)
 
 
+@pytest.mark.slow
 def test_a_folder_is_never_replaced_unasked(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

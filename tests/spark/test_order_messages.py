@@ -24,6 +24,7 @@ ROWS = """VALUES ('a', null, 'g', 1, 'x', named_struct('p', interval '1' month))
 AS t(id, after, g, n, note, payload)"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("giant", ["never", "always"])
 def test_of_content_columns_only_the_digest_goes_to_python(spark: SparkSession, giant: Any) -> None:
     """Also columns of types that cannot go there; the answer is that of the local engine."""
@@ -90,6 +91,7 @@ def test_patience_without_effect_is_said_and_no_error(rocks: SparkSession, tmp_p
         stream.transform(order(id="id", after="after", patience="1 hour"))
 
 
+@pytest.mark.slow
 def test_ids_that_are_times_go_through_a_stream(rocks: SparkSession, tmp_path: Path) -> None:
     kind = pa.timestamp("us", "UTC")
     rows = pa.table({"id": pa.array([2, 1], kind), "after": pa.array([1, None], kind)})

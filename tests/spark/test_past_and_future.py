@@ -95,6 +95,7 @@ def test_events_without_an_answer(frame: DataFrame, walk: Any) -> None:
     assert walk(frame, [], **edges).count() == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("walk", [vocabulary.past, vocabulary.future])
 def test_stamps_of_two_calls_fail(frame: DataFrame, walk: Any) -> None:
     stamped = vocabulary.with_clocks(frame, id="id", after="after")
@@ -112,6 +113,7 @@ def test_a_chain_longer_than_rounds_is_refused(spark: SparkSession) -> None:
     assert sorted(row.id for row in made.collect()) == list(range(8))
 
 
+@pytest.mark.slow
 def test_by_stamps_nothing_runs_in_python(spark: SparkSession, tmp_path: Path) -> None:
     frame = frame_of(spark, table_of(log(2)), tmp_path)
     stamped = frame.transform(vocabulary.with_clocks, **WAYS["declared"])

@@ -61,6 +61,7 @@ def refusal(df: DataFrame, folder: Path, mode: str) -> str:
         query.stop()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("make", "mode", "says"),
     [

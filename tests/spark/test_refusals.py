@@ -205,5 +205,6 @@ def test_an_interpreter_without_antecede_is_named_in_one_sentence(
     assert "local_session()" in last
 
 
+@pytest.mark.slow
 def test_workers_that_have_it_say_nothing(spark: SparkSession) -> None:
     assert _asked(spark.sparkContext) == ""

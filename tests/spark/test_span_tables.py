@@ -195,6 +195,7 @@ def clickhouse(rows: list[dict[str, Any]], in_bytes: bool) -> Any:
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("in_bytes", [True, False])
 def test_a_table_of_clickhouse(spark: SparkSession, in_bytes: bool) -> None:
     table = clickhouse(spans(9), in_bytes)
@@ -376,6 +377,7 @@ def test_elastics_microseconds(spark: SparkSession) -> None:
     ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("blank", [None, ""])
 def test_elastics_transactions_have_no_id_of_a_span(spark: SparkSession, blank: Any) -> None:
     """A span names its transaction beside its own id; a transaction has no other id."""
@@ -424,6 +426,7 @@ def test_both_engines_refuse_what_cannot_serve(
         by_spark(spark.createDataFrame(table))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("name", "end", "ratio"),
     [("start_ns", "end_ns", 1000), ("startTimeUnixMs", "endTimeUnixMs", 0.001),
@@ -455,6 +458,7 @@ def test_an_end_in_another_unit_than_the_start(spark: SparkSession) -> None:
     assert [row["end_time"] for row in found] == ends
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["timestamp", "startTime", "start"])
 def test_times_whose_size_tells_another_unit(spark: SparkSession, name: str) -> None:
     times = pa.array([AT, AT // 1000, AT * 1000, AT // 10**6, 5], pa.int64())

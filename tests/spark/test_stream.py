@@ -123,6 +123,7 @@ def test_stream_and_batch_agree_on_all_but_the_position(
         assert places == list(range(len(places)))
 
 
+@pytest.mark.slow
 def test_all_at_once_the_stream_gives_the_very_order_of_the_batch(
     rocks: SparkSession, tmp_path: Path
 ) -> None:
@@ -244,6 +245,7 @@ def test_sender_and_number(rocks: SparkSession, tmp_path: Path) -> None:
         assert {r["n"]: r["waited_for"] for r in own}[4] == [f"{who}:3"]
 
 
+@pytest.mark.slow
 def test_vector_clock(rocks: SparkSession, tmp_path: Path) -> None:
     kind = pa.schema({"host": pa.string(), "clock": pa.map_(pa.string(), pa.int64())})
     events = [
@@ -318,6 +320,7 @@ def test_causes_that_do_not_come_in_time(
         assert got["c"]["waited_ms"] == 57_000.0
 
 
+@pytest.mark.slow
 def test_patience_on_processing_time_needs_no_further_rows(
     rocks: SparkSession, tmp_path: Path
 ) -> None:

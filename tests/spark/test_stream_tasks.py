@@ -129,6 +129,7 @@ def test_tasks_that_cannot_be_are_refused_and_nothing_is_changed(
     check(table, stream.more(spec))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_cannot_be_read_is_said_before_the_query_starts(
     settings: SparkSession, tmp_path: Path
 ) -> None:

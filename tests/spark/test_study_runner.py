@@ -38,6 +38,7 @@ def quiet(spark: SparkSession) -> SparkSession:
     return spark
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("partitions", [1, 2, 5, 40])
 def test_no_partitioning_changes_a_figure(quiet: SparkSession, partitions: int) -> None:
     runs = [*RUNS, BAD]
@@ -46,6 +47,7 @@ def test_no_partitioning_changes_a_figure(quiet: SparkSession, partitions: int) 
     assert figures([made]) == figures(run_locally(toy.STUDY, runs))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["hierarchy", "clocks", "topics", "vector", "semantic"])
 def test_a_simulation_is_the_same_here_in_parallel_and_on_spark(
     quiet: SparkSession, name: str
@@ -61,6 +63,7 @@ def test_a_simulation_is_the_same_here_in_parallel_and_on_spark(
     assert figures([made]) == here
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("bundle_s", [1e-9, 0.01, 100.0])
 def test_no_bundling_changes_a_figure(
     quiet: SparkSession, monkeypatch: pytest.MonkeyPatch, bundle_s: float
@@ -80,6 +83,7 @@ def test_a_study_on_spark_is_the_study_here(quiet: SparkSession, tmp_path: Path)
     assert [failure.run.key for failure in there.failures] == ["bad"]
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_reported_and_takes_nobody_along(quiet: SparkSession) -> None:
     deaths = [Run("first", 1, 99.0, "die"), Run("in a bundle", 2, 1e-6, "die")]
     memory = Run("memory", 3, 1e-6, "memory")
@@ -97,6 +101,7 @@ def test_executors_without_the_study_end_it_at_once(quiet: SparkSession) -> None
         list(jobs.run(RUNS))
 
 
+@pytest.mark.slow
 def test_executors_with_other_code_end_it_at_once(quiet: SparkSession) -> None:
     other = Work("tests.studies.toy", "execute", ("tests.studies.toy",), "0123")
     with pytest.raises(SetupError, match="executors have other sources of antecede"):
@@ -105,6 +110,7 @@ def test_executors_with_other_code_end_it_at_once(quiet: SparkSession) -> None:
     assert Work(other.module, other.function, other.modules, same).load() is toy.execute
 
 
+@pytest.mark.slow
 def test_stopping_in_the_middle_cancels_what_is_under_way(
     quiet: SparkSession, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ FIND = '[{"field": "own.0", "word": "closed"}]'
 """A search for status:closed, as the page sends it."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("made", [drawn(4, events=800), declared(2)])
 def test_levels_members_and_events_are_the_same(spark: Any, made: Any, tmp_path: Path) -> None:
     file = tmp_path / "trace.parquet"
@@ -58,6 +59,7 @@ def test_a_table_without_ids_is_refused(spark: Any, tmp_path: Path) -> None:
         write_on_spark(spark.read.parquet(str(tmp_path / "empty.parquet")), tmp_path / "u", "t")
 
 
+@pytest.mark.slow
 def test_further_columns_are_texts_in_both(spark: Any, tmp_path: Path) -> None:
     made = drawn(4, events=60)
     size = len(made.events)

@@ -102,6 +102,7 @@ def sorted_rows(rows: Iterable[dict[str, Any]]) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_table_a_frame_and_a_file_tell_the_same(
     spark: SparkSession, tmp_path: Path, seed: int
@@ -165,6 +166,7 @@ def test_version_1_tells_both_sides_in_one_row(spark: SparkSession) -> None:
     assert sorted_rows(there) == sorted_rows(here)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["ascend", "skew", "yelp", "smartthings-oauth-authorization"])
 def test_real_spans(spark: SparkSession, shared_data: Path, name: str) -> None:
     path = shared_data / f"traces/{name}.json"

@@ -169,6 +169,7 @@ def test_what_answers_nothing_never_waits() -> None:
     assert len(found.waits["causal"]) > 500
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("protocol", ["sb", "causal"])
 def test_the_protocols_deliver_at_these_times(protocol: str, case: dict[str, Any]) -> None:
@@ -199,6 +200,7 @@ def test_the_protocols_deliver_at_these_times(protocol: str, case: dict[str, Any
     assert np.array_equal(delivered, found.delivered_us[protocol])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("protocol", ["bss", "idr", "sent"])
 def test_the_simulator_says_the_same_of_causal_order(protocol: str, case: dict[str, Any]) -> None:
@@ -243,6 +245,7 @@ def _handed_over_at_once(found: Outcome, at: int) -> bool:
     return len(set(moments)) < len(moments)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_before_follows_from_what_was_delivered(case: dict[str, Any]) -> None:
     """Windows let go of nothing that counts: pasts, frontiers and orders from all messages."""

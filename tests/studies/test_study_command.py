@@ -50,6 +50,7 @@ def test_results_summary_and_page_are_written(
     assert "  sum       100000 steps  50,000" in out
 
 
+@pytest.mark.slow
 def test_what_is_there_is_used_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study(TOY, tmp_path, "--quick")
     assert study(TOY, tmp_path) == 0

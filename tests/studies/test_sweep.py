@@ -117,6 +117,7 @@ def test_what_cannot_run_is_refused_before_anything_runs(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_table_csv_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, folder = scenario(tmp_path), tmp_path / "out"
     over = ["--over", "protocol=bss,unordered", "--over", "members=3,6", "--seeds", "3"]
@@ -155,6 +156,7 @@ def table(section: Section) -> None:
     assert heads.index("wait") < heads.index("before a cause") < heads.index("own promise")
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, folder = scenario(tmp_path), tmp_path / "out"
     assert sweep(path, folder, "--over", "members=3,4") == 0
@@ -211,6 +213,7 @@ def test_another_file_does_not_replace_table_and_page(
     assert (own / "sweep.csv").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_a_protocol_of_ones_own_and_its_changes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -263,6 +266,7 @@ def test_an_interval_in_the_table_ends_at_0(tmp_path: Path) -> None:
     assert cut  # else this shows nothing
 
 
+@pytest.mark.slow
 def test_processes_report_the_run_whose_worker_dies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     runs = [*toy.sums(steps=[10], seeds=[1, 2]), Run("dies", 3, 9.0, "die")]

@@ -262,6 +262,7 @@ def test_json_lines(folder: Path, seed: int, given_options: dict[str, Any]) -> N
     check(path, given_options, draw.choice([1, 3, 100]))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 2**48), given_options=OPTIONS)
 def test_csv(folder: Path, seed: int, given_options: dict[str, Any]) -> None:
@@ -297,6 +298,7 @@ def test_a_row_that_is_refused_late_is_counted_once(folder: Path) -> None:
     assert (len(events), len(bad), details["rounded_causes"]) == (1, 1, 1)
 
 
+@pytest.mark.slow
 def test_no_row_of_a_plain_table_goes_through_an_event(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_file_that_breaks_off(tmp_path: Path) -> None:
         assert "ends within a change" in bad(trace)[0][1] or "breaks off" in bad(trace)[0][1]
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_a_change_not_by_the_file(tmp_path: Path) -> None:
     path = tmp_path / "long.json"
     piece = "y" * 2000

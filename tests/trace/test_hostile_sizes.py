@@ -227,6 +227,7 @@ def test_a_log_that_is_too_large_to_be_matched_is_refused(
     assert peak < 20
 
 
+@pytest.mark.slow
 def test_names_in_the_place_of_values_are_refused_with_their_line(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     rows = [json.dumps({"id": str(k), f"k{k}": 1}) for k in range(3 * MAX_COLUMNS)]

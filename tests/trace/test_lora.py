@@ -287,6 +287,7 @@ def test_the_real_files(shared_data: Path) -> None:
         assert details["arrivals"]["receivers"] == len({name for name, _ in entries})
 
 
+@pytest.mark.slow
 def test_the_gateway_whose_clock_is_days_behind(shared_data: Path) -> None:
     report = audit([shared_data / "lora" / "d1d1e80000000032_campusiot-2.ndjson.gz"])
     offsets = dict(report.details["arrivals"]["offsets_ns"])

@@ -65,6 +65,7 @@ def test_the_example_runs(notes: Path) -> None:
     assert "effect before its cause by the sender's clock, by up to 2.0 s" in done.stdout
 
 
+@pytest.mark.slow
 def test_an_installed_package_adds_a_format(notes: Path, tmp_path: Path) -> None:
     site = package(tmp_path, "own_reader:NotesReader")
     done = run(["-m", "antecede", "audit", "--json", str(notes)], site, ROOT / "examples")

@@ -129,6 +129,7 @@ def test_shiviz_numbers_are_times_in_the_unit_that_is_said(tmp_path: Path) -> No
 HANGING = r"(?<host>\w+) (?<clock>{.*?})(?<event>(x+x+)+y)"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", ["first line", "regex", "delimiter"])
 def test_an_expression_that_never_ends_is_ended_and_its_line_named(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -148,6 +149,7 @@ def test_an_expression_that_never_ends_is_ended_and_its_line_named(
     assert told.value.line == line
 
 
+@pytest.mark.slow
 def test_a_line_without_spaces_is_read_in_time_that_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

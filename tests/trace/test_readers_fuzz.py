@@ -47,6 +47,7 @@ texts = st.lists(pieces | st.text(max_size=8), max_size=12).map("".join)
 contents = st.binary(max_size=80) | texts.map(lambda text: text.encode("utf-8", "surrogatepass"))
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", ["trace", "trace.csv"])
 @given(content=contents)

@@ -98,6 +98,7 @@ class Large(Fixed):
         return random.Random(1).randbytes(30_000_000)
 
 
+@pytest.mark.slow
 def test_a_page_that_is_closed_meanwhile_is_no_error(capfd: pytest.CaptureFixture[str]) -> None:
     with served(Large()) as serving:
         path = urlsplit(serving.url).path

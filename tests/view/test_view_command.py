@@ -250,6 +250,7 @@ def test_a_counterexample_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "leave out --page" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_every_scenario_becomes_a_trace() -> None:
     for path in sorted((ROOT / "scenarios").glob("*.scenario")):
         diagram = from_run(run_script(load_script(path)))

@@ -226,6 +226,7 @@ class Busy(Process):
     program = ("-c", BUSY)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_no_line_is_read_is_the_signal_that_it_is() -> None:
     busy = Busy(terminal=True, TERM="xterm", PROMPT_TOOLKIT_NO_CPR="1")
     try:

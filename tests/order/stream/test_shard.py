@@ -372,6 +372,7 @@ def test_remember_forgets_old_ids_and_their_memory() -> None:
     assert stream.step([one(b"x", b"0100", time=995)], 995) == []  # forgotten: held as absent
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 2), st.binary(max_size=20)), max_size=60))
 def test_names_are_numbered_exactly(names: list[tuple[int, bytes]]) -> None:
     table, known = no_names(), dict[tuple[int, bytes], int]()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,7 @@ def test_a_chain_behind_a_missing_cause() -> None:
     assert [told[name].since for name in "bcd"] == [1, 2, 3]
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=100)
 def test_roots_and_rows_behind_are_those_of_plain_sets(data: st.DataObject) -> None:

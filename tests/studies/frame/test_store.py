@@ -184,6 +184,7 @@ def test_fresh_forgets_everything(tmp_path: Path) -> None:
     assert names(tmp_path) == [".lock", "notes.txt"]
 
 
+@pytest.mark.slow
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from antecede.studies.frame.store import opened\n"

@@ -1,0 +1,212 @@
+"""Ratios of operations to their reference programs, kept in `bench/ledger.jsonl`.
+
+An operation and its reference program run in turns. A ratio is the least processor time of the
+operation by the least of the reference, for one unit of work each: lower is better. Processor time
+includes all descendants of this process, such as Spark's JVM and its workers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from antecede.formatting import table
+
+LEDGER = Path(__file__).parent / "ledger.jsonl"
+ROUNDS = 5
+LOSS = 1.1
+"""A ratio that exceeds the best or the last one by this factor is marked."""
+
+
+class Spent(NamedTuple):
+    """Work that was done, and its processor time."""
+
+    units: float
+    cpu_s: float
+
+    @property
+    def unit_s(self) -> float:
+        """Processor seconds for one unit of work."""
+        return self.cpu_s / self.units
+
+
+class Comparison(NamedTuple):
+    """An operation with default settings beside its reference program."""
+
+    name: str
+    operation: Callable[[], Spent]
+    reference: Callable[[], Spent]
+    rounds: int = ROUNDS
+
+    def ratios(self) -> list[float]:
+        """Run both in turns; return the ratio of each round, the first round not counted.
+
+        The ratio of the two least times comes last.
+        """
+        self.reference()
+        self.operation()
+        rounds = [(self.reference().unit_s, self.operation().unit_s) for _ in range(self.rounds)]
+        references, operations = zip(*rounds, strict=True)
+        return [ours / theirs for theirs, ours in rounds] + [min(operations) / min(references)]
+
+
+class Entry(NamedTuple):
+    """One line of the ledger."""
+
+    name: str
+    ratio: float
+    least: float
+    most: float
+    commit: str
+    date: str
+    cores: int
+    cpu: str
+    load: float
+    """Processes that ran or waited in the minute before."""
+    python: str
+
+
+def timed(work: Callable[[], float]) -> Callable[[], Spent]:
+    """Return a function that does some work and measures it; `work` returns its units."""
+
+    def run() -> Spent:
+        before = descendants_cpu_s()
+        units = work()
+        return Spent(units, descendants_cpu_s() - before)
+
+    return run
+
+
+def descendants_cpu_s() -> float:
+    """Return the processor seconds of this process and all its descendants."""
+    ended = os.times()
+    own_s = time.process_time() + ended.children_user + ended.children_system
+    parents, ticks = dict[int, int](), dict[int, int]()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it ended meanwhile; its parent has its time
+            continue
+        parents[int(stat.parent.name)] = int(fields[1])
+        ticks[int(stat.parent.name)] = sum(map(int, fields[11:15]))
+    others = (number for number in ticks if number != os.getpid() and _descends(number, parents))
+    return own_s + sum(ticks[number] for number in others) / os.sysconf("SC_CLK_TCK")
+
+
+def _descends(number: int, parents: dict[int, int]) -> bool:
+    while number != os.getpid() and number in parents:
+        number = parents[number]
+    return number == os.getpid()
+
+
+def measure(comparison: Comparison) -> Entry:
+    """Run a comparison and return its line."""
+    load = os.getloadavg()[0]
+    *rounds, ratio = comparison.ratios()
+    return Entry(
+        comparison.name,
+        round(ratio, 4),
+        round(min(rounds), 4),
+        round(max(rounds), 4),
+        _commit(),
+        datetime.now(UTC).date().isoformat(),
+        os.cpu_count() or 1,
+        _cpu_model(),
+        round(load, 2),
+        platform.python_version(),
+    )
+
+
+def read(path: Path = LEDGER) -> list[Entry]:
+    """Return the lines of a ledger. Raises ValueError with file and line for one that is none."""
+    entries = []
+    lines = path.read_text().splitlines() if path.exists() else []
+    for number, line in enumerate(lines, 1):
+        try:
+            entries.append(Entry(**json.loads(line)))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}, line {number}: {error}") from error
+    return entries
+
+
+def append(entry: Entry, path: Path = LEDGER) -> None:
+    """Append a line to a ledger."""
+    with path.open("a") as ledger:
+        ledger.write(json.dumps(entry._asdict()) + "\n")
+
+
+def comparable(entry: Entry, earlier: Iterable[Entry]) -> list[float]:
+    """Return the earlier ratios of an operation on the same model of processor, oldest first."""
+    return [
+        one.ratio
+        for one in earlier
+        if (one.name, one.cpu, one.cores) == (entry.name, entry.cpu, entry.cores)
+    ]
+
+
+def row_of(entry: Entry, earlier: Iterable[Entry]) -> tuple[str, ...]:
+    """Return a row of the printed table: the ratio beside the last and the best, and the loss."""
+    before = comparable(entry, earlier)
+    last, best = (f"{before[-1]:.3f}", f"{min(before):.3f}") if before else ("-", "-")
+    loss = max((entry.ratio / one for one in (before[-1], min(before))), default=1) if before else 1
+    return (
+        entry.name,
+        f"{entry.ratio:.3f}",
+        f"{entry.least:.3f} to {entry.most:.3f}",
+        last,
+        best,
+        f"LOSS {loss - 1:.0%}" if loss > LOSS else "",
+    )
+
+
+HEAD = ("operation / reference", "ratio", "rounds", "last", "best", "")
+
+
+def run(comparisons: Iterable[Comparison], path: Path | None = LEDGER) -> list[Entry]:
+    """Measure all, print each as it ends, append it to the ledger, and print the table.
+
+    None for the path: nothing is appended, and ratios stand beside those of the ledger.
+    """
+    earlier = read(path or LEDGER)
+    found = []
+    for comparison in comparisons:
+        begin = time.perf_counter()
+        entry = measure(comparison)
+        found.append(entry)
+        if path is not None:
+            append(entry, path)
+        print(
+            f"{entry.name}: {entry.ratio:.3f} ({time.perf_counter() - begin:.0f} s)",
+            flush=True,
+        )
+    print("\n" + table(HEAD, [row_of(entry, earlier) for entry in found]))
+    return found
+
+
+def _commit() -> str:
+    """Return the commit, with "+" where files differ from it."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(
+            ("git", *words), cwd=LEDGER.parent, capture_output=True, text=True, check=False
+        )
+        return done.stdout.strip()
+
+    changed = git("status", "--porcelain", "--", ":!bench/ledger.jsonl")
+    return git("rev-parse", "--short=10", "HEAD") + ("+" if changed else "")
+
+
+def _cpu_model() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,212 @@
+"""Operations of the ledger, each beside its reference program.
+
+Reference programs are those that a user has without antecede: a sort by timestamp, a reader without
+causality, the same plan of Spark without ordering, SimPy, a C program, raw TCP.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.json
+import pyarrow.parquet
+from pyspark.sql import DataFrame
+
+from antecede.audit import audit_events
+from antecede.causality import Causality
+from antecede.meter.measure import measure
+from antecede.order.replay.table import deliver_table
+from antecede.order.table import order_table
+from antecede.simulate.run import simulate
+from antecede.spark.ordering import ordering
+from antecede.spark.session import local_session
+from antecede.spark.streams.ordering import order_stream
+from antecede.trace import read
+from bench import deliver_rate, engines, groups, live_mesh, simulators, stream_rate
+from bench import meter as meter_traces
+from bench.ledger import Comparison, Spent, timed
+
+pa: Any = pyarrow
+
+ROWS = 300_000
+STREAM_ROWS = 50_000
+"""Rows of a file; a file is a micro-batch."""
+BURST = 64
+SIMULATED_S = 20.0
+
+
+def comparisons() -> Iterator[Comparison]:
+    """Yield all operations of the ledger, those that need Spark last."""
+    yield from of_tables()
+    yield from of_groups()
+    yield from of_simulators()
+    yield from of_peers()
+    yield from of_spark()
+
+
+def of_tables() -> Iterator[Comparison]:
+    """Yield what the local engine does with a table or a file."""
+    events = engines.log(ROWS, engines.GROUPS)
+    by_time = _rows(lambda: events.sort_by("send_time"))
+    yield Comparison("order_table / pyarrow sort by time", _rows(_ordered(events)), by_time)
+    yield Comparison("audit / pyarrow sort by time", _rows(lambda: audit_events(events)), by_time)
+    few = events.slice(0, ROWS // 10)
+    yield Comparison(
+        "Causality(...).past / pyarrow sort by time",
+        _rows(lambda: _past(few), len(few)),
+        _rows(lambda: few.sort_by("send_time"), len(few)),
+    )
+    threads = meter_traces.threads("replies", ROWS // 10)
+    yield Comparison(
+        "measure linear, timestamp / pyarrow sort by time",
+        _rows(lambda: measure(threads, ["linear", "timestamp"]), len(threads)),
+        _rows(lambda: threads.sort_by("send_time"), len(threads)),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "log.jsonl")
+        some = events.slice(0, ROWS // 3).select(["run", "id", "member", "parents", "send_time"])
+        path.write_text("".join(f"{_line(row)}\n" for row in some.to_pylist()))
+        yield Comparison(
+            "read JSON lines / pyarrow.json",
+            _rows(lambda: read(path), len(some)),
+            _rows(lambda: pa.json.read_json(path), len(some)),
+        )
+    spec = deliver_rate.spec_of("bss")
+    frames = deliver_rate.logs(spec)
+    yield Comparison(
+        "deliver_table bss / rows to Python, sorted",
+        _rows(lambda: deliver_table(frames, spec), len(frames)),
+        _rows(lambda: frames.sort_by("time").to_pylist(), len(frames)),
+    )
+
+
+def of_groups() -> Iterator[Comparison]:
+    """Yield what a group costs beside its bare protocol, and a protocol beside no order."""
+    for order in ("bss", "idr"):
+        told = groups.traffic(order, 100)
+        start = told.protocol.snapshot()
+        yield Comparison(
+            f"Group.receive {order}, 100 members / protocol",
+            partial(_received, groups.grouped, told, start),
+            partial(_received, groups.bare, told, start),
+        )
+
+
+def of_simulators(c_programs: Path | None = None) -> Iterator[Comparison]:
+    """Yield compiled engines beside SimPy, or beside the C programs of a folder."""
+    for name, program in (
+        ("mesh of 100, idr", simulators.FLAT_C),
+        ("hierarchy of 100", simulators.HIERARCHY_C),
+    ):
+        scenario = simulators.scenario_of(program, 100, SIMULATED_S)
+        operation = timed(lambda: simulate(scenario, 1).figures["deliveries"])  # noqa: B023
+        if c_programs is None:
+            yield Comparison(f"simulate {name} / SimPy", operation, _simpy)
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            binary = simulators.compile_c(c_programs, program, Path(folder))
+            yield Comparison(f"simulate {name} / C", operation, partial(_c, binary))
+
+
+def of_peers() -> Iterator[Comparison]:
+    """Yield live peers beside raw TCP: processor time for a delivery."""
+    for kind in ("peer batches tls", "peer tls"):
+        yield Comparison(
+            f"live, {kind} / raw TCP", partial(_mesh, kind), partial(_mesh, "raw"), rounds=3
+        )
+
+
+def of_spark() -> Iterator[Comparison]:
+    """Yield batch and stream on Spark beside the same plan without ordering."""
+    settings = {
+        "spark.sql.streaming.stateStore.providerClass": stream_rate.ROCKSDB,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    }
+    spark = local_session(cores=2, settings=settings, memory="3g")
+    with tempfile.TemporaryDirectory() as folder:
+        events = engines.log(ROWS, engines.GROUPS)
+        pa.parquet.write_table(events, f"{folder}/log.parquet", compression="zstd")
+        frame = spark.read.parquet(f"{folder}/log.parquet")
+        placed = frame.repartition(frame["run"]).mapInArrow(_unchanged, frame.schema)
+        yield Comparison(
+            "order on Spark / rows to Python and back",
+            _rows(lambda: _write(frame.transform(ordering(engines.SPEC)))),
+            _rows(lambda: _write(placed)),
+        )
+        source = Path(folder, "stream")
+        source.mkdir()
+        stream_rate.write_input(source, STREAM_ROWS, files=5, groups=engines.GROUPS, late=0.1)
+        yield Comparison(
+            "order a stream on Spark / stream to Python and back",
+            timed(
+                lambda: _streamed(spark, source, lambda df: order_stream(df, stream_rate.DECLARED))
+            ),
+            timed(lambda: _streamed(spark, source, stream_rate.through_arrow)),
+            rounds=3,
+        )
+    spark.stop()
+
+
+def _rows(work: Callable[[], object], rows: int = ROWS) -> Callable[[], Spent]:
+    """Return a measured function that repeats some work until it is long enough to be measured."""
+
+    def until_measurable() -> float:
+        begin, count = time.perf_counter(), 0
+        while time.perf_counter() - begin < 1.0:
+            work()
+            count += 1
+        return float(rows * count)
+
+    return timed(until_measurable)
+
+
+def _ordered(events: Any) -> Callable[[], object]:
+    return lambda: order_table(events, engines.SPEC)
+
+
+def _past(events: Any) -> object:
+    return Causality(events).past(events["id"][-1].as_py())
+
+
+def _line(row: dict[str, Any]) -> str:
+    return json.dumps(row)
+
+
+def _received(run: Callable[..., tuple[float, int]], told: groups.Traffic, start: Any) -> Spent:
+    told.protocol.restore(start)
+    spent, _ = run(told, False)
+    return Spent(len(told.measured), spent)
+
+
+def _simpy() -> Spent:
+    rate = simulators.in_simpy(100, simulators.SIMPY_S[100])
+    return Spent(rate.deliveries, rate.spent_s)
+
+
+def _c(binary: Path) -> Spent:
+    rate = simulators.in_c(binary, 100, SIMULATED_S)
+    return Spent(rate.deliveries, rate.spent_s)
+
+
+def _mesh(kind: str) -> Spent:
+    _, cpu_us = live_mesh.mesh(kind, BURST, seconds=2.0)
+    return Spent(1.0, cpu_us / 1e6)
+
+
+def _streamed(spark: Any, source: Path, make: Callable[[DataFrame], DataFrame]) -> float:
+    return float(stream_rate.measure(spark, source, make).written)
+
+
+def _unchanged(batches: Iterable[Any]) -> Iterator[Any]:
+    yield from batches
+
+
+def _write(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
