@@ -48,6 +48,7 @@ CHANGES: dict[str, Change] = {
     "negative": lambda values: [-v - 1 for v in values],
     "turned round": lambda values: values[::-1],
     "rising": lambda values: [v + 1.5 * k for k, v in enumerate(values)],
+    "rising fast": lambda values: [v + 1e4 * k for k, v in enumerate(values)],
     "steeper": lambda values: [v * (1 + k / 4) for k, v in enumerate(values)],
     "falling": lambda values: [v + 7.0 * (len(values) - k) for k, v in enumerate(values)],
     "one higher": lambda values: [v + 1 for v in values],

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from antecede.report.values import Plot, Row, Section, Series, filled
-from antecede.studies.frame.compare_paper import deliveries, tally
+from antecede.studies.frame.compare_paper import tally
 from antecede.studies.frame.execute import SCHEMA
 from antecede.studies.frame.registry import STUDIES, load
 from antecede.studies.frame.results import Results
@@ -113,8 +113,6 @@ def test_one_of_a_thing_stands_in_the_singular(name: str, carried_out: Carried) 
 
 
 def test_a_tally_of_one() -> None:
-    assert deliveries(1.0) == "1 delivery"
-    assert deliveries(2000.0) == "2,000 deliveries"
     rows = [Row("Figure 1", "overhead", "anywhere", 2.0, ours) for ours in (2.0, 9.0)]
     assert tally(rows[:1]).startswith("1 of 1 figure comes out")
     assert tally([rows[0], *rows]).startswith("2 of 3 figures come out")

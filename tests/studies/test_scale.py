@@ -32,14 +32,14 @@ def test_inside_groups_overhead_follows_the_density() -> None:
     assert high is not None
     assert abs(high.mean / low.mean - 1) < 0.1
     found = STUDY.findings(results, True)
-    assert "0 of all deliveries came before a cause" in found.finding
+    assert "Of all deliveries: too early: 0." in found.finding
     assert [section.title for section in found.sections][-1] == "What it costs to simulate"
     assert len(found.sections[-1].table) == 3
 
 
 def test_findings_of_nothing() -> None:
     found = STUDY.findings(Results(pa.table({n: [] for n in NAMES}), []), True)
-    assert found.finding == "Too few runs gave figures."
+    assert found.finding == "No run gave figures."
     assert not found.sections
 
 

@@ -11,14 +11,13 @@ from typing import NamedTuple
 from antecede.formatting import table
 from antecede.simulate.outputs.measures import Measures
 from antecede.simulate.run import simulate
-from antecede.studies.hierarchy.paper import DELAYS, QUANTITIES
+from antecede.studies.frame.page_builder import read_page
 from antecede.studies.hierarchy.study import scenario_of
 
 DELAY = "0-50 ms"
 PEERS = (50, 100, 150, 200)
 MEASURED_S = 0.2
 SEED = 1
-SHOWN = ("internal overhead", "external overhead", "idr overhead")
 
 
 class Measured(NamedTuple):
@@ -42,12 +41,12 @@ def evaluate() -> list[Measured]:
 
 
 def _measured(figures: list[Mapping[str, float]]) -> Iterator[Measured]:
-    place = list(DELAYS).index(DELAY)
-    for stated in QUANTITIES:
-        if stated.quantity in SHOWN:
-            values = tuple(one[stated.figure] for one in figures)
-            slope = statistics.linear_regression(PEERS, values).slope
-            yield Measured(stated.quantity, values, slope, stated.slopes[place])
+    page = read_page("antecede.studies.hierarchy")
+    for one in page["each"]["overheads"]:
+        values = tuple(figure[one["quantity"]] for figure in figures)
+        slope = statistics.linear_regression(PEERS, values).slope
+        stated = page["published"].get(f"{one['name']} slope, {DELAY}")
+        yield Measured(one["name"], values, slope, stated)
 
 
 def told(found: list[Measured]) -> str:

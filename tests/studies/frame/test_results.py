@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from antecede.studies.frame.claims import as_power, claim
 from antecede.studies.frame.execute import run_locally
 from antecede.studies.frame.results import Results
 from antecede.studies.frame.study import Run, Study
@@ -112,24 +111,3 @@ def test_a_power_has_the_interval_of_its_regression() -> None:
     assert powers({1: [2.0], 10: [3.0]}).power_interval("y", "x") is None
     assert powers({1: [2.0, 2.1, 2.2]}).power_interval("y", "x") is None
     assert powers({1: [2.0, 2.1], 10: [2.0]}).power_interval("y", "x") is not None
-
-
-@pytest.mark.parametrize(
-    ("values", "verdict"),
-    [
-        ({1_000: [51.8], 10_000: [73.4], 100_000: [48.3], 1_000_000: [46.2]}, "undecided"),
-        ({10: [50.0, 50.1], 100: [50.0, 50.1], 1_000: [50.05, 50.0]}, "holds"),
-        ({10: [50.0, 50.1], 100: [500.0, 501.0], 1_000: [5000.0, 5001.0]}, "does not hold"),
-        ({10: [50.0], 100: [56.2]}, "undecided"),  # the power 0.051, and no interval
-        ({10: [50.0]}, "not run"),
-        ({}, "not run"),
-    ],
-)
-def test_a_power_is_undecided_where_its_interval_spans_a_limit(
-    values: dict[int, list[float]], verdict: str
-) -> None:
-    results = powers(values) if values else powers({1: [1.0]}).of(x=2)
-    made = claim("flat", "ours", ("y",), as_power(results, "y", "x", -0.05, 0.05))
-    assert made.verdict == verdict
-    if len(values) == 4:
-        assert made.found.startswith("46.2 to 73.4, as the power -0.033 (95 % interval -0.2")

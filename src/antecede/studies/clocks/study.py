@@ -15,7 +15,7 @@ from typing import Any
 from antecede.simulate.delays import Delay
 from antecede.simulate.scenario.model import Clocks, Links, Scenario, Workload
 from antecede.simulate.topology import Mesh
-from antecede.studies.clocks.findings import LOADS, findings
+from antecede.studies.frame.page_builder import page_of
 from antecede.studies.frame.study import Figures, Run, Study, each_seed, simulated, simulation
 from antecede.studies.pairs import pair_figures
 
@@ -25,6 +25,8 @@ RATIOS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 6.0, 10.0, 20.0, 50
 QUICK_RATIOS = (0.5, 1.5, 3.0, 6.0, 20.0)
 LEAST = {"half": 0.5, "nearly all": 0.9}
 """The least delay as a part of the largest."""
+LOADS = (("half", 50.0), ("nearly all", 50.0), ("half", 5.0))
+"""Least delay, and messages a second of each member, of the runs that wait."""
 MEMBERS = 6
 RULES = (
     "linear",
@@ -164,6 +166,6 @@ STUDY = Study(
     "Tsuneizumi et al., sections 4 to 6; the source has no evaluation: this one is ours",
     runs,
     execute,
-    findings,
+    page_of("antecede.studies.clocks"),
     code=("antecede.studies.pairs",),
 )

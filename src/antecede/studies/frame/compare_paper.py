@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from antecede.formatting import counted
 from antecede.report.values import Row, Section
-from antecede.studies.frame.results import Results
 
 CLOSE, NEAR = 0.06, 0.10
 """Parts of the paper's figure by which ours may differ to be called so."""
@@ -58,17 +57,6 @@ def unmet(sections: Iterable[Section]) -> list[str]:
 def listed(parts: Sequence[str]) -> str:
     """Return "a, b and c"."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
-
-
-def deliveries(number: float) -> str:
-    """Return "1 delivery", "2,000 deliveries"."""
-    return counted(round(number), "delivery", "deliveries")
-
-
-def undelivered(results: Results) -> tuple[str, str]:
-    """Return how many deliveries never happened, and which part of all that were owed."""
-    owed, done = (sum(results.values(name)) for name in ("undelivered", "deliveries"))
-    return f"{owed:,.0f}", f"{owed / (owed + done):.1%}" if owed + done else "-"
 
 
 def _figure(value: float | None) -> str:

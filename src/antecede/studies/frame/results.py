@@ -1,7 +1,7 @@
 """The figures of a study's runs, picked by their parameters: what `findings` reads.
 
-A condition is `name=value`, of a run's parameters or its `kind` or `seed`. Runs that failed are
-absent everywhere, so every answer may be None or empty.
+A condition is `name=value`, of a run's parameters or its `kind`, `seed` or key (`run`). Runs that
+failed are absent everywhere, so every answer may be None or empty.
 """
 
 from __future__ import annotations
@@ -75,6 +75,11 @@ class Results:
         """Return the values that a parameter has in the runs that meet the conditions, sorted."""
         runs = map(_values, self.where(**conditions))
         return sorted({values[name] for values in runs if name in values})
+
+    def points(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        """Return the combinations of values that these parameters have, sorted."""
+        values = map(_values, self.runs)
+        return sorted({tuple(one[n] for n in names) for one in values if one.keys() >= set(names)})
 
     def seeds(self, **conditions: Any) -> str:
         """Return "seeds 1, 2, 3" of the runs that meet the conditions."""
@@ -197,4 +202,4 @@ def _growth(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def _values(run: Run) -> Mapping[str, Any]:
-    return {**run.parameters, "kind": run.kind, "seed": run.seed}
+    return {**run.parameters, "kind": run.kind, "seed": run.seed, "run": run.key}

@@ -3,7 +3,7 @@ DS.
 
 One internal and one external group, one super peer, peers divided equally; every peer sends every
 N(80, 5) ms clipped to 70 to 90; channels are not FIFO. `docs/design/studies.md` says how a study
-is built; the paper's figures are in `hierarchy.paper`, what ours mean in `hierarchy.findings`.
+is built; the paper's figures and claims are in `page.toml`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,15 @@ from dataclasses import replace
 from antecede.simulate.delays import Delay
 from antecede.simulate.scenario.model import Links, Scenario, Special, Workload
 from antecede.simulate.topology import Hierarchy
+from antecede.studies.frame.page_builder import page_of
 from antecede.studies.frame.study import Figures, Run, Study, each_seed, simulated, simulation
-from antecede.studies.hierarchy.findings import findings
 from antecede.studies.hierarchy.last import last_figures
-from antecede.studies.hierarchy.paper import DELAYS, LARGEST, RATES
 
+DELAYS = {"0-50 ms": (0.0, 0.05), "50-250 ms": (0.05, 0.25), "50-550 ms": (0.05, 0.55)}
+LARGEST = {"0-50 ms": 900, "50-250 ms": 500, "50-550 ms": 400}
+"""Number of peers for which the text gives figures."""
+RATES = (1000, 1500, 2000, 2500)
+"""Messages a second of all peers together (scalability analysis)."""
 STEP = 100
 """The grid is every hundred peers (and 50): the source's own is lost."""
 WARM_S = {"0-50 ms": 0.4, "50-250 ms": 1.5, "50-550 ms": 2.5}
@@ -206,6 +210,6 @@ STUDY = Study(
     "Evropeytsev et al. 2016, section 3.2, Figures 4 to 9",
     runs,
     execute,
-    findings,
+    page_of("antecede.studies.hierarchy"),
     code=("antecede.studies.hierarchy.last",),
 )

@@ -16,10 +16,11 @@ from antecede.kernels.compile_time import timed
 from antecede.simulate.delays import Delay
 from antecede.simulate.scenario.model import Links, Scenario, Workload
 from antecede.simulate.topology import Hierarchy
+from antecede.studies.frame.page_builder import page_of
 from antecede.studies.frame.study import COST, Figures, Run, Study, each_seed, simulated
-from antecede.studies.scale.findings import GROUP, TEN, findings
 
 RATE_HZ = 1000.0
+GROUP, TEN = 100, 10
 GROUPS, QUICK_GROUPS = (10, 30, 100, 300, 1000), (10, 30, 100)
 SIZES, QUICK_SIZES = (10, 30, 300, 1000, 10000), (10, 30, 300)
 """Peers of each of ten groups; a hundred stands in `GROUPS` already."""
@@ -75,5 +76,5 @@ STUDY = Study(
     "Evropeytsev et al. 2016, section 3.2, Scalability Analysis; the grid is ours",
     runs,
     execute,
-    findings,
+    page_of("antecede.studies.scale"),
 )

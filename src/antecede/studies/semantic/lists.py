@@ -141,6 +141,8 @@ def extreme_figures(
         "nodes.end": listed[-1],
         "nodes.half": listed[at_half - 1],
         "received.half": at_half,
+        "received.others": senders * each - 1,
+        "senders": senders,
         "rows.most": max(rows),
         "rows.end": rows[-1],
         "storage_bytes.most": max(bytes_),

@@ -20,8 +20,8 @@ from antecede.simulate.delays import US
 from antecede.simulate.network import Network
 from antecede.simulate.scenario.model import Links, Scenario, Workload
 from antecede.simulate.topology import Mesh
+from antecede.studies.frame.page_builder import page_of
 from antecede.studies.frame.study import Figures, Run, Study, simulation
-from antecede.studies.semantic.findings import findings
 from antecede.studies.semantic.grid import (
     DELAYS,
     EXTREMES,
@@ -142,7 +142,7 @@ STUDY = Study(
     "Bhavanasi and Iyer; the source has no evaluation: this one is ours",
     runs,
     execute,
-    findings,
+    page_of("antecede.studies.semantic"),
     code=tuple(
         f"antecede.studies.semantic.{part}"
         for part in ("metrics", "grid", "lists", "load", "orders")

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from antecede.formatting import counted
 from antecede.ranks import student_t
 from antecede.report.values import Findings, Plot, Section, Series, filled
-from antecede.studies.frame.claims import page
 from antecede.studies.frame.results import Results
 from antecede.studies.frame.study import COST, plain_text
 
@@ -90,9 +89,9 @@ def findings(
     ]
     if rows and any(row.runs < 2 for row in rows):
         conditions.append("a setting with one seed has no interval: --seeds 5 gives one")
-    return page(
-        _finding(rows, there),
-        _read(results, there),
+    return Findings(
+        finding=_finding(rows, there) or "No run gave figures.",
+        reads=_read(results, there) if rows else (),
         reading=[
             "intervals are 95 % of the mean over the seeds, by Student's t",
             "before a cause: by causality, whatever the protocol promises; by delivery: before "

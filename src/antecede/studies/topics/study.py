@@ -17,10 +17,14 @@ from typing import Any
 from antecede.simulate.delays import Delay
 from antecede.simulate.scenario.model import Clocks, Links, Scenario, Special, Workload
 from antecede.simulate.topology import PubSub
+from antecede.studies.frame.page_builder import page_of
 from antecede.studies.frame.study import Run, Study, simulation
 from antecede.studies.pairs import pair_figures
-from antecede.studies.topics.findings import SENT_TO, USUAL, findings
 
+USUAL: Mapping[str, Any] = {"events": 2000, "topics": 10, "most": 5, "least": 0.5}
+"""What does not vary: events, h, xt, and the least delay as a part of the largest."""
+SENT_TO = ("everybody", "targets")
+"""Whom events are sent to: section 3 of the text, and its section 4."""
 SUBGROUPS = (3, 3)
 LAN_S, WAN_S = 0.016, 0.160
 EPSILON_S = 0.004
@@ -99,5 +103,5 @@ STUDY = Study(
     "Nakayama 2017, section 3",
     runs,
     pair_figures,
-    findings,
+    page_of("antecede.studies.topics"),
 )

@@ -13,8 +13,8 @@ from antecede.simulate.delays import US, Delay
 from antecede.simulate.scenario.model import Links, Partition, Scenario, Workload
 from antecede.simulate.schedule import schedule
 from antecede.simulate.topology import Hierarchy, Mesh, Topology
+from antecede.studies.frame.page_builder import page_of
 from antecede.studies.frame.study import Run, Study, each_seed, simulated, simulation
-from antecede.studies.vector.findings import findings
 
 BROADCAST = ("bss", "bss/differences", "idr", "hierarchical", "ses", "sent")
 SIZES, QUICK_SIZES = (6, 10, 20, 40, 60), (6, 10, 20)
@@ -123,5 +123,5 @@ STUDY = Study(
     "Sahai et al. 2020; the source has no evaluation: this one is ours",
     runs,
     simulated,
-    findings,
+    page_of("antecede.studies.vector"),
 )
