@@ -1,8 +1,8 @@
 """Ratios of operations to their reference programs, kept in `bench/ledger.jsonl`.
 
-An operation and its reference program run in turns. A ratio is the least processor time of the
-operation by the least of the reference, for one unit of work each: lower is better. Processor time
-includes all descendants of this process, such as Spark's JVM and its workers.
+An operation and its reference program run in turns. A ratio is the processor time of the operation
+by that of the reference, for one unit of work each, the median of some rounds: lower is better.
+Processor time includes all descendants of this process, such as Spark's JVM and its workers.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import statistics
 import subprocess
 import time
 from collections.abc import Callable, Iterable
@@ -20,9 +21,9 @@ from typing import NamedTuple
 from antecede.formatting import table
 
 LEDGER = Path(__file__).parent / "ledger.jsonl"
-ROUNDS = 5
+ROUNDS = 7
 LOSS = 1.1
-"""A ratio that exceeds the best or the last one by this factor is marked."""
+"""A ratio that exceeds the best one by this factor is marked."""
 
 
 class Spent(NamedTuple):
@@ -46,15 +47,11 @@ class Comparison(NamedTuple):
     rounds: int = ROUNDS
 
     def ratios(self) -> list[float]:
-        """Run both in turns; return the ratio of each round, the first round not counted.
-
-        The ratio of the two least times comes last.
-        """
+        """Run both in turns; return the ratio of each round, the first round not counted."""
         self.reference()
         self.operation()
         rounds = [(self.reference().unit_s, self.operation().unit_s) for _ in range(self.rounds)]
-        references, operations = zip(*rounds, strict=True)
-        return [ours / theirs for theirs, ours in rounds] + [min(operations) / min(references)]
+        return [ours / theirs for theirs, ours in rounds]
 
 
 class Entry(NamedTuple):
@@ -109,12 +106,12 @@ def _descends(number: int, parents: dict[int, int]) -> bool:
 def measure(comparison: Comparison) -> Entry:
     """Run a comparison and return its line."""
     load = os.getloadavg()[0]
-    *rounds, ratio = comparison.ratios()
+    rounds = comparison.ratios()
     return Entry(
         comparison.name,
-        round(ratio, 4),
-        round(min(rounds), 4),
-        round(max(rounds), 4),
+        _short(statistics.median(rounds)),
+        _short(min(rounds)),
+        _short(max(rounds)),
         _commit(),
         datetime.now(UTC).date().isoformat(),
         os.cpu_count() or 1,
@@ -122,6 +119,10 @@ def measure(comparison: Comparison) -> Entry:
         round(load, 2),
         platform.python_version(),
     )
+
+
+def _short(ratio: float) -> float:
+    return float(f"{ratio:.4g}")
 
 
 def read(path: Path = LEDGER) -> list[Entry]:
@@ -154,14 +155,13 @@ def comparable(entry: Entry, earlier: Iterable[Entry]) -> list[float]:
 def row_of(entry: Entry, earlier: Iterable[Entry]) -> tuple[str, ...]:
     """Return a row of the printed table: the ratio beside the last and the best, and the loss."""
     before = comparable(entry, earlier)
-    last, best = (f"{before[-1]:.3f}", f"{min(before):.3f}") if before else ("-", "-")
-    loss = max((entry.ratio / one for one in (before[-1], min(before))), default=1) if before else 1
+    shown = [f"{one:.3g}" for one in (before[-1], min(before))] if before else ["-", "-"]
+    loss = entry.ratio / min(before) if before else 1.0
     return (
         entry.name,
-        f"{entry.ratio:.3f}",
-        f"{entry.least:.3f} to {entry.most:.3f}",
-        last,
-        best,
+        f"{entry.ratio:.3g}",
+        f"{entry.least:.3g} to {entry.most:.3g}",
+        *shown,
         f"LOSS {loss - 1:.0%}" if loss > LOSS else "",
     )
 
@@ -183,7 +183,7 @@ def run(comparisons: Iterable[Comparison], path: Path | None = LEDGER) -> list[E
         if path is not None:
             append(entry, path)
         print(
-            f"{entry.name}: {entry.ratio:.3f} ({time.perf_counter() - begin:.0f} s)",
+            f"{entry.name}: {entry.ratio:.3g} ({time.perf_counter() - begin:.0f} s)",
             flush=True,
         )
     print("\n" + table(HEAD, [row_of(entry, earlier) for entry in found]))

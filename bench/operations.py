@@ -40,6 +40,8 @@ STREAM_ROWS = 50_000
 """Rows of a file; a file is a micro-batch."""
 BURST = 64
 SIMULATED_S = 20.0
+MEASURED_S = 1.0
+"""Short work is repeated for so long, to be measured at all."""
 
 
 def comparisons() -> Iterator[Comparison]:
@@ -54,9 +56,11 @@ def comparisons() -> Iterator[Comparison]:
 def of_tables() -> Iterator[Comparison]:
     """Yield what the local engine does with a table or a file."""
     events = engines.log(ROWS, engines.GROUPS)
-    by_time = _rows(lambda: events.sort_by("send_time"))
-    yield Comparison("order_table / pyarrow sort by time", _rows(_ordered(events)), by_time)
-    yield Comparison("audit / pyarrow sort by time", _rows(lambda: audit_events(events)), by_time)
+    by_time = _rows(lambda: events.sort_by("send_time"), ROWS)
+    yield Comparison("order_table / pyarrow sort by time", _rows(_ordered(events), ROWS), by_time)
+    yield Comparison(
+        "audit / pyarrow sort by time", _rows(lambda: audit_events(events), ROWS), by_time
+    )
     few = events.slice(0, ROWS // 10)
     yield Comparison(
         "Causality(...).past / pyarrow sort by time",
@@ -137,8 +141,8 @@ def of_spark() -> Iterator[Comparison]:
         placed = frame.repartition(frame["run"]).mapInArrow(_unchanged, frame.schema)
         yield Comparison(
             "order on Spark / rows to Python and back",
-            _rows(lambda: _write(frame.transform(ordering(engines.SPEC)))),
-            _rows(lambda: _write(placed)),
+            _rows(lambda: _write(frame.transform(ordering(engines.SPEC))), ROWS),
+            _rows(lambda: _write(placed), ROWS),
         )
         source = Path(folder, "stream")
         source.mkdir()
@@ -154,12 +158,12 @@ def of_spark() -> Iterator[Comparison]:
     spark.stop()
 
 
-def _rows(work: Callable[[], object], rows: int = ROWS) -> Callable[[], Spent]:
-    """Return a measured function that repeats some work until it is long enough to be measured."""
+def _rows(work: Callable[[], object], rows: int) -> Callable[[], Spent]:
+    """Return a measured function of some work over rows."""
 
     def until_measurable() -> float:
         begin, count = time.perf_counter(), 0
-        while time.perf_counter() - begin < 1.0:
+        while time.perf_counter() - begin < MEASURED_S:
             work()
             count += 1
         return float(rows * count)
