@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class Figure(NamedTuple):
@@ -41,10 +40,6 @@ class Figure(NamedTuple):
             return said
         return f"{said}   wanted {self.wanted}: {'met' if self.met else 'NOT MET'}"
 
-    def plain(self) -> dict[str, Any]:
-        """Return it for JSON."""
-        return {**self._asdict(), "wanted": self.wanted, "met": self.met}
-
 
 class Skipped(NamedTuple):
     """A part that this machine cannot run."""
@@ -55,9 +50,6 @@ class Skipped(NamedTuple):
     def line(self) -> str:
         return f"{self.row:24} not measured: {self.why}"
 
-    def plain(self) -> dict[str, Any]:
-        return self._asdict()
-
 
 def number(value: float | None) -> str:
     """Return a number with as many digits as it is good for."""
@@ -66,17 +58,3 @@ def number(value: float | None) -> str:
     if value == int(value) and abs(value) < 1e9:
         return f"{int(value):,}"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def markdown(figures: Iterable[Figure | Skipped]) -> str:
-    """Return a table for a page."""
-    rows = ["| | measured | wanted | |", "|---|---|---|---|"]
-    for one in figures:
-        if isinstance(one, Skipped):
-            rows.append(f"| {one.row} | not measured: {one.why} | | |")
-            continue
-        spread = f" ({number(one.spread[0])} to {number(one.spread[1])})" if one.spread else ""
-        met = {None: "", True: "met", False: "not met"}[one.met]
-        value = f"{number(one.value)} {one.unit}".strip()
-        rows.append(f"| {one.row}: {one.what} | {value}{spread} | {one.wanted} | {met} |")
-    return "\n".join(rows) + "\n"

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.live_mesh import free_ports
+from bench.live_rate import free_ports
 
 Rows = NDArray[np.int64]
 ROOT = Path(__file__).parents[1]
@@ -85,19 +85,6 @@ class Process:
             stat = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
             return (int(stat[11]) + int(stat[12])) / TICKS
         return 0.0
-
-    def memory(self) -> float:
-        """Return the megabytes that are its own: what pages are shared counts in parts."""
-        total = 0
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            for line in Path(f"/proc/{self.process.pid}/smaps_rollup").read_text().splitlines():
-                if line.startswith("Pss:"):
-                    total += int(line.split()[1])
-        return total / 1024
-
-
-class Group:
-    """Members m0, m1, ...: a context manager that ends them. `hosts`: namespaces they live in."""
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ from antecede.spark.ordering import ordering
 from antecede.spark.session import local_session
 from antecede.spark.streams.ordering import order_stream
 from antecede.trace import read
-from bench import deliver_rate, engines, groups, live_mesh, simulators, stream_rate
+from bench import deliver_rate, engines, groups, live_rate, simulators, stream_rate
 from bench import meter as meter_traces
 from bench.ledger import Comparison, Spent, timed
 
@@ -200,7 +200,7 @@ def _c(binary: Path) -> Spent:
 
 
 def _mesh(kind: str) -> Spent:
-    _, cpu_us = live_mesh.mesh(kind, BURST, seconds=2.0)
+    _, cpu_us = live_rate.mesh(kind, BURST, seconds=2.0)
     return Spent(1.0, cpu_us / 1e6)
 
 

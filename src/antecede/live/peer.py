@@ -118,7 +118,7 @@ class Peer:
 
     It runs in whatever loop asyncio has: `uvloop.run(main())` in place of `asyncio.run(main())`
     spares an eighth to a fifth of the processor time where messages are many
-    (`python -m bench.live rate`).
+    (`python -m bench.live_rate`).
 
     With order "hierarchical" a peer has a `role`: "super" (it forwards for peers inside, which call
     it at `listen`), "internal" (it joins a super peer, and knows that one alone) or "external" (it

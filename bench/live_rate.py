@@ -3,6 +3,11 @@
 Raw is asyncio TCP with coalesced writes and nothing else: a length in front of each message, all
 that was sent in a turn of the loop in one write, each message handed over by itself. It promises
 order of each sender while a connection lasts. The others are `antecede.live.Peer`.
+
+    python -m bench.live_rate [KIND ...]
+
+Kinds: raw, peer, peer batches, peer tls, peer batches tls, each also with uvloop. Without any:
+shares of raw TCP and costs beside it, in turns, with TLS.
 """
 
 from __future__ import annotations
@@ -314,8 +319,12 @@ def _beside(
 
 
 def main() -> None:
-    """Print each kind beside raw TCP of the same run."""
-    kinds = sys.argv[1:] or ["raw", "peer", "peer batches", "peer batches tls"]
+    """Print the wanted figures, or the kinds that are named beside the first of them."""
+    kinds = sys.argv[1:]
+    if not kinds:
+        for figure in figures():
+            print(figure.line(), flush=True)
+        return
     for burst in (16, 64, 256):
         base = None
         for kind in kinds:

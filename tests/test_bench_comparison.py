@@ -8,30 +8,30 @@ from importlib.util import find_spec
 
 import pytest
 
-from bench import live_others
+from bench import live_comparison
 
 
 def test_what_is_not_here_is_skipped_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(live_others, "SBIN", "")
-    monkeypatch.setattr(live_others, "find_spec", lambda name: None)
+    monkeypatch.setattr(live_comparison, "SBIN", "")
+    monkeypatch.setattr(live_comparison, "find_spec", lambda name: None)
     monkeypatch.setattr(ctypes.util, "find_library", lambda name: None)
     monkeypatch.delenv("LIBCPG", raising=False)
-    monkeypatch.setattr(sys, "argv", ["live_others", *live_others.KINDS])
-    live_others.main()
+    monkeypatch.setattr(sys, "argv", ["live_comparison", *live_comparison.KINDS])
+    live_comparison.main()
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(live_others.KINDS)
+    assert [line.split()[0] for line in lines] == list(live_comparison.KINDS)
     assert all(" skipped: " in line for line in lines)
     assert all("is not installed" in line or "runs as root" in line for line in lines)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", live_others.KINDS)
+@pytest.mark.parametrize("name", live_comparison.KINDS)
 def test_what_is_here_is_measured(name: str) -> None:
-    if why := live_others.KINDS[name].why_not():
+    if why := live_comparison.KINDS[name].why_not():
         pytest.skip(why)
-    rate = live_others.measured(name, 4, 0.2)
+    rate = live_comparison.measured(name, 4, 0.2)
     assert rate.per_s > 0
     assert rate.cpu_us > 0
     assert rate.lost >= 0
@@ -39,5 +39,5 @@ def test_what_is_here_is_measured(name: str) -> None:
 
 def test_the_modules_it_asks_for_are_those_it_imports() -> None:
     for name, module in (("nats", "nats"), ("zenoh", "zenoh")):
-        missing = "is not installed" in live_others.KINDS[name].why_not()
+        missing = "is not installed" in live_comparison.KINDS[name].why_not()
         assert missing or find_spec(module) is not None

@@ -1,6 +1,6 @@
 """Live peers, raw TCP and other people's group messaging in one run: 4 processes, 100 bytes.
 
-    python -m bench.live_others [--seconds S] [--burst N] [KIND ...]
+    python -m bench.live_comparison [--seconds S] [--burst N] [KIND ...]
 
 Every process sends to all others as fast as it may; counted is what the others' programs were
 given, with the processor time of all processes and of the server, if there is one. The kinds do not
@@ -8,7 +8,7 @@ promise the same, so a ratio says what a promise costs, and not who is better
 (docs/live/comparison.md). What is not installed is skipped with the reason. Servers are of this
 run, on loopback alone.
 
-    raw, peer ...   as in bench.live_mesh
+    raw, peer ...   as in bench.live_rate
     nats            core NATS: at most once, nothing is kept
     jetstream       a stream in files, acknowledged to the sender, read in its order by everybody
     zenoh           peer to peer, blocking where a link is full; zenoh-advanced: with recovery
@@ -37,7 +37,7 @@ from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.live_mesh import MEMBERS, SIZE, free_ports, mesh
+from bench.live_rate import MEMBERS, SIZE, free_ports, mesh
 
 WARM_S, REST_S = 0.5, 1.0
 DEADLINE_S = 20.0
