@@ -86,6 +86,10 @@ class Process:
             return (int(stat[11]) + int(stat[12])) / TICKS
         return 0.0
 
+
+class Group:
+    """Members m0, m1, ...: a context manager that ends them. `hosts`: namespaces they live in."""
+
     def __init__(
         self,
         count: int,
