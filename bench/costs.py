@@ -4,7 +4,7 @@
     python -m bench.costs --draw         draw again from docs/figures/costs.csv
 
 It stands here and not beside its figures, because it is a benchmark: linted, typed and kept
-running with the others. `antecede.report.curves` draws; it is the only place that plots.
+running with the others. `bench.panels` draws.
 
 Every member but one observer broadcasts every 70 to 90 ms, and each copy takes 50 to 150 ms, both
 uniform and from one seed. After WARM_S all application messages and their copies count, to END_S.

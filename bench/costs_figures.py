@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from antecede.report.curves import DASHED, DOTTED, Curve, Panel, draw_curves
 from bench.costs import DELAY_S, FIGURES, PERIOD_S, SIZES, Row
+from bench.panels import DASHED, DOTTED, Curve, Panel, draw_curves
 
 COMPARED = "bss"
 """Drawn faintly in every protocol's figure."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from antecede.report.curves import DASHED, DOTTED, SOLID, Curve
-from antecede.report.grid import Cell, draw_grid
+from bench.panels import DASHED, DOTTED, SOLID, Cell, Curve, draw_grid
 from bench.watermark_claims import TITLES, part_dropped, part_wrong, worse
 from bench.watermark_curve import CAPPED, DAY, HOLD, HOUR, MINUTE, RAW, RELEASE, WIDTHS, Point
 from bench.watermark_model import Figures

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from antecede.report.curves import Curve, Panel, draw_curves
+from bench.panels import Curve, Panel, draw_curves
 
 POINTS = [(5, 20.0), (10, 40.0), (50, 200.0)]
 PANELS = [
