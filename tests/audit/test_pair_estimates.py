@@ -22,9 +22,9 @@ from antecede.audit.pairs import (
 from antecede.cli import main
 from antecede.errors import InputError
 from antecede.kernels.sketches import RANKS
-from antecede.oracle.graph import Graph
 from antecede.trace.arrow import to_batch
 from antecede.trace.schema import Event
+from tests.reference.parent_graph import Graph
 
 KEYS = (*ESTIMATED, CONFIDENCE_NAME)
 

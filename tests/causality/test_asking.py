@@ -19,10 +19,10 @@ from antecede.causality.asking import Event as Named
 from antecede.cli import main
 from antecede.cli.ask.command import split_words
 from antecede.errors import InputError
-from antecede.oracle.graph import Graph
 from antecede.trace.arrow import to_batch, write_events
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.oracle.executions import executions
+from tests.reference.parent_graph import Graph
 
 
 def table_of(rows: Sequence[Event]) -> pa.Table:

@@ -15,8 +15,8 @@ from antecede.kernels import sketches
 from antecede.kernels.graph import Graph, Ints, graph
 from antecede.kernels.pairs import pair_counts
 from antecede.kernels.sketches import estimated_pairs, factors, past_sums, steps_needed
-from antecede.oracle.graph import Graph as Sets
 from tests.kernels.test_pairs import Edges, compiled, dags
+from tests.reference.parent_graph import Graph as Sets
 
 SHAPES = ("one past", "two chains", "wide", "near", "many", "layers")
 

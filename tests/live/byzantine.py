@@ -19,12 +19,12 @@ from antecede.group import frame
 from antecede.group.frame import Incarnation
 from antecede.live import batches, wire
 from antecede.live.batches import Batch
-from antecede.live.drivers.memory import Host, MemoryNetwork
 from antecede.live.events import Change, ChangeKind, member_of
 from antecede.live.lanes import Sealed
 from antecede.live.node import Node
 from antecede.live.settings import NS
 from antecede.trace.schema import DELIVER, SEND, Event
+from tests.live.memory_network import Host, MemoryNetwork
 from tests.live.simulated import Plan, Run
 
 MALLORY = "m"

@@ -15,11 +15,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from antecede.live.drivers.memory import MS, Host, MemoryNetwork
 from antecede.live.events import Id, Message
 from antecede.live.settings import NS, Settings
 from antecede.oracle.history import History
 from antecede.trace.schema import DELIVER, SEND, Event
+from tests.live.memory_network import MS, Host, MemoryNetwork
 
 RELATION = {
     "causal": "delivery",

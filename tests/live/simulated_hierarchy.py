@@ -10,7 +10,6 @@ import random
 from functools import partial
 from typing import NamedTuple
 
-from antecede.live.drivers.memory import MS, Host, MemoryNetwork, MemoryStore
 from antecede.live.events import Id
 from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.mesh import MeshNode
@@ -20,6 +19,7 @@ from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.node import Node
 from antecede.live.settings import NS
 from tests.live import simulated
+from tests.live.memory_network import MS, Host, MemoryNetwork, MemoryStore
 from tests.live.simulated import REST_S, Judgement, Run
 
 KINDS = {"internal": InternalNode, "super": SuperNode, "external": MeshNode}

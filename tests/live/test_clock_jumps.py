@@ -10,10 +10,10 @@ import pytest
 
 from antecede.clocks.bounds import Bounds
 from antecede.errors import LocalError
-from antecede.live.drivers.memory import MS, Host, MemoryNetwork
 from antecede.live.events import Message
 from antecede.live.settings import NS, Settings
 from antecede.live.status import Status, status_of
+from tests.live.memory_network import MS, Host, MemoryNetwork
 
 EPOCH, DAY = 10**18, 86_400 * NS
 BOUNDS = Bounds[Any](accuracy_s=0.0001, least_s=0.0005, most_s=0.2)

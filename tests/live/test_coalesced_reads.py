@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from antecede.live import Message, Peer, keys, wire
-from antecede.live.drivers.memory import MS, MemoryNetwork
 from antecede.live.settings import NS, Settings
 from antecede.live.tls import Tls
 from tests.live.loops import run, take
+from tests.live.memory_network import MS, MemoryNetwork
 from tests.live.simulated import Plan, Run
 
 BIG = 2 << 20

@@ -11,10 +11,10 @@ import pytest
 
 from antecede.errors import LimitError, StoreError
 from antecede.live.diary import EVENTS, Diary, Entry, write
-from antecede.live.drivers.memory import MemoryNetwork
 from antecede.live.node import Node
 from antecede.live.peer import Peer
 from antecede.live.settings import MAJORITY, NS, Settings
+from tests.live.memory_network import MemoryNetwork
 
 
 def network(memory: int = 1 << 20, **settings: Any) -> MemoryNetwork:

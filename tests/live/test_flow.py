@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from antecede.errors import BufferFullError, LocalError, PeerError
-from antecede.live.drivers.memory import MS, MemoryNetwork
 from antecede.live.events import ChangeKind, Message, View
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from antecede.live.status import Status, status_of
 from tests.live.loops import run, take, until
+from tests.live.memory_network import MS, MemoryNetwork
 
 SIZE = 1000
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from antecede.live.drivers.memory import MS, MemoryNetwork
 from antecede.live.events import Message
 from antecede.live.lanes import Lanes, Sealed
 from antecede.live.links import Link
 from antecede.live.node import Node
 from antecede.live.settings import NS, Settings
+from tests.live.memory_network import MS, MemoryNetwork
 
 BATCH = Sealed(b"", b"x")
 

@@ -14,9 +14,9 @@ import pytest
 
 from antecede.errors import PeerError
 from antecede.live import Id, Message, Peer, View
-from antecede.live.drivers.memory import MS, MemoryNetwork
 from antecede.live.settings import NS, Settings
 from tests.live.loops import run, take, until
+from tests.live.memory_network import MS, MemoryNetwork
 
 
 class Pair:

@@ -9,10 +9,10 @@ import pytest
 
 from antecede.errors import PeerError
 from antecede.live import Peer
-from antecede.live.drivers.memory import MS, Host, MemoryNetwork
 from antecede.live.events import member_of
 from antecede.live.node import Node
 from antecede.live.settings import NS, Settings
+from tests.live.memory_network import MS, Host, MemoryNetwork
 
 
 def member_at(host: str) -> str:

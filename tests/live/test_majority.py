@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from antecede.errors import LocalError
-from antecede.live.drivers.memory import MemoryNetwork
 from antecede.live.node import Node
 from antecede.live.settings import MAJORITY, NS, Settings
+from tests.live.memory_network import MemoryNetwork
 
 
 def group(names: str, **settings: int) -> MemoryNetwork:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from antecede.errors import LocalError
-from antecede.live.drivers.memory import MemoryNetwork
 from antecede.live.events import GivenUp, Id, Message
 from antecede.live.node import Node
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
+from tests.live.memory_network import MemoryNetwork
 
 
 def node_of(network: MemoryNetwork, name: str) -> Node:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from antecede.live.drivers.memory import MS, MemoryNetwork
 from antecede.live.events import Id, Message, Said, View
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from tests.live.loops import run, take, until
+from tests.live.memory_network import MS, MemoryNetwork
 
 
 def peer(name: str, **more: Any) -> Peer:

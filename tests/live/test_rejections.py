@@ -16,10 +16,10 @@ import pytest
 
 from antecede.errors import PeerError
 from antecede.live import Message, Peer
-from antecede.live.drivers.memory import MS, MemoryNetwork
 from antecede.live.settings import NS, Settings
 from antecede.live.status import Status, as_text, status_of
 from tests.live.loops import run, take, until
+from tests.live.memory_network import MS, MemoryNetwork
 
 OTHERS = {"one other": "a", "two others": "ac", "three others": "acd"}
 

@@ -14,12 +14,12 @@ from antecede.clocks.bounds import Bounds
 from antecede.errors import LocalError, PeerError
 from antecede.live import greeting, wire
 from antecede.live.charges import PUT_OUT, WHILE_NS, Charges
-from antecede.live.drivers.memory import MS, MemoryNetwork
 from antecede.live.node import Node
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from antecede.live.store import Store
 from tests.live.loops import run
+from tests.live.memory_network import MS, MemoryNetwork
 
 
 @pytest.mark.parametrize("seed", range(3, 6))

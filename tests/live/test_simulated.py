@@ -12,7 +12,6 @@ import pytest
 
 from antecede.clocks.lanes import unit
 from antecede.errors import AntecedeError
-from antecede.live.drivers.memory import MS, Host, MemoryNetwork, MemoryStore
 from antecede.live.events import Message
 from antecede.live.lanes import Lanes
 from antecede.live.links import Link
@@ -22,6 +21,7 @@ from antecede.live.settings import NS, Settings
 from antecede.protocols.base import Deliver
 from antecede.protocols.vector.idr import Idr
 from antecede.trace.schema import DELIVER
+from tests.live.memory_network import MS, Host, MemoryNetwork, MemoryStore
 from tests.live.simulated import Judgement, Plan, Row, Run
 
 ORDERS = ("causal", "causal", "reply", "fifo", "bss", "none")

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from antecede.live.drivers.memory import MemoryNetwork
 from antecede.live.events import member_of
 from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.settings import HierarchySettings
 from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.laggards import Behind, Laggards
 from antecede.live.settings import NS, Settings
+from tests.live.memory_network import MemoryNetwork
 
 
 @pytest.mark.parametrize("talker", ["a", "b"])

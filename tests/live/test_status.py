@@ -17,7 +17,6 @@ from antecede.cli import main
 from antecede.errors import PeerError
 from antecede.live import http_server
 from antecede.live.chat.words import cells
-from antecede.live.drivers.memory import MS, MemoryNetwork
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from antecede.live.status import (
@@ -29,6 +28,7 @@ from antecede.live.status import (
     status_of,
 )
 from tests.live.loops import run, until
+from tests.live.memory_network import MS, MemoryNetwork
 
 
 def peer(name: str, **more: Any) -> Peer:

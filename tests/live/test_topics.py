@@ -19,7 +19,6 @@ from antecede.errors import DecodeError, LocalError
 from antecede.live import node as node_module
 from antecede.live.audience import Audience
 from antecede.live.drivers import tcp
-from antecede.live.drivers.memory import MS, MemoryNetwork
 from antecede.live.events import Change, ChangeKind, GivenUp, Message, View, member_of
 from antecede.live.links import Link
 from antecede.live.metrics import exposition
@@ -28,6 +27,7 @@ from antecede.live.settings import NS, Settings
 from antecede.live.status import as_plain, as_text, from_plain, status_of
 from antecede.live.timekeeping import Alarm
 from tests.live.loops import run, take, until
+from tests.live.memory_network import MS, MemoryNetwork
 from tests.live.test_peer import peer
 from tests.live.topic_runs import BOUNDS, BROADCAST, BY_TOPICS, FINE, ClockRun, clock_plan
 

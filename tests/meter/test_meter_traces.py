@@ -22,9 +22,9 @@ from antecede.meter.plans import plan_of
 from antecede.meter.rules import RULES
 from antecede.meter.summary import summarize
 from antecede.meter.trace import EVERYTHING, runs_of
-from antecede.oracle.graph import Graph
 from antecede.trace.arrow import read, to_batch
 from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+from tests.reference.parent_graph import Graph
 
 SECOND_NS = 1_000_000_000
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.errors import CycleError
-from antecede.oracle.graph import Graph
+from tests.reference.parent_graph import Graph
 
 
 def expand(spans: list[dict[str, Any]]) -> Graph[int]:

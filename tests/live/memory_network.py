@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from antecede.errors import LocalError
-from antecede.live.drivers.simulated import Agenda, Cuts
 from antecede.live.events import Event, Id, Said
 from antecede.live.heads import is_run, read_run
 from antecede.live.lanes import Sealed
 from antecede.live.node import Node, Saved
 from antecede.live.ordering import Row
 from antecede.live.settings import Settings
+from tests.live.simulated_time import Agenda, Cuts
 
 MS: Final = 10**6
 TICK_NS = 20 * MS
