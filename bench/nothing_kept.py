@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.order.spec import OrderSpec
 from antecede.spark.columns import digest
-from antecede.spark.ordering import DIGEST, SHARD
+from antecede.spark.order_columns import DIGEST, SHARD
 from antecede.spark.streams.ordering import job_of
 from antecede.spark.streams.processor import (
     FIGURES,

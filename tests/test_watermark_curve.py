@@ -17,7 +17,7 @@ from antecede.order.stream.blobs import Memory
 from antecede.order.stream.interface import ShardPlan
 from antecede.order.stream.shard import Shard
 from antecede.order.table import order_table
-from antecede.spark.ordering import DIGEST
+from antecede.spark.order_columns import DIGEST
 from antecede.spark.streams.rows import batch_of
 from bench.watermark_claims import ClaimError, Curves
 from bench.watermark_curve import CAPPED, DOCS, HOLD, RAW, TICK_MS, WIDTHS, Point, load, measure

@@ -17,7 +17,7 @@ from antecede.spark.session import cluster_session, quiet_failures
 from antecede.studies.frame import orchestrate as conduct_module
 from antecede.studies.frame.orchestrate import conduct
 from antecede.studies.frame.runner import spark_engine
-from antecede.studies.frame.study import Run
+from antecede.studies.frame.runs import Run
 from tests.studies import toy
 
 

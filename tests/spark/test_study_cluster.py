@@ -10,7 +10,7 @@ import pytest
 
 from antecede.studies.frame.execute import run_locally
 from antecede.studies.frame.orchestrate import conduct
-from antecede.studies.frame.study import Run
+from antecede.studies.frame.runs import Run
 from tests.spark import studying
 from tests.spark.standalone import cluster, snapshot
 from tests.studies import toy

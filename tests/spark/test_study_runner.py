@@ -18,7 +18,8 @@ from antecede.studies.frame.execute import run_locally
 from antecede.studies.frame.orchestrate import conduct
 from antecede.studies.frame.registry import load
 from antecede.studies.frame.runner import Work, bundles, outcomes, runs_frame, spark_engine, work_of
-from antecede.studies.frame.study import COST, Run
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import COST
 from tests.studies import toy
 
 RUNS = toy.runs(False)

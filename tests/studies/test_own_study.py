@@ -26,7 +26,8 @@ HELPER = "FACTOR = 2.0\n"
 MINE = """
 from helper import FACTOR
 from antecede.report.values import Findings, Row, Section
-from antecede.studies.frame.study import Run, Study
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import Study
 
 
 def runs(quick):

@@ -19,8 +19,8 @@ from antecede.report.values import Section
 from antecede.studies.frame.code_digest import code_digest, modules_of
 from antecede.studies.frame.execute import outcome, run_locally
 from antecede.studies.frame.processes import Processes
+from antecede.studies.frame.runs import Run
 from antecede.studies.frame.store import opened
-from antecede.studies.frame.study import Run
 from antecede.studies.frame.summary import read_summary
 from antecede.studies.sweeps.findings import interval
 from antecede.studies.sweeps.sweep import axis, read_sweep, sweep_study

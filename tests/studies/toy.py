@@ -13,7 +13,8 @@ from antecede.errors import ScenarioError
 from antecede.report.values import Findings, Plot, Row, Section
 from antecede.simulate.random_streams import Stream, key, units
 from antecede.studies.frame.results import Results
-from antecede.studies.frame.study import Figures, Run, Study
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import Figures, Study
 
 STEPS = (10, 1_000, 100_000)
 SEEDS = (1, 2, 3)

@@ -27,7 +27,8 @@ from antecede.meter.early import (
     told,
     way,
 )
-from antecede.meter.trace import RELATIONS, REPLY, by_run
+from antecede.meter.executions import RELATIONS, REPLY
+from antecede.meter.trace import by_run
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
 
 NOTHING_SENT = "no row tells of a sending"

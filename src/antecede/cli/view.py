@@ -230,7 +230,7 @@ def _print_findings(findings: Sequence[Mapping[str, Any]]) -> None:
 
 def _cut_on_spark(args: argparse.Namespace) -> int:
     from antecede.cli.engines import needed_bytes
-    from antecede.cli.order.on_spark import session
+    from antecede.cli.spark_session import session
     from antecede.spark.viewing import write_tiles as write_on_spark
 
     with (

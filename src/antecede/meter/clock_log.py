@@ -12,8 +12,8 @@ from antecede.errors import InputError
 from antecede.kernels.clocks import ClockLog, clock_defects, clock_log
 from antecede.kernels.graph import Bools, Graph, Ints, graph, on_cycles
 from antecede.meter.columns import note, times, whole
+from antecede.meter.executions import EVERYTHING, MAX_BYTES, RECEIPT, Run
 from antecede.meter.kernels.clock_log import Counters, dense_vectors, impossible_claims
-from antecede.meter.trace import EVERYTHING, MAX_BYTES, RECEIPT, Run
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

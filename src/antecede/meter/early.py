@@ -19,7 +19,8 @@ import pyarrow.compute
 from antecede.errors import InputError
 from antecede.formatting import count_and_part, counted
 from antecede.meter.columns import is_kind
-from antecede.meter.trace import DELIVERY, RECEIPT, RELATIONS, REPLY, by_run
+from antecede.meter.executions import DELIVERY, RECEIPT, RELATIONS, REPLY
+from antecede.meter.trace import by_run
 from antecede.meter.violations import SCHEMA, Found, found_in
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
 

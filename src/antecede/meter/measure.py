@@ -12,9 +12,10 @@ from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError
 from antecede.kernels.graph import Ints
 from antecede.meter.count import Counts, count_rules
+from antecede.meter.executions import Run
 from antecede.meter.rules import RULES, Rule, rule_named
 from antecede.meter.stamps import ALL_TOPICS, Limits, Stamps, limits_of
-from antecede.meter.trace import Run, linear_times, runs_of
+from antecede.meter.trace import linear_times, runs_of
 from antecede.protocols.topics.subscriptions import Subscriptions
 from antecede.trace import evidence
 

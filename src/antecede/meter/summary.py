@@ -14,18 +14,10 @@ from antecede.formatting import counted, table
 from antecede.meter import listing
 from antecede.meter.count import Counts
 from antecede.meter.early import WORDS, Early, early_deliveries, together
+from antecede.meter.executions import ABSENT, DELIVERY, RECEIPT, REPLY, Run
 from antecede.meter.measure import Observed, observed, rows_of, table_of
 from antecede.meter.rules import RULES, rule_named
-from antecede.meter.trace import (
-    ABSENT,
-    DELIVERY,
-    NEVER_SENT,
-    RECEIPT,
-    REPLY,
-    Run,
-    by_run,
-    runs_of,
-)
+from antecede.meter.trace import NEVER_SENT, by_run, runs_of
 from antecede.protocols.topics.subscriptions import Subscriptions
 from antecede.trace import evidence
 from antecede.trace.causes import BLANK, REPEATED, ROUNDED, UNREADABLE, Causes

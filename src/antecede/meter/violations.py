@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from antecede.errors import InputError
 from antecede.kernels.graph import Ints
+from antecede.meter.executions import REPLY, Run
 from antecede.meter.kernels.violations import (
     NEVER,
     Copies,
@@ -22,7 +23,7 @@ from antecede.meter.kernels.violations import (
     early_by_causes,
     early_by_vectors,
 )
-from antecede.meter.trace import REPLY, Run, runs_of
+from antecede.meter.trace import runs_of
 from antecede.trace.schema import DELIVER, RECEIVE, SEND
 
 _FIELDS: list[Any] = [

@@ -21,6 +21,7 @@ from pyspark.sql import types as t
 
 from antecede.order.replay.spec import DeliverSpec
 from antecede.order.replay.table import deliver_table, read_log
+from antecede.spark.streams.delivering import delivered_schema
 from antecede.spark.workers import ready_workers
 
 pa: Any = pyarrow
@@ -67,23 +68,6 @@ def deliver(df: DataFrame, spec: DeliverSpec) -> DataFrame:
             yield from deliver_table(pa.Table.from_batches(batches), spec).to_batches()
 
     return placed.mapInArrow(run, delivered_schema(df, spec))
-
-
-def delivered_schema(df: DataFrame, spec: DeliverSpec) -> t.StructType:
-    """Return the schema of the result: the input's columns, then those of `spec.added`."""
-    text, whole = t.StringType(), t.LongType()
-    kinds = (
-        whole,
-        text,
-        t.DoubleType(),
-        t.ArrayType(text),
-        text,
-        text,
-        whole,
-        t.BinaryType(),
-    )
-    added = [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
-    return t.StructType([*df.schema.fields, *added])
 
 
 def _arrow(kind: t.DataType) -> Any:

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import datetime as dt
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -31,25 +30,23 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import to_arrow_type
 
-from antecede.errors import InputError
 from antecede.order.digest import whole
-from antecede.order.keys import keys_of
 from antecede.order.spec import GiantPolicy, MissingPolicy, OrderSpec, OverHeld, TimeUnit
-from antecede.order.table import order_rows, times_of
+from antecede.order.table import order_rows
 from antecede.spark.columns import column_of, content_digest
 from antecede.spark.fixpoint.giants import parted
 from antecede.spark.fixpoint.ordering import order_giant
+from antecede.spark.order_columns import (
+    DIGEST,
+    added_fields,
+    check,
+)
 from antecede.spark.workers import ready_workers
 
-SHARD = "__antecede_shard"
-DIGEST = "__antecede_digest"
-"""Hidden columns of a stream: the row's shard, and a 64-bit digest of its content."""
 _LOOKALIKES = str.maketrans({".": "\u2024", "`": "\u02cb"})
 ADDED = "__antecede_added"
 """Hidden column of a batch: all that is added, as one struct."""
@@ -281,127 +278,6 @@ def _ordering_udf(df: DataFrame, spec: OrderSpec) -> Any:
     return functions.arrow_udf(antecede_order_a_group_a_task, made).asNondeterministic()
 
 
-def output_schema(df: DataFrame, spec: OrderSpec) -> t.StructType:
-    """Return the schema of the ordered frame: the input's, then the added columns."""
-    return t.StructType([*df.schema.fields, *added_fields(df, spec)])
-
-
-def added_fields(df: DataFrame, spec: OrderSpec) -> list[t.StructField]:
-    """Return the fields of the added columns, in order."""
-    names = t.ArrayType(t.StringType())
-    kinds = (t.LongType(), names, names, t.DoubleType(), release_type(df, spec), t.StringType())
-    return [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
-
-
-def release_type(df: DataFrame, spec: OrderSpec) -> t.DataType:
-    """Return the type of `released_at`: that of `time`, a timestamp for dates and where none is."""
-    kind = t.TimestampType() if spec.time is None else df.schema[spec.time].dataType
-    if isinstance(kind, t.DateType):
-        return t.TimestampNTZType()
-    return t.LongType() if isinstance(kind, t.IntegralType) else kind
-
-
-def check(df: DataFrame, spec: OrderSpec) -> None:
-    """Refuse on the driver what could not work, or would go wrong without a word, in a worker.
-
-    Raises InputError.
-    """
-    spec.check_columns(df.columns)
-    _check_names(df, spec)
-    _check_types(df, spec)
-    _check_keys(df, spec)
-
-
 def _names(given: Any) -> tuple[Any, ...]:
     several = isinstance(given, Sequence) and not isinstance(given, str)
     return tuple(given) if several else (given,)
-
-
-def _check_names(df: DataFrame, spec: OrderSpec) -> None:
-    """Spark takes names for equal that differ in case alone, unless it is told not to."""
-    hidden = [name for name in df.columns if name.lower().startswith("__antecede_")]
-    if hidden:
-        raise InputError(f"{', '.join(hidden)} is a name that antecede needs: rename the column")
-    if str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true":
-        return
-    names = Counter(name.lower() for name in (*df.columns, *spec.added))
-    alike = [name for name in (*df.columns, *spec.added) if names[name.lower()] > 1]
-    if alike:
-        raise InputError(
-            f"the names {', '.join(alike)} differ in case alone, and Spark takes them for one: "
-            "rename a column (the added ones with position=, waited_for=, missing_causes=, "
-            "waited_ms=, released_at=, status=), "
-            "or set spark.sql.caseSensitive"
-        )
-
-
-def _check_keys(df: DataFrame, spec: OrderSpec) -> None:
-    """Read the keys of an empty table: types that fail in a worker fail here, and say why."""
-    columns = {}
-    for name in spec.used:
-        columns[name] = pa.array([], arrow_type(name, df.schema[name].dataType))
-    keys_of(pa.table(columns), spec)
-    times_of(pa.table(columns), spec)
-
-
-def arrow_type(name: str, kind: t.DataType) -> Any:
-    """Return the type of a column in Python. Raises InputError where it has none."""
-    said = kind.simpleString()
-    try:
-        return to_arrow_type(kind, timezone="UTC")
-    except (PySparkException, pa.ArrowException, ValueError) as error:
-        typed = f"; cast it, as with cast('{said.replace('void', 'string')}')"
-        hint = typed if "void" in said else ""
-        raise InputError(
-            f"column {name} of type {said} cannot pass to Python: {error}{hint}"
-        ) from error
-
-
-def _check_types(df: DataFrame, spec: OrderSpec) -> None:
-    """Refuse on the driver what would fail in a worker with a long trace."""
-    whole = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
-    plain = (*whole, t.StringType)
-    keys: tuple[Any, ...] = (t.ArrayType, t.MapType, t.StructType, t.NullType)
-    for name in (spec.id, spec.member, spec.sender, spec.group):
-        if name is not None:
-            _refuse(df, name, isinstance(df.schema[name].dataType, keys), "a plain value")
-    for name in spec.after:
-        kind = df.schema[name].dataType
-        inner = kind.elementType if isinstance(kind, t.ArrayType) else kind
-        _refuse(df, name, isinstance(inner, keys[:3]), "a plain value or an array of them")
-    if spec.seq is not None:
-        kind = df.schema[spec.seq].dataType
-        _refuse(df, spec.seq, not isinstance(kind, whole), "a whole number")
-    if spec.time is not None:
-        times = (*whole, t.TimestampType, t.TimestampNTZType, t.DateType)
-        kind = df.schema[spec.time].dataType
-        hint = f": to_timestamp({spec.time}) reads text" if isinstance(kind, t.StringType) else ""
-        wrong = not isinstance(kind, times)
-        _refuse(df, spec.time, wrong, "a timestamp, date or whole number", hint)
-    if spec.clock is not None:
-        _refuse(
-            df,
-            spec.clock,
-            not _is_clock(df.schema[spec.clock].dataType, whole, plain),
-            "a map<member, number>, struct<array, array of numbers> or array of numbers",
-        )
-
-
-def _is_clock(kind: t.DataType, whole: tuple[Any, ...], plain: tuple[Any, ...]) -> bool:
-    if isinstance(kind, t.MapType):
-        return isinstance(kind.keyType, plain) and isinstance(kind.valueType, whole)
-    if isinstance(kind, t.StructType) and len(kind.fields) == 2:
-        members, counts = (field.dataType for field in kind.fields)
-        return (
-            isinstance(members, t.ArrayType)
-            and isinstance(counts, t.ArrayType)
-            and isinstance(members.elementType, plain)
-            and isinstance(counts.elementType, whole)
-        )
-    return isinstance(kind, t.ArrayType) and isinstance(kind.elementType, whole)
-
-
-def _refuse(df: DataFrame, name: str, wrong: bool, wanted: str, hint: str = "") -> None:
-    if wrong:
-        kind = df.schema[name].dataType.simpleString()
-        raise InputError(f"column {name} must be {wanted}; it is {kind}{hint}")

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from antecede.meter.count import count_rules
 from antecede.meter.rules import rule_named
 from antecede.simulate.outputs.stamps import stamped
-from antecede.studies.frame.study import Figures, Run
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import Figures
 
 
 def pair_figures(run: Run) -> Figures:

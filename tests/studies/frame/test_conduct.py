@@ -17,7 +17,8 @@ from antecede.studies.frame import orchestrate as conduct_module
 from antecede.studies.frame.execute import run_locally
 from antecede.studies.frame.orchestrate import Conducted, Interrupted, Watch, conduct
 from antecede.studies.frame.results import Results
-from antecede.studies.frame.study import COST, Run, Study
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import COST, Study
 from tests.studies import toy
 
 BAD = Run("bad", 5, 1e-3, "other", {"topology": {"peers": 0}}, {"x": 1})

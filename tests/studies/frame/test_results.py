@@ -11,7 +11,8 @@ import pytest
 
 from antecede.studies.frame.execute import run_locally
 from antecede.studies.frame.results import Results
-from antecede.studies.frame.study import Run, Study
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import Study
 from tests.studies import toy
 
 

@@ -15,8 +15,8 @@ import pytest
 from antecede.errors import InputError
 from antecede.studies.frame import store as store_module
 from antecede.studies.frame.execute import outcome
+from antecede.studies.frame.runs import Run
 from antecede.studies.frame.store import SCHEMA, Store, opened
-from antecede.studies.frame.study import Run
 from tests.studies import toy
 
 RUNS = toy.sums()

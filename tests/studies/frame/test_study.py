@@ -14,7 +14,8 @@ from antecede.errors import InputError, LocalError
 from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.topology import Mesh
 from antecede.studies.frame.registry import STUDIES, load
-from antecede.studies.frame.study import Run, checked, simulation
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import checked, simulation
 from tests.studies import toy
 
 PLAIN = st.recursive(

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from antecede.studies.frame.execute import SCHEMA, largest_first, outcome, run_locally
-from antecede.studies.frame.study import SECONDS, Figures, Run
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import SECONDS, Figures
 from tests.studies import toy
 
 RUN = Run("a", 1, 1.0)

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from antecede.causality.asking import NO_EVENTS, Whole
 from antecede.cli.engines import A_ROW, SHARE, Engine, free_bytes, needed_bytes
-from antecede.cli.order.on_spark import session
+from antecede.cli.spark_session import session
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.progress import Progress

@@ -13,7 +13,7 @@ from typing import Any
 from antecede.audit.report import AuditReport
 from antecede.cli.engines import Engine, needed_bytes
 from antecede.cli.files.folders import check_new_folder, draft_folder
-from antecede.cli.order.on_spark import session
+from antecede.cli.spark_session import session
 from antecede.cli.unused import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import harmless

@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import argparse
-import json
-import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from antecede.cli.columns import width_of_terminal
 from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say_shortage
+from antecede.cli.meter.text import Asked, Known, report
 from antecede.cli.unused import refuse_unused
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError, LocalError
-from antecede.formatting import counted
 from antecede.interrupt import interruptible
+from antecede.meter.executions import RELATIONS
 from antecede.meter.rules import CAUSAL, RULES, TOPIC_CAUSAL, rule_named
-from antecede.meter.summary import Summary, summarize
-from antecede.meter.trace import RELATIONS
+from antecede.meter.summary import summarize
 from antecede.progress import Progress
 from antecede.protocols.topics.subscriptions import Subscriptions
-from antecede.trace import evidence, time_words
+from antecede.trace import evidence
 from antecede.trace.arguments import add_read_arguments, one_way, read_options
 from antecede.trace.arrow import read
-from antecede.trace.schema import DELIVER, RECEIVE
-from antecede.trace.tables.reader import guessed_columns
-
-LABEL = 12
-"""Columns of the word in front of a line."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,37 +98,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-class Known(NamedTuple):
-    """Names that a trace has."""
-
-    kinds: frozenset[str]
-    members: frozenset[str]
-    topics: frozenset[str]
-
-
-class Asked(NamedTuple):
-    """What a call asks the meter for."""
-
-    rules: list[str] | None
-    observers: list[str] | None
-    bounds: Bounds[str] | None
-    subscriptions: Subscriptions[str] | None
-    relation: str | None
-    against: str | None
-    to_everybody: bool
-
-    def check(self, known_in: Callable[[], Known]) -> None:
-        """Raise InputError for what the trace does not have; asks for its names only if needed."""
-        by_topics = self.against == TOPIC_CAUSAL or self.subscriptions is not None
-        if not (by_topics or self.to_everybody):
-            return
-        known = known_in()
-        if by_topics:
-            _check_known(known, self.against, self.subscriptions)
-        if self.to_everybody and not {RECEIVE, DELIVER} & known.kinds:
-            raise InputError("--to-everybody: this trace tells of nothing that was received")
-
-
 def _known_in(events: pa.Table) -> Known:
     kinds: list[Any] = events["kind"].unique().to_pylist()
     members: list[Any] = events["member"].unique().to_pylist()
@@ -145,32 +106,6 @@ def _known_in(events: pa.Table) -> Known:
         frozenset(members),
         frozenset(str(one) for one in pc.list_flatten(events["topics"]).to_pylist() if one),
     )
-
-
-def report(args: argparse.Namespace, found: Summary, details: Mapping[str, Any], bad: int) -> None:
-    """Print what was found; `details` and the number of bad records are those of reading."""
-    found.causes = found.causes.with_read(details)
-    if args.json:
-        print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
-        return
-    width = width_of_terminal()
-    for line in found.lines(each=args.each, witnesses=args.witnesses):
-        print(_wrapped(line, width))
-    if said := guessed_columns(details):
-        print(_wrapped(f"columns     {said}", width))
-    for said in time_words.notes(details):
-        print(_wrapped(f"times       {said}", width))
-    if bad:
-        print(f"set aside   {counted(bad, 'bad record')}; antecede audit names them")
-
-
-def _wrapped(line: str, width: int) -> str:
-    """Wrap a line of words under its label; a table has several lines, and stays."""
-    if "\n" in line or len(line) <= width:
-        return line
-    label = line[:LABEL]
-    text = textwrap.wrap(line[LABEL:], width - LABEL, break_on_hyphens=False)
-    return label + ("\n" + " " * LABEL).join(text)
 
 
 def _list(option: str, text: str | None) -> list[str] | None:
@@ -197,20 +132,6 @@ def _check_used(args: argparse.Namespace) -> None:
         refuse_unused(args, why, unused=["accuracy", "least", "most"])
     if not any(rule.topics for rule in rules) and args.against != TOPIC_CAUSAL:
         refuse_unused(args, "none of these --rules goes by topics", unused=["subscribe"])
-
-
-def _check_known(
-    known: Known, against: str | None, subscriptions: Subscriptions[str] | None
-) -> None:
-    """Refuse topics and members that the trace does not have: all counts would be 0."""
-    if against == TOPIC_CAUSAL and not known.topics:
-        raise InputError(f"--against {TOPIC_CAUSAL}: no message of this trace has a topic")
-    for member, topics in (subscriptions.topics if subscriptions else {}).items():
-        if member not in known.members:
-            raise InputError(f"--subscribe: there is no member {member!r} in this trace")
-        if unknown := sorted(set(topics) - known.topics):
-            some = ", ".join(sorted(known.topics)[:20]) or "none"
-            raise InputError(f"--subscribe: no message is about {unknown[0]!r}; topics: {some}")
 
 
 def _bounds(args: argparse.Namespace) -> Bounds[str] | None:

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.cli.engines import Engine, needed_bytes
-from antecede.cli.meter.command import Asked, Known, report
-from antecede.cli.order.on_spark import session
+from antecede.cli.meter.text import Asked, Known, report
+from antecede.cli.spark_session import session
 from antecede.errors import InputError
 from antecede.progress import Progress
 from antecede.spark.audits.meter_report import meter_report

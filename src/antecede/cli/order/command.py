@@ -18,6 +18,7 @@ from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine
 from antecede.cli.files.output import check_writable, draft_of
 from antecede.cli.files.pages import look_if_read
 from antecede.cli.files.quarantine import check_aside, is_quarantine, save_quarantine
+from antecede.cli.order.text import how_ordered, repeated
 from antecede.formatting import counted
 from antecede.kernels.compile_time import Spent, timed
 from antecede.order.result import Result, result_of, within_topics
@@ -164,21 +165,6 @@ def print_no_causes(why: str) -> None:
     print(textwrap.fill(text, 100, subsequent_indent=" " * 12, break_on_hyphens=False))
 
 
-def how_ordered(spec: OrderSpec, late: int, source: str) -> tuple[str, str]:
-    """Say by what events were ordered, and how many waited; both engines say it."""
-    causes = {
-        evidence.CLOCKS: "vector clocks",
-        evidence.CAUSES: "declared parents",
-        evidence.SEQUENCE: "each member's own numbers",
-    }.get(source, "no causes")
-    causes += f" ({evidence.SOURCE}: {source})"
-    waited = counted(late, "event")
-    return (
-        f"            by {causes}; ties by {spec.time}, then identity",
-        f"waited      {waited}, by {spec.time}, until a cause was released",
-    )
-
-
 def missing_words(spec: OrderSpec, events: int, names: int) -> str:
     """Return the line on causes that are nowhere; both engines print it."""
     if spec.sender is not None:
@@ -187,15 +173,6 @@ def missing_words(spec: OrderSpec, events: int, names: int) -> str:
     return (
         f"missing     {counted(events, 'event')} with causes that are nowhere in {where}: "
         f"{counted(names, 'reference')}"
-    )
-
-
-def repeated(rows: int, spec: OrderSpec) -> str:
-    """Say how many rows of an id that came before are left out; both engines say it."""
-    same = "clock and text" if spec.clock else "member, causes and clock"
-    return (
-        f"left out    {counted(rows, 'repeated row')}: the first row of an id counts;\n"
-        f"            they agree in {same}; other columns were not compared"
     )
 
 

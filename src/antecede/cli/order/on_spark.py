@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
-from antecede.cli.engines import Engine, free_bytes, needed_bytes
+from antecede.cli.engines import Engine, needed_bytes
 from antecede.cli.files.folders import check_new_folder, draft_folder
-from antecede.cli.order.command import how_ordered, missing_words, print_no_causes, repeated
+from antecede.cli.order.command import missing_words, print_no_causes
+from antecede.cli.order.text import how_ordered, repeated
+from antecede.cli.spark_session import session
 from antecede.formatting import counted
 from antecede.kernels.compile_time import timed
 from antecede.order.spec import Status
 from antecede.order.trace import refuse_empty
 from antecede.progress import Progress
-from antecede.spark.session import cluster_session, local_session, quiet_failures
 from antecede.spark.sources.order_tables import Done, Survey, order_tables, survey
 from antecede.spark.sources.table_work import tables_of, work_of
 from antecede.trace import time_words
@@ -25,32 +22,6 @@ from antecede.trace.evidence import describe_cells
 from antecede.trace.reader import ReadOptions
 from antecede.trace.tables.reader import absent_keys, guessed_columns
 from antecede.trace.tables.writing import format_of
-
-SHUFFLE_BYTES = 32 << 20
-"""About so much of the rows is one task after a shuffle."""
-
-
-@contextmanager
-def session(master: str | None, needed: int) -> Iterator[SparkSession]:
-    """Give Spark: the active session, one with a master, or a local one; stop what was started."""
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        yield active
-        return
-    shuffle = max(2, min(10_000, needed // (5 * SHUFFLE_BYTES)))
-    # Else Spark warns that it shortens the plan of a wide table, which nobody asked to see.
-    settings = {"spark.sql.debug.maxToStringFields": "10000"}
-    if master is None:
-        gigabytes = max(1, min(8, (free_bytes() or 0) // (4 << 30)))
-        made = local_session(memory=f"{gigabytes}g", partitions=shuffle, settings=settings)
-    else:
-        settings["spark.sql.shuffle.partitions"] = str(shuffle)
-        made = cluster_session(master, settings=settings)
-    try:
-        quiet_failures(made)
-        yield made
-    finally:
-        made.stop()
 
 
 def run_on_spark(

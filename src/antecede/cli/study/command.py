@@ -26,7 +26,8 @@ from antecede.report.values import Findings
 from antecede.studies.frame.execute import run_locally
 from antecede.studies.frame.orchestrate import Engine, Interrupted, conduct
 from antecede.studies.frame.registry import STUDIES, load
-from antecede.studies.frame.study import Run, Study
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import Study
 from antecede.studies.frame.summary import read_summary, write_summary
 
 if TYPE_CHECKING:

@@ -12,16 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql import types as t
 
 from antecede.causality.reach import NO_PLACE, UNLIKE, not_there
 from antecede.causality.spec import order_spec
 from antecede.errors import InputError
 from antecede.spark.columns import column_of
 from antecede.spark.relations.stamping import STAMP, analysed
+from antecede.spark.relations.walking import wanted_of
 
 Events = Sequence[object] | DataFrame
 _NAME = "__antecede_{}"
@@ -182,29 +181,6 @@ def _events(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFr
     wrong = F.when(F.col("rows") == 0, nowhere).otherwise(unplaced)
     stamps = F.when(F.size("stamps") == 0, F.array(_failed(wrong))).otherwise(F.col("stamps"))
     return found.select(F.explode(stamps).alias("s"))
-
-
-def wanted_of(df: DataFrame, events: Sequence[object], id: str) -> DataFrame:
-    """Return the ids in a column `wanted` of the type of the column, and as text in `said`."""
-    if isinstance(events, str | bytes) or not isinstance(events, Sequence):
-        raise InputError(
-            f"events must be a list of ids or a DataFrame, not {type(events).__name__}"
-        )
-    if any(event is None for event in events):
-        raise InputError("an event without an id: null is no id")
-    kind = df.schema[id].dataType
-    schema = t.StructType([t.StructField("wanted", kind), t.StructField("said", t.StringType())])
-    if isinstance(kind, t.FractionalType) and not isinstance(kind, t.DecimalType):
-        events = [float(one) if isinstance(one, int) else one for one in events]
-    try:
-        rows = [(event, str(event)) for event in dict.fromkeys(events)]
-        if isinstance(kind, t.StringType) and not all(isinstance(one, str) for one in events):
-            raise TypeError("not text")  # Spark would make text of anything
-        return df.sparkSession.createDataFrame(rows, schema)
-    except (PySparkException, TypeError, ValueError, OverflowError) as error:
-        raise InputError(
-            f"the events are no ids of column {id}, {kind.simpleString()}: {error}"
-        ) from error
 
 
 def _check_stamp(df: DataFrame, stamp: str) -> None:

@@ -23,7 +23,7 @@ from antecede.causality.stamps import Stamped
 from antecede.errors import InputError
 from antecede.order.spec import OrderSpec
 from antecede.spark.columns import column_of, content_digest
-from antecede.spark.ordering import DIGEST, check
+from antecede.spark.order_columns import DIGEST, check
 from antecede.spark.workers import ready_workers
 
 MADE = "__antecede_made"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
@@ -18,7 +19,13 @@ from antecede.order.spec import OrderSpec
 from antecede.order.table import graph_of
 from antecede.spark.columns import column_of
 from antecede.spark.identities import id_column, id_of
-from antecede.spark.relations.stamping import MADE, by_group, checked, control, table_of
+from antecede.spark.relations.stamping import (
+    MADE,
+    by_group,
+    checked,
+    control,
+    table_of,
+)
 
 EVENT = "__antecede_event"
 """Hidden column: whether a row is one of the given events."""
@@ -35,7 +42,6 @@ def walk(
     Runs a job a step. Raises InputError for events without an answer and after `rounds` steps.
     """
     from antecede.spark.evidence import refuse_unless_supported
-    from antecede.spark.relations.reaching import wanted_of
 
     if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
         raise InputError(f"rounds must be a whole number of at least 1, not {rounds!r}")
@@ -155,3 +161,26 @@ def _deciding(df: DataFrame, spec: OrderSpec, *, backwards: bool) -> Column:
     made = functions.arrow_udf(run, "found boolean, placed boolean").asNondeterministic()
     column: Column = made(*control(df, spec), F.col(EVENT))
     return column
+
+
+def wanted_of(df: DataFrame, events: Sequence[object], id: str) -> DataFrame:
+    """Return the ids in a column `wanted` of the type of the column, and as text in `said`."""
+    if isinstance(events, str | bytes) or not isinstance(events, Sequence):
+        raise InputError(
+            f"events must be a list of ids or a DataFrame, not {type(events).__name__}"
+        )
+    if any(event is None for event in events):
+        raise InputError("an event without an id: null is no id")
+    kind = df.schema[id].dataType
+    schema = t.StructType([t.StructField("wanted", kind), t.StructField("said", t.StringType())])
+    if isinstance(kind, t.FractionalType) and not isinstance(kind, t.DecimalType):
+        events = [float(one) if isinstance(one, int) else one for one in events]
+    try:
+        rows = [(event, str(event)) for event in dict.fromkeys(events)]
+        if isinstance(kind, t.StringType) and not all(isinstance(one, str) for one in events):
+            raise TypeError("not text")  # Spark would make text of anything
+        return df.sparkSession.createDataFrame(rows, schema)
+    except (PySparkException, TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"the events are no ids of column {id}, {kind.simpleString()}: {error}"
+        ) from error

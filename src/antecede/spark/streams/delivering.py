@@ -33,6 +33,7 @@ import numpy as np
 import pyarrow
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as t
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from antecede.clocks.nanoseconds import up_ns
@@ -50,8 +51,7 @@ from antecede.order.replay.table import (
 )
 from antecede.order.stream.columns import StreamColumns, check_columns, check_nulls, joined
 from antecede.order.stream.fingerprint import check_same_stream
-from antecede.spark.delivering import delivered_schema
-from antecede.spark.ordering import SHARD
+from antecede.spark.order_columns import SHARD
 from antecede.spark.streams.ordering import arrow_schema, check_store
 from antecede.spark.streams.processor import GUARD, PACKED, RELEASED, unpack
 from antecede.spark.streams.rows import from_bytes, to_bytes
@@ -316,3 +316,20 @@ class Step:
             home.waiting.updateValue(name, (due,))
         elif member.held:
             home.waiting.removeKey(name)
+
+
+def delivered_schema(df: DataFrame, spec: DeliverSpec) -> t.StructType:
+    """Return the schema of the result: the input's columns, then those of `spec.added`."""
+    text, whole = t.StringType(), t.LongType()
+    kinds = (
+        whole,
+        text,
+        t.DoubleType(),
+        t.ArrayType(text),
+        text,
+        text,
+        whole,
+        t.BinaryType(),
+    )
+    added = [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
+    return t.StructType([*df.schema.fields, *added])

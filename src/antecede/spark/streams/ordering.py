@@ -23,7 +23,7 @@ from antecede.order.stream.columns import StreamColumns
 from antecede.order.stream.interface import ShardPlan
 from antecede.order.stream.warm import warm_up_once
 from antecede.spark.columns import content_digest, digest
-from antecede.spark.ordering import DIGEST, SHARD, arrow_type, check, output_schema
+from antecede.spark.order_columns import DIGEST, SHARD, arrow_type, check, output_schema
 from antecede.spark.streams.processor import (
     FIGURES,
     PACKED,

@@ -33,7 +33,7 @@ from antecede.order.stream.kernels.rows import NO_TIME
 from antecede.order.stream.shard import Shard
 from antecede.order.stream.warm import warm_up_once
 from antecede.order.table import times_of
-from antecede.spark.ordering import DIGEST, SHARD
+from antecede.spark.order_columns import DIGEST, SHARD
 from antecede.spark.streams.rows import batch_of, from_bytes, to_bytes, with_added
 from antecede.spark.streams.shards import shard_keys
 

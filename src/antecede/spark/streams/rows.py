@@ -21,7 +21,7 @@ from antecede.order.stream.interface import Batch, Links, ShardOutput, nothing_n
 from antecede.order.stream.kernels import rows as shape
 from antecede.order.stream.kernels.names import Text
 from antecede.order.table import added, kind_of, released_at, times_of
-from antecede.spark.ordering import DIGEST
+from antecede.spark.order_columns import DIGEST
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute

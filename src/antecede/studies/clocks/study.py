@@ -16,7 +16,8 @@ from antecede.simulate.delays import Delay
 from antecede.simulate.scenario.model import Clocks, Links, Scenario, Workload
 from antecede.simulate.topology import Mesh
 from antecede.studies.frame.page_builder import page_of
-from antecede.studies.frame.study import Figures, Run, Study, each_seed, simulated, simulation
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import Figures, Study, each_seed, simulated, simulation
 from antecede.studies.pairs import pair_figures
 
 LAMBDA_S = 0.010

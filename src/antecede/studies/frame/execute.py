@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow
 
-from antecede.studies.frame.study import SECONDS, Figures, Run, Study
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import SECONDS, Figures, Study
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 

@@ -24,8 +24,9 @@ from antecede.report.values import Findings, checked_findings
 from antecede.studies.frame.code_digest import code_digest, modules_of
 from antecede.studies.frame.execute import Failure
 from antecede.studies.frame.results import Results
+from antecede.studies.frame.runs import Run, plain_text
 from antecede.studies.frame.store import Store, opened, texts
-from antecede.studies.frame.study import Run, Study, checked, plain_text
+from antecede.studies.frame.study import Study, checked
 
 pc: Any = pyarrow.compute  # its stubs know too few of the types that meet here
 

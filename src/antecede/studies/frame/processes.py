@@ -23,7 +23,8 @@ from typing import Any
 import pyarrow
 
 from antecede.studies.frame.execute import SCHEMA, failed, largest_first, outcome
-from antecede.studies.frame.study import Run, Study
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import Study
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 

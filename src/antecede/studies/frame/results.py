@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from antecede.ranks import student_t
 from antecede.report.values import Series
-from antecede.studies.frame.study import Run
+from antecede.studies.frame.runs import Run
 
 
 class Spread(NamedTuple):

@@ -41,8 +41,9 @@ from antecede.errors import SetupError
 from antecede.studies.frame.code_digest import code_digest, modules_of
 from antecede.studies.frame.execute import SCHEMA, failed, largest_first, outcome
 from antecede.studies.frame.orchestrate import Engine
+from antecede.studies.frame.runs import Run
 from antecede.studies.frame.sessions import handle_of
-from antecede.studies.frame.study import Figures, Run, Study
+from antecede.studies.frame.study import Figures, Study
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 

@@ -29,7 +29,7 @@ import pyarrow.compute
 import pyarrow.parquet
 
 from antecede.errors import InputError
-from antecede.studies.frame.study import Run, plain_text
+from antecede.studies.frame.runs import Run, plain_text
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute

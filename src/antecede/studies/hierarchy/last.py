@@ -22,7 +22,8 @@ from antecede.simulate.random_streams import Stream, draws, key
 from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.schedule import schedule
 from antecede.simulate.topology import Hierarchy
-from antecede.studies.frame.study import Figures, Run
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import Figures
 
 BLOCK = 1 << 16
 """Delays are drawn so many at a time."""

@@ -15,7 +15,8 @@ from antecede.simulate.delays import Delay
 from antecede.simulate.scenario.model import Links, Scenario, Special, Workload
 from antecede.simulate.topology import Hierarchy
 from antecede.studies.frame.page_builder import page_of
-from antecede.studies.frame.study import Figures, Run, Study, each_seed, simulated, simulation
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import Figures, Study, each_seed, simulated, simulation
 from antecede.studies.hierarchy.last import last_figures
 
 DELAYS = {"0-50 ms": (0.0, 0.05), "50-250 ms": (0.05, 0.25), "50-550 ms": (0.05, 0.55)}

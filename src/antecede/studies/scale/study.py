@@ -17,7 +17,8 @@ from antecede.simulate.delays import Delay
 from antecede.simulate.scenario.model import Links, Scenario, Workload
 from antecede.simulate.topology import Hierarchy
 from antecede.studies.frame.page_builder import page_of
-from antecede.studies.frame.study import COST, Figures, Run, Study, each_seed, simulated
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import COST, Figures, Study, each_seed, simulated
 
 RATE_HZ = 1000.0
 GROUP, TEN = 100, 10

@@ -21,7 +21,8 @@ from antecede.simulate.network import Network
 from antecede.simulate.scenario.model import Links, Scenario, Workload
 from antecede.simulate.topology import Mesh
 from antecede.studies.frame.page_builder import page_of
-from antecede.studies.frame.study import Figures, Run, Study, simulation
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import Figures, Study, simulation
 from antecede.studies.semantic.grid import (
     DELAYS,
     EXTREMES,

@@ -15,7 +15,8 @@ from antecede.formatting import counted
 from antecede.ranks import student_t
 from antecede.report.values import Findings, Plot, Section, Series, filled
 from antecede.studies.frame.results import Results
-from antecede.studies.frame.study import COST, plain_text
+from antecede.studies.frame.runs import plain_text
+from antecede.studies.frame.study import COST
 
 
 class Shown(NamedTuple):

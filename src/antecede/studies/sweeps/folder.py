@@ -18,7 +18,7 @@ import pyarrow.parquet
 
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.studies.frame.study import plain_text
+from antecede.studies.frame.runs import plain_text
 from antecede.studies.frame.summary import read_summary
 from antecede.studies.sweeps.findings import source
 from antecede.studies.sweeps.sweep import OVER, Sweep, settings

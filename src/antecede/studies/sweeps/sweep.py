@@ -23,7 +23,8 @@ from antecede.errors import InputError, ScenarioError
 from antecede.simulate.scenario.model import Scenario
 from antecede.simulate.scenario.values import read_values, scenario_using
 from antecede.studies.frame.compare_paper import listed
-from antecede.studies.frame.study import Run, Study, simulated, simulation
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import Study, simulated, simulation
 from antecede.studies.sweeps.findings import findings, source
 
 MOST_RUNS = 100_000

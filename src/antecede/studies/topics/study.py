@@ -18,7 +18,8 @@ from antecede.simulate.delays import Delay
 from antecede.simulate.scenario.model import Clocks, Links, Scenario, Special, Workload
 from antecede.simulate.topology import PubSub
 from antecede.studies.frame.page_builder import page_of
-from antecede.studies.frame.study import Run, Study, simulation
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import Study, simulation
 from antecede.studies.pairs import pair_figures
 
 USUAL: Mapping[str, Any] = {"events": 2000, "topics": 10, "most": 5, "least": 0.5}

@@ -14,7 +14,8 @@ from antecede.simulate.scenario.model import Links, Partition, Scenario, Workloa
 from antecede.simulate.schedule import schedule
 from antecede.simulate.topology import Hierarchy, Mesh, Topology
 from antecede.studies.frame.page_builder import page_of
-from antecede.studies.frame.study import Run, Study, each_seed, simulated, simulation
+from antecede.studies.frame.runs import Run
+from antecede.studies.frame.study import Study, each_seed, simulated, simulation
 
 BROADCAST = ("bss", "bss/differences", "idr", "hierarchical", "ses", "sent")
 SIZES, QUICK_SIZES = (6, 10, 20, 40, 60), (6, 10, 20)
