@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from antecede.errors import LimitError
 from antecede.oracle.cuts import Channel, Cuts, Witness
+from antecede.oracle.events import RECEIVE, SEND, Event
 from antecede.snapshots.base import (
     Algorithm,
     Complete,
@@ -25,7 +26,6 @@ from antecede.snapshots.base import (
     Record,
     Tell,
 )
-from antecede.trace.schema import RECEIVE, SEND, Event
 
 FIFO, ANY = "fifo", "any"
 CHANNELS: Final = (FIFO, ANY)

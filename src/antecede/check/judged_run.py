@@ -38,8 +38,8 @@ from antecede.check.world import ARRIVED, DELIVERED, DISCARDED, HELD, RELEASED, 
 from antecede.clocks.nanoseconds import NS, down_ns
 from antecede.errors import LocalError
 from antecede.oracle import history
+from antecede.oracle.events import Event
 from antecede.protocols.base import Guarantee, MessageId, Protocol, Relation
-from antecede.trace.schema import Event
 
 _FAULTS = {
     history.TWICE: TWICE,

@@ -15,9 +15,9 @@ from antecede.check.script.actions import Action, Arrive, Join, Leave, Lose, Sen
 from antecede.check.timing import InFlight
 from antecede.check.world import ARRIVED, DELIVERED, JOINED, RELEASED, SENT, Step, World
 from antecede.errors import EarlyError
+from antecede.oracle.events import DELIVER, RECEIVE, SEND, Event
 from antecede.protocols.base import Addressing, Relation
 from antecede.protocols.build import relation_of
-from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
 
 _KINDS = {SENT: SEND, ARRIVED: RECEIVE, DELIVERED: DELIVER, RELEASED: DELIVER}
 

@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from antecede.oracle.events import DELIVER, RECEIVE, EventLike
 from antecede.oracle.history import History
-from antecede.trace.schema import DELIVER, RECEIVE, Event
 
 FIFO, CAUSAL, NON_FIFO = "FIFO", "causal", "non-FIFO"
 
@@ -61,21 +61,21 @@ class Model(NamedTuple):
 
 
 def arrivals(
-    rows: Iterable[Event], addressed: Mapping[str, Collection[str]] | None = None
+    rows: Iterable[EventLike], addressed: Mapping[str, Collection[str]] | None = None
 ) -> Model:
     """Classify the receive events; raises InputError, CycleError as `History` does."""
     return _classify(list(rows), RECEIVE, "receipt", addressed)
 
 
 def deliveries(
-    rows: Iterable[Event], addressed: Mapping[str, Collection[str]] | None = None
+    rows: Iterable[EventLike], addressed: Mapping[str, Collection[str]] | None = None
 ) -> Model:
     """Classify the deliver events; raises InputError, CycleError as `History` does."""
     return _classify(list(rows), DELIVER, "delivery", addressed)
 
 
 def _classify(
-    rows: Sequence[Event],
+    rows: Sequence[EventLike],
     kind: str,
     relation: str,
     addressed: Mapping[str, Collection[str]] | None,

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from antecede.errors import InputError
-from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+from antecede.oracle.events import DELIVER, RECEIVE, SEND, EventLike
 
 Cut = Mapping[str, int]
 
@@ -58,7 +58,7 @@ class Cuts:
     some rows, and own counters that do not grow.
     """
 
-    def __init__(self, rows: Iterable[Event]) -> None:
+    def __init__(self, rows: Iterable[EventLike]) -> None:
         self.length: dict[str, int] = {}
         self.sent: dict[str, tuple[str, int]] = {}
         """Message -> (sender, position of the send among the sender's events, from 1)."""
@@ -84,7 +84,7 @@ class Cuts:
         self.received = {**delivered, **self.received}
         self._check_clocks()
 
-    def _note_clock(self, row: Event, member: str, position: int) -> None:
+    def _note_clock(self, row: EventLike, member: str, position: int) -> None:
         if row.clock_members is None:
             return
         clock = dict(zip(row.clock_members, row.clock_counts or (), strict=False))

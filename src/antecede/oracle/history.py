@@ -2,7 +2,7 @@
 
 Theory of operation
 -------------------
-An execution is a list of `trace.schema.Event` rows of kind send, receive and deliver. Only the
+An execution is a list of rows of kind send, receive and deliver. Only the
 order of the rows of ONE member means anything; rows of different members may be interleaved in
 any way. The causal past of a message is the least set that holds, for each message in it too,
 what its sender knew when it sent it:
@@ -29,7 +29,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from antecede.errors import CycleError, InputError
-from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+from antecede.oracle.events import DELIVER, RECEIVE, SEND, EventLike
 
 RELATIONS = ("none", "fifo", "delivery", "receipt", "topic", "reply", "total")
 
@@ -66,13 +66,13 @@ class History:
 
     def __init__(
         self,
-        rows: Iterable[Event],
+        rows: Iterable[EventLike],
         addressed: Mapping[str, Collection[str]] | None = None,
         topics: Mapping[str, Collection[str]] | None = None,
         subscriptions: Mapping[str, Collection[str]] | None = None,
     ) -> None:
-        self.by_member: dict[str, list[Event]] = {}
-        self.sends: dict[str, Event] = {}
+        self.by_member: dict[str, list[EventLike]] = {}
+        self.sends: dict[str, EventLike] = {}
         for row in rows:
             if row.member is None:
                 raise InputError("a row without a member cannot be judged", record_id=row.id)

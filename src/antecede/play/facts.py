@@ -39,10 +39,10 @@ from antecede.check.world import DELIVERED, RELEASED
 from antecede.errors import ScriptError
 from antecede.formatting import counted
 from antecede.oracle.cuts import LOST, Cuts, Witness
+from antecede.oracle.events import RECEIVE, SEND
 from antecede.oracle.history import History
 from antecede.protocols.base import Relation
 from antecede.snapshots import ALGORITHMS
-from antecede.trace.schema import RECEIVE, SEND
 
 NOTHING: Final = "nothing"
 _LIMITS: Final = {"members", "messages"}

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-SEND = "send"
-RECEIVE = "receive"
-DELIVER = "deliver"
-EVENT = "event"
+from antecede.oracle.events import DELIVER as DELIVER
+from antecede.oracle.events import EVENT as EVENT
+from antecede.oracle.events import RECEIVE as RECEIVE
+from antecede.oracle.events import SEND as SEND
+
 KINDS = (SEND, RECEIVE, DELIVER, EVENT)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from antecede.check.script.execution import ScriptRun, rows_of
 from antecede.check.world import JOINED
 from antecede.oracle.channels import CAUSAL, FIFO, Model, arrivals, deliveries
-from antecede.trace.schema import RECEIVE, SEND
+from antecede.oracle.events import RECEIVE, SEND
 
 
 def channel_line(run: ScriptRun) -> str:

@@ -14,9 +14,9 @@ from antecede.check.script.actions import Send
 from antecede.check.script.parse import Command, Script
 from antecede.check.session import as_events
 from antecede.check.world import DELIVERED, JOINED, RELEASED
+from antecede.oracle.events import Event
 from antecede.oracle.history import History
 from antecede.protocols.base import Relation
-from antecede.trace.schema import Event
 
 ACKNOWLEDGED = "acknowledge"
 """A message that a protocol sends of its own accord."""

@@ -18,13 +18,13 @@ from typing import NamedTuple
 from antecede.clocks.wire import varint_size
 from antecede.errors import RemoteError
 from antecede.oracle.cuts import Channel, Cuts, Witness
+from antecede.oracle.events import DELIVER, EVENT, RECEIVE, SEND, Event
 from antecede.simulate.delays import US
 from antecede.simulate.outputs.recording import ARRIVED, RECORDED, SENT, Mark, Recording
 from antecede.simulate.scenario.model import Scenario, SnapshotPlan
 from antecede.simulate.topology import Topology, names_of
 from antecede.snapshots import ALGORITHMS
 from antecede.snapshots.base import Algorithm, Complete, Content, Effect, Marker, Record, Tell
-from antecede.trace.schema import DELIVER, EVENT, RECEIVE, SEND, Event
 
 
 class RecordedState(NamedTuple):
