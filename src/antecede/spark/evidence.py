@@ -19,7 +19,7 @@ from antecede.causality.spec import order_spec
 from antecede.errors import InputError
 from antecede.order.spec import OrderSpec
 from antecede.spark.columns import column_of
-from antecede.spark.relations.walking import keys_of, named_causes
+from antecede.spark.declared_causes import keys_of, named_causes
 from antecede.trace.causes import COLUMNS
 from antecede.trace.evidence import (
     BY_NATURE,

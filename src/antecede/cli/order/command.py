@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -18,7 +17,7 @@ from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine
 from antecede.cli.files.output import check_writable, draft_of
 from antecede.cli.files.pages import look_if_read
 from antecede.cli.files.quarantine import check_aside, is_quarantine, save_quarantine
-from antecede.cli.order.text import how_ordered, repeated
+from antecede.cli.order.text import how_ordered, missing_words, print_no_causes, repeated
 from antecede.formatting import counted
 from antecede.kernels.compile_time import Spent, timed
 from antecede.order.result import Result, result_of, within_topics
@@ -157,23 +156,6 @@ def _report(prepared: Prepared, ordered: Ordered, out: Path, spent: Spent) -> No
         print(missing_words(spec, lacking, names))
         for said in _hint(events, spec.missing_causes):
             print(f"            {said}")
-
-
-def print_no_causes(why: str) -> None:
-    """Print that the order is by ties alone; both engines print it."""
-    text = f"no causes   the order is by ties: {why}"
-    print(textwrap.fill(text, 100, subsequent_indent=" " * 12, break_on_hyphens=False))
-
-
-def missing_words(spec: OrderSpec, events: int, names: int) -> str:
-    """Return the line on causes that are nowhere; both engines print it."""
-    if spec.sender is not None:
-        return f"missing     {counted(events, 'gap')} in members' own numbers"
-    where = "the trace" if spec.group is None else "their run"
-    return (
-        f"missing     {counted(events, 'event')} with causes that are nowhere in {where}: "
-        f"{counted(names, 'reference')}"
-    )
 
 
 def _count(told: Any) -> int:

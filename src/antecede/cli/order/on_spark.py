@@ -7,8 +7,7 @@ from pathlib import Path
 
 from antecede.cli.engines import Engine, needed_bytes
 from antecede.cli.files.folders import check_new_folder, draft_folder
-from antecede.cli.order.command import missing_words, print_no_causes
-from antecede.cli.order.text import how_ordered, repeated
+from antecede.cli.order.text import how_ordered, missing_words, print_no_causes, repeated
 from antecede.cli.spark_session import session
 from antecede.formatting import counted
 from antecede.kernels.compile_time import timed

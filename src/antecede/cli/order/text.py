@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from antecede.formatting import counted
 from antecede.order.spec import OrderSpec
 from antecede.trace import evidence
@@ -28,4 +30,21 @@ def repeated(rows: int, spec: OrderSpec) -> str:
     return (
         f"left out    {counted(rows, 'repeated row')}: the first row of an id counts;\n"
         f"            they agree in {same}; other columns were not compared"
+    )
+
+
+def print_no_causes(why: str) -> None:
+    """Print that the order is by ties alone; both engines print it."""
+    text = f"no causes   the order is by ties: {why}"
+    print(textwrap.fill(text, 100, subsequent_indent=" " * 12, break_on_hyphens=False))
+
+
+def missing_words(spec: OrderSpec, events: int, names: int) -> str:
+    """Return the line on causes that are nowhere; both engines print it."""
+    if spec.sender is not None:
+        return f"missing     {counted(events, 'gap')} in members' own numbers"
+    where = "the trace" if spec.group is None else "their run"
+    return (
+        f"missing     {counted(events, 'event')} with causes that are nowhere in {where}: "
+        f"{counted(names, 'reference')}"
     )
