@@ -9,22 +9,19 @@ order.
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
 
 from antecede.protocols.base import MessageId
 from antecede.protocols.hold_back.floor_index import FloorIndex
 from antecede.protocols.hold_back.queue import HoldBackQueue
+from antecede.protocols.timed.delivery_state import DeliveryState
 from antecede.protocols.timed.messages import StampedMessage
 from antecede.protocols.timed.relations import LinearRelation
 from antecede.protocols.timed.relations_physical import LinearPhysicalRelation, PhysicalRelation
 
-if TYPE_CHECKING:
-    from antecede.protocols.timed.delivery import ClockDelivery
-
 _RELATIONS = (LinearRelation, PhysicalRelation, LinearPhysicalRelation)
 
 
-def can_index(member: ClockDelivery) -> bool:
+def can_index(member: DeliveryState) -> bool:
     """Tell whether an index finds the same: not for printed relations, nor what is one's own.
 
     It asks none of the methods that decide by the definition, so where a subclass has its own of
@@ -39,7 +36,7 @@ def can_index(member: ClockDelivery) -> bool:
 class ClockIndex:
     """What one member holds, by what it waits for."""
 
-    def __init__(self, member: ClockDelivery) -> None:
+    def __init__(self, member: DeliveryState) -> None:
         self.member = member
         self.by_lt, self.by_pt = member.carries_lt, member.carries_pt
         self.by_bound = member.delivery == "bound"

@@ -14,14 +14,10 @@ a gap, which is discarded in its place. So the buffer holds at most one more for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from antecede.protocols.base import Discard, Effect
 from antecede.protocols.timed.channel import OVERRUN
+from antecede.protocols.timed.delivery_state import DeliveryState
 from antecede.protocols.timed.messages import StampedMessage
-
-if TYPE_CHECKING:
-    from antecede.protocols.timed.delivery import ClockDelivery
 
 
 class ReceiveBuffer:
@@ -30,7 +26,7 @@ class ReceiveBuffer:
     With None everything may, and nobody asks whether it is full.
     """
 
-    def __init__(self, member: ClockDelivery, limit: int | None) -> None:
+    def __init__(self, member: DeliveryState, limit: int | None) -> None:
         self.member, self.limit = member, limit
 
     def is_full(self, message: StampedMessage) -> bool:
