@@ -22,9 +22,8 @@ import pyarrow.parquet as pq
 
 from antecede.clocks.bounds import Bounds
 from antecede.formatting import table
-from antecede.meter.count import count_pairs
+from antecede.meter.count import count_pairs, facts_of, plan_of
 from antecede.meter.measure import Observed, measure, observed
-from antecede.meter.plans import facts_of, plan_of
 from antecede.meter.rules import RULES
 from antecede.meter.stamps import Stamps
 from antecede.meter.trace import runs_of

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from antecede.audit import audit_events
 from antecede.audit.counts import by_causes
-from antecede.audit.receipt_words import farthest, findings
 from antecede.audit.receipts import arrivals
+from antecede.audit.report import arrival_findings, farthest
 from antecede.trace.arrow import to_batch
 from antecede.trace.rows import conform, distinct
 from antecede.trace.schema import RECEIVE, SEND, Event
@@ -102,7 +102,7 @@ def test_findings_in_words() -> None:
     rows += [heard("a", "x", minute), heard("b", "x", 0), heard("a", "y", 0), heard("a", "z", 0)]
     rows += [sent("c", at=0), heard("c", "x", minute)]  # so that x's median is a minute
     report = audit_events(pa.Table.from_batches([to_batch(rows)]), "lora")
-    said = [what for what, _ in findings(report.details["arrivals"], report.edges)]
+    said = [what for what, _ in arrival_findings(report.details["arrivals"], report.edges)]
     assert len(said) == 3
     assert said[0].startswith("1 (100.0%) of 1 edges have the effect before its cause by the clock")
     assert said[2].startswith("x tells times 1.0 min ahead of the typical")

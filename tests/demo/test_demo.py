@@ -10,11 +10,10 @@ import pytest
 
 from antecede.cli import main
 from antecede.demo import engines, tour
-from antecede.demo.agreement import compare, delivered_by, released_by
 from antecede.demo.arrivals import arrivals_of, events_of, widths, with_declared_causes
-from antecede.demo.counterexample import printed_bss
 from antecede.demo.engines import Ordered, order_locally
 from antecede.demo.held import find_held
+from antecede.demo.tour import compare, delivered_by, printed_bss, released_by
 from antecede.order.baselines import Arrival, streams
 from antecede.order.spec import OrderSpec
 from antecede.order.table import order_table

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from antecede.check.script.parse import load_script
 from antecede.check.script.run import run_script
+from antecede.diagram.courses import Box, Placing, crosses
 from antecede.diagram.model import Diagram
-from antecede.diagram.placing import Box, Placing, crosses
 from antecede.diagram.steps import from_run
 from antecede.diagram.stretch import from_events
 from antecede.diagram.svg import draw_svg

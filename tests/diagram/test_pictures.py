@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from antecede.check.script.parse import load_script, parse_script
 from antecede.check.script.run import run_script, under
 from antecede.cli import main
-from antecede.diagram.courses import CLEAR, course
+from antecede.diagram.courses import CHARACTER, CLEAR, LINE, course, written
 from antecede.diagram.model import State
-from antecede.diagram.states import CHARACTER, LINE, written
 from antecede.diagram.steps import from_run, stacked
 from antecede.diagram.svg import draw_stacked, draw_svg
 from antecede.diagram.themes import SCHEMES, THEMES

@@ -16,9 +16,14 @@ from antecede.clocks.lanes import pack
 from antecede.oracle.history import History
 from antecede.protocols.printed.timed_relations import ConverseRelation, PrintedRelation
 from antecede.protocols.printed.topic_relations import PrintedTopicRelation
-from antecede.protocols.timed.relations import LinearRelation, Relation, Separation
+from antecede.protocols.timed.relations import (
+    LinearPhysicalRelation,
+    LinearRelation,
+    PhysicalRelation,
+    Relation,
+    Separation,
+)
 from antecede.protocols.timed.relations import Stamp as ClockStamp
-from antecede.protocols.timed.relations_physical import LinearPhysicalRelation, PhysicalRelation
 from antecede.protocols.topics.delays import Delays
 from antecede.protocols.topics.relations import Stamp as TopicStamp
 from antecede.protocols.topics.relations import TopicRelation

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from antecede.clocks.bounds import Bounds
 from antecede.errors import InputError, LocalError
-from antecede.meter.count import TOPIC_CAUSAL, Counts, count_pairs
+from antecede.meter.count import TOPIC_CAUSAL, Counts, count_pairs, facts_of, plan_of
 from antecede.meter.kernels.counts import count_causal, count_ordered, lanes_of
 from antecede.meter.measure import measure, observed
-from antecede.meter.plans import facts_of, plan_of
 from antecede.meter.rules import RULES
 from antecede.meter.stamps import Stamps, limits_of
 from antecede.meter.trace import runs_of

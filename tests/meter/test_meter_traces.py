@@ -15,11 +15,11 @@ from antecede.audit.engine import audit_events
 from antecede.clocks.bounds import Bounds
 from antecede.errors import CycleError, InputError
 from antecede.kernels.graph import graph
+from antecede.meter.count import plan_of
 from antecede.meter.executions import EVERYTHING
 from antecede.meter.kernels.past import count_both, count_both_one_by_one, depths
 from antecede.meter.kernels.terms import FAR, Plan
 from antecede.meter.measure import measure, observed
-from antecede.meter.plans import plan_of
 from antecede.meter.rules import RULES
 from antecede.meter.summary import summarize
 from antecede.meter.trace import runs_of

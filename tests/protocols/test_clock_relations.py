@@ -31,12 +31,13 @@ from antecede.protocols.printed.timed_relations import (
 )
 from antecede.protocols.timed.relations import (
     Floor,
+    LinearPhysicalRelation,
     LinearRelation,
+    PhysicalRelation,
     Relation,
     Separation,
     Stamp,
 )
-from antecede.protocols.timed.relations_physical import LinearPhysicalRelation, PhysicalRelation
 from tests.protocols.seconds import s
 
 

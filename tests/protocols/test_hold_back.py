@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from antecede.clocks.bounds import Bounds
 from antecede.protocols.base import Deliver, Effect, MessageId
 from antecede.protocols.hold_back.floor_index import FloorIndex
-from antecede.protocols.hold_back.queue import HoldBackQueue
-from antecede.protocols.hold_back.relations import released
+from antecede.protocols.hold_back.queue import HoldBackQueue, released
 from antecede.protocols.timed.base import ClockOrdered
 from antecede.protocols.timed.linear import Linear
 from antecede.protocols.timed.linear_physical import LinearPhysical

@@ -20,9 +20,9 @@ from antecede.protocols.base import (
     Deliver,
     MessageId,
 )
+from antecede.protocols.matrix.base import StableBuffer
 from antecede.protocols.matrix.matrix import Matrix
 from antecede.protocols.matrix.messages import Heartbeat, Request
-from antecede.protocols.matrix.stable_buffer import StableBuffer
 from tests.network import Network
 from tests.protocols import sending
 from tests.protocols.seconds import s

@@ -9,9 +9,9 @@ import itertools
 import pytest
 
 from antecede.clocks.intervals import Intervals
-from antecede.protocols.printed.reply_lists import PrintedOrderingList
 from antecede.protocols.reply.messages import SbMessage
 from antecede.protocols.reply.sb import SemanticOrder
+from antecede.protocols.reply.state import PrintedOrderingList
 from tests.protocols.sb_tools import mid, msg, said
 
 

@@ -15,8 +15,7 @@ import pytest
 from antecede.errors import InputError
 from antecede.simulate.compiled.hierarchy.engine import bytes_hierarchy
 from antecede.simulate.compiled.mesh.engine import bytes_mesh
-from antecede.simulate.free_memory import free_bytes
-from antecede.simulate.memory import check_memory, compiled_bytes, within_memory
+from antecede.simulate.memory import check_memory, compiled_bytes, free_bytes, within_memory
 from antecede.simulate.run import READABLE
 from antecede.simulate.scenario.model import Scenario, Workload
 from antecede.simulate.schedule import expected_messages, schedule

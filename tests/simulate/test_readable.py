@@ -11,7 +11,7 @@ from antecede.errors import InputError, ScenarioError
 from antecede.protocols.base import Relation
 from antecede.protocols.registry import ENTRIES
 from antecede.simulate.delays import US, Delay
-from antecede.simulate.outputs.idr_baseline import IdrBaseline
+from antecede.simulate.outputs.metrics import IdrBaseline
 from antecede.simulate.outputs.violations import judged, violations
 from antecede.simulate.reference_engine import run_readable
 from antecede.simulate.scenario.compatibility import topologies_of

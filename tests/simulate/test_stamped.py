@@ -16,9 +16,9 @@ from antecede.simulate.delays import Delay
 from antecede.simulate.members import make_members
 from antecede.simulate.outputs.metrics import RunMetrics
 from antecede.simulate.outputs.stamps import stamped
+from antecede.simulate.reference_engine import EventLoop
 from antecede.simulate.scenario.model import Clocks, Links, Partition, Scenario, Special, Workload
 from antecede.simulate.topology import Hierarchy, Mesh, PubSub, Topology
-from antecede.simulate.world import EventLoop
 
 
 class Stamping(RunMetrics):

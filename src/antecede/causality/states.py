@@ -5,6 +5,11 @@ Source: Sahai et al. 2020, "Global State of a Distributed System"; Mattern 1989;
 domino effect). A cut holds the first events of each member, up to a position: the how manieth event
 of the member, from 1; in logs of vector clocks the member's own entry. Members that a cut does not
 name have nothing inside. Consistent: whatever happened before an event inside is inside.
+
+What clocks count of members where the log does not have the event that they count.
+
+A vector clock says how many events of each member came before (Fidge 1988; Mattern 1989), those too
+that nobody wrote down. So a cut below such a count does not hold all that came before.
 """
 
 from __future__ import annotations
@@ -20,11 +25,48 @@ import pyarrow.compute
 from antecede.causality.asking import CLOCKS, EVENTS, Causality
 from antecede.causality.executions import before_at_member, with_own
 from antecede.causality.kernels.reach import before, behind
-from antecede.causality.unlogged import UNLOGGED, unlogged
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.kernels.topological import Bools, Ints, causes_first
 from antecede.trace.schema import SEND
+
+UNLOGGED: Final = "an event that the trace does not have"
+
+
+class Unlogged(NamedTuple):
+    """Entries of clocks [entries]: the event `row` counts `number` events of `member`, and the last
+    of these is not there.
+    """
+
+    row: Ints
+    member: Ints
+    number: Ints
+
+
+def unlogged(
+    events: pyarrow.Table, member: Ints, position: Ints, members: Sequence[str]
+) -> Unlogged:
+    """Return such entries of the clocks of events.
+
+    `member`, `position` [events]: of each the number of its member, and its own entry. What is
+    counted behind a member's last event is taken as that one: no cut goes further.
+    """
+    lists = [events[name].combine_chunks() for name in ("clock_members", "clock_counts")]
+    names = pc.list_flatten(lists[0])
+    if not len(names):
+        nothing = np.empty(0, np.int64)
+        return Unlogged(nothing, nothing, nothing)
+    row = pc.list_parent_indices(lists[0]).to_numpy().astype(np.int64)
+    of = pc.fill_null(pc.index_in(names, pa.array(list(members))), -1).to_numpy().astype(np.int64)
+    count = pc.fill_null(pc.list_flatten(lists[1]), 0).to_numpy().astype(np.int64)
+    last = np.zeros(len(members), np.int64)
+    np.maximum.at(last, member, position)
+    values, code = np.unique(np.concatenate([position, count]), return_inverse=True)
+    there = member * len(values) + code[: len(position)]
+    asked = of * len(values) + code[len(position) :]
+    lacking = (of >= 0) & (count > 0) & (count < last[of]) & ~np.isin(asked, there)
+    return Unlogged(row[lacking], of[lacking], count[lacking])
+
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute

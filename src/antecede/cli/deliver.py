@@ -217,7 +217,7 @@ def _table(read: pyarrow.Table) -> pyarrow.Table:
 def _engine(name: str) -> Engine:
     if name == "local":
         return deliver_table
-    from antecede.spark.local import deliver_on_spark
+    from antecede.spark.delivering import deliver_on_spark
 
     return deliver_on_spark
 

@@ -2,14 +2,128 @@
 
 A straight arrow over a mark of a member in between looks as if that member had passed the message
 on. So it goes around: a quadratic curve with the least bend that stays clear.
+
+Finds a free place for each label of a picture.
+
+Greedy: every label tries a few places in order of preference and takes the one that crosses the
+fewest lines, among those that cover nothing. Labels that find no such place are not drawn.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
+
+from antecede.diagram.model import State
+
+LINE: Final = 12.0
+CHARACTER: Final = 6.4
+"""Width of an average character of plain 10 px text, in px."""
+GAP: Final = 12.0
+
+
+class Written(NamedTuple):
+    """A state with its place: px below the lane, and from the left."""
+
+    state: State
+    left: float
+    below: float
+
+
+def written(
+    states: Iterable[State], x: Callable[[float], float], left: float, right: float
+) -> tuple[list[Written], float]:
+    """Return the states of one lane, placed in rows, and how deep they reach.
+
+    A state stands below its event, or as near to that as `left` and `right` allow.
+    """
+    found: list[Written] = []
+    rows: list[tuple[float, float]] = []
+    """(right end, height) of each row."""
+    places: list[tuple[int, State, float]] = []
+    for state in sorted(states, key=lambda state: state.at):
+        width = max(map(len, state.lines)) * CHARACTER + GAP
+        begin = min(max(left, x(state.at) - 4.0), max(left, right - width))
+        height = len(state.lines) * LINE + 4.0
+        row = next((k for k, (end, _) in enumerate(rows) if end <= begin), len(rows))
+        if row == len(rows):
+            rows.append((0.0, 0.0))
+        rows[row] = begin + width, max(rows[row][1], height)
+        places.append((row, state, begin))
+    tops = [sum(height for _, height in rows[:k]) for k in range(len(rows) + 1)]
+    found += [Written(state, begin, tops[row]) for row, state, begin in places]
+    return found, tops[-1]
+
+
+class Box(NamedTuple):
+    """A rectangle in px; y grows downwards."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: Box) -> bool:
+        """Tell whether the two rectangles overlap."""
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )
+
+
+Segment = tuple[float, float, float, float]
+
+
+class Placing:
+    """What is taken already: boxes, which no label may cover, and lines, which it should not."""
+
+    def __init__(self) -> None:
+        self.boxes: list[Box] = []
+        self.lines: list[Segment] = []
+
+    def block(self, box: Box) -> None:
+        """Keep labels off this box."""
+        self.boxes.append(box)
+
+    def line(self, x1: float, y1: float, x2: float, y2: float) -> None:
+        """Keep labels off this line where there is another place."""
+        self.lines.append((x1, y1, x2, y2))
+
+    def take(self, candidates: Sequence[Box], *, keep_off_lines: bool = True) -> Box | None:
+        """Return the best free candidate and block it, or None when all cover something."""
+        free = [box for box in candidates if not any(box.meets(taken) for taken in self.boxes)]
+        if not free:
+            return None
+        best = min(free, key=self._crossings) if keep_off_lines else free[0]
+        self.boxes.append(best)
+        return best
+
+    def _crossings(self, box: Box) -> int:
+        return sum(crosses(box, line) for line in self.lines)
+
+
+def crosses(box: Box, line: Segment) -> bool:
+    """Tell whether a line segment touches a box (clipping after Liang and Barsky)."""
+    x1, y1, x2, y2 = line
+    enter, leave = 0.0, 1.0
+    for delta, low, high in (
+        (x2 - x1, box.left - x1, box.right - x1),
+        (y2 - y1, box.top - y1, box.bottom - y1),
+    ):
+        if delta == 0.0:
+            if low > 0.0 or high < 0.0:
+                return False
+            continue
+        near, far = sorted((low / delta, high / delta))
+        enter, leave = max(enter, near), min(leave, far)
+        if enter > leave:
+            return False
+    return True
+
 
 Point = tuple[float, float]
 CLEAR: Final = 11.0

@@ -17,12 +17,10 @@ from xml.sax import saxutils
 from xml.sax.saxutils import quoteattr
 
 from antecede.diagram import model
-from antecede.diagram.courses import Point, course
+from antecede.diagram.courses import CHARACTER as STATE_CHARACTER
+from antecede.diagram.courses import LINE as STATE_LINE
+from antecede.diagram.courses import Box, Placing, Point, Written, course, written
 from antecede.diagram.model import MEANING, Arrow, Diagram, Held, Mark
-from antecede.diagram.placing import Box, Placing
-from antecede.diagram.states import CHARACTER as STATE_CHARACTER
-from antecede.diagram.states import LINE as STATE_LINE
-from antecede.diagram.states import Written, written
 from antecede.diagram.themes import IN_PAGE, PAGE, PLAIN_FONT, style_sheet, written_out
 
 WIDTH = 1040.0

@@ -51,6 +51,7 @@ from typing import Any
 from antecede.clocks.nanoseconds import Seconds
 from antecede.errors import LocalError
 from antecede.formatting import shown
+from antecede.group.assumptions import Assumptions
 from antecede.group.effects import Effects
 from antecede.group.frame import Incarnation
 from antecede.group.frames import Frames
@@ -83,14 +84,48 @@ from antecede.group.parts import (
 )
 from antecede.group.questions import Questions
 from antecede.group.receiving import Receiving
-from antecede.group.releasing import Releasing
 from antecede.group.sending import Sending
 from antecede.group.state import NO_CALL, GroupState
 from antecede.group.storing import Storing
 from antecede.group.timing import Time
-from antecede.protocols.base import Addressing, Guarantee, Protocol
+from antecede.protocols.base import Addressing, Guarantee, MessageId, Protocol
 from antecede.protocols.given import check_flags
 from antecede.protocols.registry import ENTRIES, flat_class
+
+
+class Releasing:
+    """Tells the protocol what never comes."""
+
+    def __init__(self, state: GroupState, effects: Effects) -> None:
+        self._state, self._effects = state, effects
+
+    def release(self, lost: Iterable[Id]) -> list[Message]:
+        """See `Group.release`."""
+        state, protocol = self._state, self._state.protocol
+        state.call = NO_CALL
+        if state.renumbers:
+            raise LocalError(
+                f"order {state.order!r} numbers messages anew on their way, so none can be named "
+                "as lost here"
+            )
+        named = state.ids(lost, "lost")
+        numbers = [MessageId(state.number(sender), seq) for sender, seq in named]
+        assumptions = None
+        if not state.by_reply and numbers:  # there the protocol marks what it releases
+            assumptions = state.assumptions or Assumptions()
+            before = dict(assumptions.marks)
+            assumptions.lose(protocol, numbers)
+        try:
+            with state.named_errors():
+                effects = protocol.never_come(numbers)
+        except LocalError:
+            if assumptions is not None:
+                assumptions.marks = before
+            raise
+        if assumptions is not None and assumptions.marks:
+            state.assumptions = assumptions
+        state.record("release", named)
+        return self._effects.carry_out(effects, None)
 
 
 class _Documented(type):

@@ -2,27 +2,143 @@
 
 It names things: members by number, messages of the protocol as the application sees them, errors.
 It decides nothing; `group.receiving`, `group.sending` and their neighbours do.
+
+The log of a group's inputs: what has come in since a snapshot, as small records.
+
+A protocol is deterministic, so a snapshot and the inputs since then are the state. A record is
+written for each call that changed something, and holds what the call was given: its cost does not
+grow with the state, where a snapshot with a thousand held messages does.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from antecede.clocks.wire import Reader
 from antecede.errors import DecodeError, LocalError, ProtocolError
 from antecede.formatting import shown
-from antecede.group import journal
 from antecede.group.assumptions import Assumptions
 from antecede.group.frame import Incarnation
 from antecede.group.identity import Lives, Roster
-from antecede.group.message import Id, Message, Packet, Sent
+from antecede.group.message import Id, Message, Packet, Sent, Thread
 from antecede.group.parts import Limits, is_id, with_names
 from antecede.group.tallies import Tallies
-from antecede.group.threads import Threads
 from antecede.protocols.base import NOTHING, Effect, MessageId, Protocol, Relation
+from antecede.protocols.stored.codec import pack_state, unpack_state
+from antecede.protocols.stored.shapes import (
+    BOOL,
+    BYTES,
+    NUMBER,
+    SIGNED,
+    TEXT,
+    Many,
+    OneOf,
+    Shape,
+    misfit,
+)
+
+
+class Threads:
+    """The links of at most `most` messages, the oldest forgotten first."""
+
+    def __init__(self, most: int, links: Iterable[tuple[Id, tuple[Id, ...]]] = ()) -> None:
+        self.most = most
+        self.parents: OrderedDict[Id, tuple[Id, ...]] = OrderedDict()
+        """By message, in the order of their delivery."""
+        self.answers: dict[Id, list[Id]] = {}
+        for message, parents in links:
+            self.add(message, parents)
+
+    def add(self, message: Id, parents: tuple[Id, ...]) -> None:
+        """Remember a message that was delivered or sent."""
+        if not self.most or message in self.parents:
+            return
+        self.parents[message] = parents
+        for parent in parents:
+            self.answers.setdefault(parent, []).append(message)
+        if len(self.parents) > self.most:
+            oldest, above = self.parents.popitem(last=False)
+            for parent in above:
+                self.answers[parent].remove(oldest)
+                if not self.answers[parent]:
+                    del self.answers[parent]
+
+    def root(self, message: Id) -> Id:
+        """Return where the thread of a message begins, as far as it is remembered.
+
+        Where a message answers several, the first counts.
+        """
+        while parents := self.parents.get(message):
+            message = parents[0]
+        return message
+
+    def tree(self, root: Id, was_here: Callable[[Id], bool] | None = None) -> Thread:
+        """Return a message with everything below it; without recursion, as threads can be deep.
+
+        `was_here`: whether a message that is not remembered was delivered or sent here (unknown).
+        """
+        order = [root]
+        for one in order:
+            order += [answer for answer in self.answers.get(one, ()) if self._under(answer, one)]
+        done: dict[Id, Thread] = {}
+        for one in reversed(order):
+            below = [answer for answer in self.answers.get(one, ()) if self._under(answer, one)]
+            here = one in self.parents
+            answers = tuple(done[answer] for answer in below)
+            forgotten = not here and was_here is not None and was_here(one)
+            done[one] = Thread(one, here, answers, forgotten)
+        return done[root]
+
+    def _under(self, answer: Id, parent: Id) -> bool:
+        """Tell whether an answer stands below this parent: the first that it names."""
+        return self.parents[answer][0] == parent
+
+    def __contains__(self, message: object) -> bool:
+        return message in self.parents or message in self.answers
+
+    def state(self) -> tuple[tuple[Id, tuple[Id, ...]], ...]:
+        """Return the links as plain tuples."""
+        return tuple(self.parents.items())
+
+
+READING: Shape = OneOf(None, SIGNED)
+IDS: Shape = Many((TEXT, NUMBER))
+NAMES: Shape = Many(TEXT)
+
+KINDS: dict[str, Shape] = {
+    "receive": (BYTES, READING),
+    "post": (BYTES, OneOf(None, NAMES), NAMES, IDS, READING),
+    "tick": (SIGNED,),
+    "correct_clock": (SIGNED,),
+    "join": (TEXT,),
+    "leave": OneOf((TEXT, NUMBER), (TEXT, NUMBER, BOOL)),
+    "forget": (TEXT,),
+    "begin_at": (OneOf(None, IDS),),
+    "subscribe": (TEXT, NAMES),
+    "release": (IDS,),
+    "outgoing": (),
+    "delivered": (),
+}
+"""What a record of each kind holds, version 1."""
+
+
+def input_record(kind: str, *values: Any) -> bytes:
+    """Return one input as bytes."""
+    return pack_state((kind, values))
+
+
+def replay_input(data: bytes, doors: Mapping[str, Callable[..., Any]]) -> None:
+    """Do again what a record says, through the door of its kind. Raises DecodeError."""
+    kind, values = unpack_state(data, 2)
+    if misfit(kind, TEXT) or kind not in KINDS:
+        raise DecodeError(f"a record of an unknown kind: {kind!r:.40}")
+    if where := misfit(values, KINDS[kind]):
+        raise DecodeError(f"a record of {kind!r} that cannot be: {where}")
+    doors[kind](*values)
+
 
 NO_CALL: tuple[Any, Sequence[Effect]] = None, NOTHING
 """Where a call begins, and what is left of one that was refused."""
@@ -81,7 +197,7 @@ class GroupState:
     def record(self, kind: str, *values: Any) -> None:
         """Keep an input for the log, where one is kept."""
         if self.keep_log:
-            self.records.append(journal.record(kind, *values))
+            self.records.append(input_record(kind, *values))
 
     @property
     def held(self) -> int:

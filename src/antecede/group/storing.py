@@ -8,15 +8,13 @@ from typing import Any
 
 from antecede.errors import DecodeError, LocalError, ProtocolError
 from antecede.formatting import shown
-from antecede.group import journal
 from antecede.group.assumptions import Assumptions
 from antecede.group.frame import Incarnation
 from antecede.group.identity import Lives, Roster, checked_nonce
 from antecede.group.message import Message, Packet
 from antecede.group.parts import SNAPSHOT, roster_of
-from antecede.group.state import GroupState
+from antecede.group.state import GroupState, Threads, replay_input
 from antecede.group.tallies import Tallies
-from antecede.group.threads import Threads
 from antecede.protocols.stored.codec import pack_state, unpack_state
 from antecede.protocols.stored.shapes import misfit
 
@@ -159,7 +157,7 @@ class Storing:
         keep, state.keep_log = state.keep_log, False
         for number, record in enumerate(log, 1):
             try:
-                journal.replay(record, doors)
+                replay_input(record, doors)
             except _BROKEN as error:
                 self._go_back(before)
                 raise DecodeError(f"record {number} of the log of inputs: {error}") from error

@@ -10,6 +10,8 @@ built-in protocols, and those files that whoever started the bench has named: no
 loaded.
 
 docs/design/play.md lists the requests and what they answer.
+
+The page of the bench as one file, from its own modules and those that it shares with `view`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ import json
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,14 +32,39 @@ from antecede.check.script.execution import JUDGES
 from antecede.check.script.parse import Script, parse_script
 from antecede.errors import AntecedeError, InputError
 from antecede.pages.guarded import JSON, NOTHING, Answer, plain
+from antecede.pages.joining import as_title, filled, joined
 from antecede.play import exercises
 from antecede.play.apart import ACTS, Apart, GivenUpError
 from antecede.play.bench import UNTITLED, check_size, chosen, parsed, variants_of
 from antecede.play.editing import Edited
 from antecede.play.finding import Finder, Search
 from antecede.play.running import named_setup, own_name
-from antecede.play.writing import page
 from antecede.protocols.registry import ENTRIES
+
+MODULES = "modules.txt"
+"""Names the modules, in the order in which they import from each other."""
+
+
+def page(title: str) -> str:
+    """Return the page; it asks the server that it comes from for everything else."""
+    return filled(
+        _read("bench.html"), code(), _read("bench.css"), "'self'", {"TITLE": as_title(title)}
+    )
+
+
+@cache
+def code() -> str:
+    """Return the modules as one script; what the bench has not, the page of a trace has."""
+    return joined(_read(name) for name in _read(MODULES).split())
+
+
+def _read(name: str) -> str:
+    for floor in ("play", "view"):  # without importing the latter, which needs pyarrow
+        file = resources.files("antecede") / floor / "page" / name
+        if file.is_file():
+            return file.read_text(encoding="utf-8")
+    raise FileNotFoundError(f"the page lacks {name}: install antecede again")
+
 
 Said = Mapping[str, Any]
 FIRST: Final = """\

@@ -25,8 +25,7 @@ from antecede.spark.ordering import order
 from antecede.spark.registering import register
 from antecede.spark.relations.cutting import cut, cut_verdict, recovery_line
 from antecede.spark.relations.reaching import future, past
-from antecede.spark.relations.stamping import with_clocks
-from antecede.spark.relations.stamps import concurrent, happened_before, past_size
+from antecede.spark.relations.stamping import concurrent, happened_before, past_size, with_clocks
 from antecede.spark.sources.data_source import register_source
 from antecede.spark.sources.span_tables import events_of_spans
 from antecede.spark.sources.stamped import stamped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from antecede.spark.relations.stamps import register_functions
+from antecede.spark.relations.stamping import register_functions
 from antecede.spark.sources.data_source import register_source
 
 
@@ -12,7 +12,7 @@ def register(session: SparkSession) -> None:
     """Make the SQL functions and the data source of antecede known in a session.
 
     The functions `happened_before`, `concurrent` and `past_size`
-    (`antecede.spark.relations.stamps.register_functions`), and `spark.read.format("antecede")`
+    (`antecede.spark.relations.stamping.register_functions`), and `spark.read.format("antecede")`
     (`antecede.spark.sources.data_source.register_source`). Raises SetupError where Python workers
     lack antecede.
 

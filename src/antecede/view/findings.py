@@ -16,8 +16,8 @@ import pyarrow.compute
 from antecede.audit.engine import audit_events
 from antecede.audit.pairs import PAIR_STEPS, chosen
 from antecede.audit.report import AuditReport
+from antecede.audit.report import findings as said_of
 from antecede.audit.skew import clock_skew
-from antecede.audit.summary import findings as said_of
 from antecede.audit.witnesses import Named
 from antecede.causality.asking import EVENTS, NO_EVENTS
 from antecede.formatting import count_and_part, counted, duration

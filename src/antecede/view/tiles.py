@@ -31,7 +31,7 @@ import pyarrow.dataset
 import pyarrow.parquet
 
 from antecede import __version__
-from antecede.audit.summary import findings as said_of
+from antecede.audit.report import findings as said_of
 from antecede.causality.asking import EVENTS, Causality, Event
 from antecede.causality.executions import tells_of_arrivals
 from antecede.errors import InputError

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from antecede.errors import LocalError
 from antecede.group.message import Thread
-from antecede.group.threads import Threads
+from antecede.group.state import Threads
 from antecede.live.chat.words import text_of
 from antecede.live.events import Id, Message
 

@@ -14,7 +14,7 @@ may be as deep as memory allows.
 
 Beyond the text: duplicates and conflicts are discarded; members come and go (`reply.state`); the
 store can be finite, a parent may never come, a message may have several parents (`reply.policy`).
-Algorithms 1 and 2 can be had as printed (`printed.reply_lists`). A message that was set aside is
+Algorithms 1 and 2 can be had as printed (`reply.state`). A message that was set aside is
 remembered by its number alone, in ordering lists again (`gone`), and what answers it goes the
 same way: it could never be delivered in order.
 """

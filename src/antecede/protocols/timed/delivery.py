@@ -46,7 +46,7 @@ from antecede.protocols.base import (
     MessageId,
     Protocol,
 )
-from antecede.protocols.hold_back.relations import released
+from antecede.protocols.hold_back.queue import released
 from antecede.protocols.newcomer import NewcomerWait
 from antecede.protocols.timed.channel import GIVEN_UP, OVERRUN, Channel, Taken
 from antecede.protocols.timed.delivery_index import ClockIndex, can_index

@@ -15,8 +15,11 @@ from antecede.protocols.hold_back.floor_index import FloorIndex
 from antecede.protocols.hold_back.queue import HoldBackQueue
 from antecede.protocols.timed.delivery_state import DeliveryState
 from antecede.protocols.timed.messages import StampedMessage
-from antecede.protocols.timed.relations import LinearRelation
-from antecede.protocols.timed.relations_physical import LinearPhysicalRelation, PhysicalRelation
+from antecede.protocols.timed.relations import (
+    LinearPhysicalRelation,
+    LinearRelation,
+    PhysicalRelation,
+)
 
 _RELATIONS = (LinearRelation, PhysicalRelation, LinearPhysicalRelation)
 

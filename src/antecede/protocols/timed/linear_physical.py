@@ -19,8 +19,7 @@ from typing import Any, ClassVar
 from antecede.clocks.bounds import Bounds
 from antecede.protocols.printed.timed_relations import PrintedRelation
 from antecede.protocols.timed.base import ClockOrdered
-from antecede.protocols.timed.relations import Relation, Separation
-from antecede.protocols.timed.relations_physical import LinearPhysicalRelation
+from antecede.protocols.timed.relations import LinearPhysicalRelation, Relation, Separation
 
 
 class LinearPhysical(ClockOrdered):

@@ -20,8 +20,7 @@ from typing import Any, ClassVar
 from antecede.clocks.bounds import Bounds
 from antecede.protocols.printed.timed_relations import ConverseRelation
 from antecede.protocols.timed.base import ClockOrdered
-from antecede.protocols.timed.relations import Relation, Separation
-from antecede.protocols.timed.relations_physical import PhysicalRelation
+from antecede.protocols.timed.relations import PhysicalRelation, Relation, Separation
 
 
 class Physical(ClockOrdered):

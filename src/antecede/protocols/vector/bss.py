@@ -16,13 +16,17 @@ the message before is delivered by then, so the entries that did not change are 
 That holds for a newcomer too, because the sponsor's frontier is closed under causes; and a
 newcomer's own first message carries all its entries.
 
-`as_published=True` takes condition 2 as printed (`printed.vector_conditions`).
+`as_published=True` takes condition 2 as printed (`lacks_as_printed`).
+
+Condition 2 of BSS as printed, to show its harm: a message overtakes its cause, which then stays.
+
+Source: Sahai et al. 2020, Birman-Schiper-Stephenson Protocol; errata (E14). Needs whole vectors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from antecede.clocks.lanes import LANE_BITS, MAX_VALUE, VALUE_BITS, unit
 from antecede.errors import LocalError
@@ -34,13 +38,29 @@ from antecede.protocols.base import (
     Relation,
     Transmit,
 )
-from antecede.protocols.printed.vector_conditions import lacks_as_printed
 from antecede.protocols.vector.base import (
     INTEGER_BYTES,
     PAIR_BYTES,
     CausesMessage,
     CountingProtocol,
 )
+
+if TYPE_CHECKING:
+    from antecede.protocols.vector.base import CausesMessage, CountingProtocol
+
+
+def lacks_as_printed(member: CountingProtocol, message: CausesMessage) -> tuple[int, int] | None:
+    """Return what a message waits for where `C_j[k] <= t[k]` lets it go; None: nothing.
+
+    The sender's message before it; or the message itself, when none will ever do.
+    """
+    sender, seq, _, causes = message
+    done = member.counts[sender]
+    if seq != done + 1:
+        return sender, seq - 1
+    others = (member.clock ^ member.guard) - (done << (sender * LANE_BITS))
+    kept = ((causes | member.guard) - others) & member.guard == member.guard
+    return None if kept else (sender, seq)
 
 
 class BssMessage(CausesMessage):

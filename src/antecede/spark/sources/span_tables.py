@@ -3,17 +3,26 @@
 The rule is that of `antecede.trace.formats.spans_otlp` and `spans_jaeger`, of ids `spans_ids`, of
 times `spans_times`; which column is which, `antecede.trace.formats.spans_table` tells. Tests hold
 all ways to each other.
+
+Zipkin's spans in a DataFrame to events, trace by trace.
+
+The rule is `antecede.trace.formats.zipkin_table`.
+Spark brings the rows of each trace together and sorts them, so that a task holds one trace at a
+time. Rows without ids are no part of a trace and are spread.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.errors import InputError
+from antecede.spark.audits.event_columns import KEY, PLACE, RUN_BYTES, run_by_run, runs_in
 from antecede.spark.columns import bare, column_of
 from antecede.spark.sources.span_ids import (
     NUMBERS,
@@ -21,18 +30,60 @@ from antecede.spark.sources.span_ids import (
     bare_or_null,
     ids_in,
     is_unreadable,
+    steps,
     with_ids,
 )
-from antecede.spark.sources.zipkin_tables import events_of_zipkin
-from antecede.trace.formats.spans_ids import SPAN_BYTES, TRACE_BYTES
+from antecede.spark.workers import ready_workers
+from antecede.trace.formats.spans_ids import DIGITS, SPAN_BYTES, TRACE_BYTES
 from antecede.trace.formats.spans_jaeger import HOSTS
 from antecede.trace.formats.spans_otlp import KINDS
 from antecede.trace.formats.spans_part import INSTANCE, ROLES
-from antecede.trace.formats.spans_table import COLUMNS, Found, found_in, pairs_in
+from antecede.trace.formats.spans_table import COLUMNS, Found, found_in, pairs_in, table_of
 from antecede.trace.formats.spans_times import FACTORS, RANGES
-from antecede.trace.formats.zipkin_table import check_zipkin, is_zipkin, plain_name
+from antecede.trace.formats.zipkin_table import check_zipkin, is_zipkin, plain_name, rows_of, used
 from antecede.trace.reader import NO_ID
 from antecede.trace.schema import EVENT
+
+MADE = (
+    "kind string, id string, member string, parents array<string>, topics array<string>, "
+    "start_time long, end_time long, role string, text string, reason string, "
+    "unreadable_times long, time_unit string, unreadable_causes long"
+)
+_NO_TRACE = "\0"
+_SPREAD = 1000
+
+
+def events_of_zipkin(df: DataFrame) -> DataFrame:
+    """Return the events of Zipkin's spans, for `events_of_spans`.
+
+    Raises InputError for a stream, for columns that cannot serve, and in the worker for a trace of
+    more than 1 GiB.
+    """
+    if df.isStreaming:
+        raise InputError(
+            "Zipkin's spans are events only with all rows of their trace, and a stream never has "
+            "them: call this on the table that the stream writes, or in foreachBatch"
+        )
+    of = used(df.columns)
+    for name in (of[what] for what in ("traceId", "id", "parentId") if what in of):
+        steps(name, df.schema[name].dataType, SPAN_BYTES)  # raises for types that hold no ids
+    ready_workers(df.sparkSession)
+    # A trace may have an id of 128 bits in some rows, and the right half of it in others.
+    key = F.right(column_of(KEY), F.lit(DIGITS))
+    spread = F.concat(F.lit(_NO_TRACE), (F.monotonically_increasing_id() % _SPREAD).cast("string"))
+    rows = with_ids(df, {KEY: Id(of["traceId"], TRACE_BYTES)}).select(
+        *(column_of(name) for name in of.values()),
+        F.coalesce(key, spread).alias(KEY),
+        F.lit(0).alias(PLACE),
+    )
+    return run_by_run(rows).mapInArrow(_made, MADE)
+
+
+def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    refusal = f"the rows of a trace are one task, of {RUN_BYTES:,} bytes at most"
+    for _, rows in runs_in(batches, RUN_BYTES, refusal):
+        yield from table_of(list(rows_of(rows))).to_batches()
+
 
 _WHOLE = r"\A[+-]?[0-9]{1,31}\z"
 _OF_64_BITS = "decimal(38,0)"

@@ -20,6 +20,13 @@ shared file system, and results appear where the page is written, as soon as a b
 What a run raises is an outcome like others. A worker or executor that dies fails its job (after
 Spark's own retries): the runs of the bundle are tried once more, one by one; the run whose worker
 dies again is reported. Executors without the package, or with other code, end the study at once.
+
+What a study asks of a session besides DataFrames: slots, tags of jobs, whether it lives.
+
+A session beside its JVM is asked through its context. Through Spark Connect there is none: tags are
+the client's, task slots are the partitions that Spark gives to a range (asked once, by a small
+job, so executors that come later are used, but no more jobs are submitted for them), and a server
+that answers is alive.
 """
 
 from __future__ import annotations
@@ -32,18 +39,94 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import SetupError
 from antecede.studies.frame.code_digest import code_digest, modules_of
 from antecede.studies.frame.execute import SCHEMA, failed, largest_first, outcome
 from antecede.studies.frame.orchestrate import Engine
 from antecede.studies.frame.runs import Run
-from antecede.studies.frame.sessions import handle_of
 from antecede.studies.frame.study import Figures, Study
+
+
+class Classic:
+    """A session whose JVM belongs to this process."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+
+    def slots(self) -> int:
+        """Return how many tasks run at a time: the parallelism follows executors as they go."""
+        return int(self.session.sparkContext.defaultParallelism)
+
+    def tag(self, name: str) -> None:
+        """Tag the jobs that this thread submits from now on."""
+        self.session.sparkContext.addJobTag(name)
+
+    def cancel(self, name: str) -> None:
+        """End the jobs of a tag."""
+        self.session.sparkContext.cancelJobsWithTag(name)
+
+    def alive(self) -> bool:
+        """Tell whether Spark is still there: ask the JVM's context."""
+        try:
+            context: Any = self.session.sparkContext._jsc
+            return not context.sc().isStopped()
+        except Exception:
+            return False
+
+    def on_this_machine(self) -> bool:
+        """Tell whether the workers certainly have the driver's files: look at the master."""
+        return str(self.session.sparkContext.master).startswith("local")
+
+
+class Connect:
+    """A session of a Spark Connect server."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        self._slots: int | None = None
+
+    def slots(self) -> int:
+        """Return the partitions of a range, counted once."""
+        if self._slots is None:
+            numbers = self.session.range(100_000).select(F.spark_partition_id().alias("p"))
+            found = numbers.agg(F.max("p").alias("p")).collect()[0]
+            self._slots = int(found.p) + 1
+        return self._slots
+
+    def tag(self, name: str) -> None:
+        """Tag this thread's operations."""
+        self.session.addTag(name)
+
+    def cancel(self, name: str) -> None:
+        """Interrupt operations by tag."""
+        self.session.interruptTag(name)
+
+    def alive(self) -> bool:
+        """Ask the server for a setting."""
+        try:
+            self.session.conf.get("spark.sql.shuffle.partitions")
+        except Exception:
+            return False
+        return True
+
+    def on_this_machine(self) -> bool:
+        """Return False: a server tells nothing that is certain."""
+        return False
+
+
+Handle: TypeAlias = Classic | Connect
+
+
+def handle_of(session: SparkSession) -> Handle:
+    """Return the handle of a session, classic or of Spark Connect."""
+    return Classic(session) if hasattr(session, "_jsparkSession") else Connect(session)
+
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
