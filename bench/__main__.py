@@ -18,10 +18,9 @@ from bench import ledger, operations
 
 def chosen(only: str, c_programs: Path | None) -> Iterator[ledger.Comparison]:
     """Yield the operations to measure."""
-    for part in (operations.comparisons(), operations.of_simulators(c_programs)):
-        yield from (one for one in part if only in one.name)
-        if c_programs is None:
-            return
+    yield from (one for one in operations.comparisons() if only in one.name)
+    if c_programs is not None:
+        yield from (one for one in operations.of_simulators(c_programs) if only in one.name)
 
 
 def main(arguments: list[str] | None = None) -> None:

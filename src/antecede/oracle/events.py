@@ -12,7 +12,7 @@ EVENT = "event"
 
 
 class EventLike(Protocol):
-    """What the oracle reads of an event: rows of traces have it too."""
+    """An event with the fields that the oracle reads; rows of traces have them too."""
 
     @property
     def kind(self) -> str:
@@ -24,7 +24,7 @@ class EventLike(Protocol):
 
     @property
     def member(self) -> str | None:
-        """Where it happened."""
+        """The member of the event."""
 
     @property
     def parents(self) -> tuple[str, ...]:

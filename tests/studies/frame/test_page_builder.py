@@ -159,10 +159,28 @@ def test_a_power_is_undecided_where_its_interval_spans_a_limit(
 
 
 def test_what_a_page_cannot_say_is_refused() -> None:
-    with pytest.raises(LocalError, match=r"holds = \{'near': 1\}; one of at_most, at_least"):
+    with pytest.raises(LocalError, match=r"claim 'S': holds = \{'near': 1\}; at_most, at_least"):
         claim({"value": MEAN, "holds": {"near": 1}})
     with pytest.raises(LocalError, match=r"\{'median': 'y'\} is no measure; one of mean, total"):
         claim({"value": {"median": "y"}, "holds": {"equal": 1}})
+    with pytest.raises(LocalError, match="claim: no key is called 'formt'; statement, place"):
+        claim({"value": MEAN, "formt": ".1f", "holds": {"equal": 1}})
+    with pytest.raises(LocalError, match="measure power: no key is called 'from'; power, where"):
+        claim({"value": {"power": ["y", "x"], "from": 2}, "holds": {"equal": 1}})
+    with pytest.raises(LocalError, match="claim 'S': give holds, compare or compare_over"):
+        claim({"value": MEAN})
+    with pytest.raises(LocalError, match=r"holds = .'rising': 0, 'equal': 1.; .* the last 4"):
+        claim({"value": MEAN, "by": ["x"], "holds": {"rising": 0, "equal": 1}})
+
+
+def test_one_value_has_to_be_below_a_limit() -> None:
+    table = {"by": ["x"], "value": {"mean": "y", "where": {"factor": 3}}}
+    for limit, holds in ((5, False), (6, True)):
+        assert claim({**table, "holds": {"at_most": 14, "some_below": limit}}).holds is holds
+    same = powers({1: [2.0], 2: [2.0]})
+    rising = {"by": ["x"], "value": MEAN, "holds": {"rising": 0}}
+    assert claim(rising, same).holds is True
+    assert claim({**rising, "strictly": True}, same).holds is False
 
 
 def test_a_table_has_a_line_for_each_point() -> None:

@@ -1,4 +1,4 @@
-"""What the index and the receive buffer of a member read of its delivery."""
+"""State of a delivery that its index and its receive buffer read."""
 
 from __future__ import annotations
 

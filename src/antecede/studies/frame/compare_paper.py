@@ -1,4 +1,4 @@
-"""How close rows come to the paper, and what was lost, in words: what several studies say."""
+"""Distance of rows from the figures of the paper, in words."""
 
 from __future__ import annotations
 

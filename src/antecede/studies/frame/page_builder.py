@@ -11,12 +11,12 @@ figures, plots, claims and a finding. All of them are measures of the runs picke
 | `{slope = [Q, X]}`, `power`, `fit`     | growth over the parameter X; `from`, `to`: part   |
 | `{quotient = [M, N]}`, `{rest = M}`    | a measure by another; 1 less a measure            |
 | `{size = M}`                           | a measure without its sign                        |
-| `{fold = "most", by = X, of = M}`      | over the values of X: mean, most, least or range  |
+| `{fold = "most", by = X, of = M}`      | over the values of X: a name of `FOLDS`           |
 
 Every measure may have `where` (conditions beside those of its place) and `without` (conditions of
 its place that do not hold for it). Texts and quantities are formats over the names of `each` and
 `by`. What a sentence reads follows from its measures. A figure that no run gave is left out, and a
-claim without figures is "not run".
+claim without figures is "not run". A key that no table has is refused.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ FOLDS: Mapping[str, Callable[[Sequence[float]], float]] = {
     "mean": statistics.fmean,
     "most": max,
     "least": min,
+    "sum": sum,
     "range": lambda values: max(values) / min(values) - 1 if min(values) > 0 else math.inf,
 }
 LIMITS: Mapping[str, Callable[[float, float], bool]] = {
@@ -52,8 +53,31 @@ LIMITS: Mapping[str, Callable[[float, float], bool]] = {
     "above": operator.gt,
     "equal": operator.eq,
 }
+SOME_BELOW = "some_below"
+"""A limit that one value has to be below, beside those that all keep."""
+ALONE = ("rising", "within", "reaches", "power_between")
+"""Tests that stand alone in `holds`."""
 GROWTH = ("slope", "power", "fit")
 SIMPLE = ("mean", "total", "most", "least", "share", "ratio", *GROWTH)
+COMPOSITE = ("quotient", "rest", "size", "fold")
+_MEASURE = ("where", "without")
+KEYS: Mapping[str, Sequence[str]] = {
+    "page": ("each", "names", "notes", "published", "reading", "conditions", "not_reached",
+             "say", "section", "template"),
+    "section": ("title", "each", "leave_out", "where", "about", "always", "template", "say",
+                "figure", "columns", "plot", "claim"),
+    "say": ("intro", "label", "each", "leave_out", "by", "extremes", "value", "format", "unit"),
+    "figure": ("quantity", "condition", "each", "leave_out", "by", "but", "from", "value", "unit",
+               "place", "published", "aside"),
+    "columns": ("by", "format", "column"),
+    "column": ("title", "value", "format"),
+    "plot": ("key", "title", "x", "y", "x_log", "y_log", "caption", "each", "leave_out", "line"),
+    "line": ("label", "over", "by", "value", "series", "where", "each", "leave_out", "style",
+             "published", "published_at"),
+    "claim": ("statement", "place", "each", "leave_out", "only", "by", "but", "from", "value",
+              "unit", "format", "published", "holds", "compare", "compare_over", "strictly"),
+}  # fmt: skip
+"""Keys of each kind of table."""
 _NAME = re.compile(r"\{(\w+)\}")
 LISTED = 8
 """Most values that a claim lists one by one."""
@@ -121,6 +145,7 @@ class Builder:
         self.page, self.results, self.quick = page, results, quick
         self.names: Table = page.get("names", {})
         """Words for parameters."""
+        check_page(page)
 
     def findings(self) -> Findings:
         """Return the page."""
@@ -158,7 +183,8 @@ class Builder:
     def _section(self, table: Table, place: Place) -> Section:
         table = {**self.page.get("template", {}).get(table.get("template"), {}), **table}
         place = place.at(table.get("where", {}))
-        rows = list(self._rows(table.get("figure", ()), place))
+        figures = table.get("figure", ())
+        rows = list(self._rows(figures, place))
         claims = [
             self._claim(one, at)
             for one in table.get("claim", ())
@@ -166,7 +192,7 @@ class Builder:
             if _applies(one, at)
         ]
         said, reads = self._said(table.get("say", ()), place)
-        tallied = [one for one in table.get("figure", ()) if not one.get("aside")]
+        tallied = [one for one in figures if not one.get("aside")]
         counted_rows = list(self._rows(tallied, place))
         if any(row.paper is not None for row in counted_rows):
             said.append(f"{tally(counted_rows).capitalize()}.")
@@ -293,7 +319,7 @@ class Builder:
         given = place.fill(table.get("published"))
         if not isinstance(given, str):
             return None if given is None else float(given)
-        found = self.page["published"].get(given)
+        found = self.page.get("published", {}).get(given)
         return None if found is None else float(found)
 
     def _columns(
@@ -426,11 +452,12 @@ class Builder:
         if "rising" in test:
             if len(points) < 2:
                 return said, None
-            slack = test["rising"]
-            return said, all(a <= b + slack for a, b in itertools.pairwise(values))
+            slack, strictly = test["rising"], table.get("strictly", False)
+            rises = (a < b if strictly else a <= b + slack for a, b in itertools.pairwise(values))
+            return said, all(rises)
         if test.keys() & {"within", "reaches"}:
             return self._near(table, place, points, said)
-        return said, all(_passes(value, test) for value in values)
+        return said, _passes(values, test)
 
     def _near(
         self,
@@ -503,10 +530,7 @@ def _applies(table: Table, place: Place) -> bool:
 
 
 def _how(measure: Table) -> str:
-    found = [name for name in SIMPLE if name in measure]
-    if len(found) != 1:
-        raise LocalError(f"page.toml: {dict(measure)!r} is no measure; one of {', '.join(SIMPLE)}")
-    return found[0]
+    return next(name for name in SIMPLE if name in measure)
 
 
 def _read(measure: Table, place: Place) -> Iterator[str]:
@@ -530,12 +554,88 @@ class _Any(dict[str, Any]):
         return "*"
 
 
-def _passes(value: float, test: Table) -> bool:
-    (name, limit), *more = test.items()
-    if more or name not in LIMITS:
-        allowed = ", ".join((*LIMITS, "rising", "within", "reaches", "power_between"))
-        raise LocalError(f"page.toml: holds = {dict(test)!r}; one of {allowed} is allowed")
-    return LIMITS[name](value, limit)
+def _passes(values: Sequence[float], test: Table) -> bool:
+    """Return True if all values keep all limits, and one of them `some_below`."""
+    limits = {name: limit for name, limit in test.items() if name != SOME_BELOW}
+    kept = all(LIMITS[name](value, limit) for name, limit in limits.items() for value in values)
+    return kept and (SOME_BELOW not in test or min(values) < test[SOME_BELOW])
+
+
+def check_page(page: Table) -> None:
+    """Raise LocalError for a key, a measure or a test that no page has."""
+    _check_keys("page", page)
+    _check_says(page.get("say", ()))
+    for section in (*page.get("section", ()), *page.get("template", {}).values()):
+        _check_keys("section", section)
+        _check_says(section.get("say", ()))
+        for figure in section.get("figure", ()):
+            _check_keys("figure", figure)
+            _check_measure(figure["value"])
+        for column in _columns_of(section):
+            _check_keys("column", column)
+            _check_measure(column["value"])
+        for plot in section.get("plot", ()):
+            _check_keys("plot", plot)
+            for line in plot["line"]:
+                _check_keys("line", line)
+                if "series" not in line:
+                    _check_measure(line["value"])
+        for claim in section.get("claim", ()):
+            _check_claim(claim)
+
+
+def _columns_of(section: Table) -> Sequence[Table]:
+    if "columns" not in section:
+        return ()
+    _check_keys("columns", section["columns"])
+    found: Sequence[Table] = section["columns"]["column"]
+    return found
+
+
+def _check_says(says: Iterable[Table]) -> None:
+    for say in says:
+        _check_keys("say", say)
+        _check_measure(say["value"])
+
+
+def _check_claim(claim: Table) -> None:
+    _check_keys("claim", claim)
+    for measure in claim.get("compare") or [claim["value"]]:
+        _check_measure(measure)
+    if ("holds" in claim) is bool(claim.keys() & {"compare", "compare_over"}):
+        raise LocalError(
+            f"page of a study, claim {claim['statement']!r}: give holds, compare or compare_over"
+        )
+    test = claim.get("holds", {})
+    allowed = (*LIMITS, SOME_BELOW, *ALONE)
+    if ("holds" in claim and not test) or test.keys() - set(allowed) or (
+        len(test) > 1 and test.keys() & set(ALONE)
+    ):  # fmt: skip
+        raise LocalError(
+            f"page of a study, claim {claim['statement']!r}: holds = {dict(test)!r}; "
+            f"{', '.join(allowed)} are allowed, the last {len(ALONE)} of them alone"
+        )
+
+
+def _check_measure(measure: Table) -> None:
+    kinds = [name for name in (*SIMPLE, *COMPOSITE) if name in measure]
+    if len(kinds) != 1:
+        known = ", ".join((*SIMPLE, *COMPOSITE))
+        raise LocalError(f"page of a study: {dict(measure)!r} is no measure; one of {known}")
+    (kind,) = kinds
+    more = {"fold": ("by", "but", "of"), "slope": ("from", "to"), "fit": ("from", "to")}
+    _check_keys(f"measure {kind}", measure, (kind, *_MEASURE, *more.get(kind, ())))
+    inner = measure["of"] if kind == "fold" else measure[kind]
+    for one in inner if kind == "quotient" else [inner] if kind in COMPOSITE else []:
+        _check_measure(one)
+
+
+def _check_keys(kind: str, table: Table, allowed: Sequence[str] = ()) -> None:
+    known = allowed or KEYS[kind]
+    if unknown := sorted(table.keys() - set(known)):
+        raise LocalError(
+            f"page of a study, {kind}: no key is called {unknown[0]!r}; {', '.join(known)} are"
+        )
 
 
 def _values_said(points: Sequence[tuple[Table, float]], table: Table, names: Table) -> str:
