@@ -88,7 +88,7 @@ package: .venv-tools/.tools ## wheel and source archive in dist/, their metadata
 	@.venv-tools/bin/python scripts/check_wheel.py dist
 
 goldens: .venv/.dev ## rewrite the expected output of the golden scenarios
-	@$(BIN)/python -m pytest -q tests/check --rewrite-scenarios
+	@$(BIN)/python -m pytest -q tests/lab/check --rewrite-scenarios
 
 clean: ## remove what the targets made
 	rm -rf .venv .venv-pipeline .venv-tools dist .java .cache out

@@ -23,10 +23,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from antecede.clocks.bounds import Bounds
-from antecede.clocks.nanoseconds import NS
-from antecede.protocols import build
-from antecede.protocols.base import (
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.clocks.nanoseconds import NS
+from antecede.core.protocols import factory as build
+from antecede.core.protocols.base import (
     Addressing,
     Deliver,
     Effect,
@@ -35,8 +35,8 @@ from antecede.protocols.base import (
     Relation,
     Transmit,
 )
-from antecede.protocols.given import with_trial
-from antecede.protocols.registry import ENTRIES, Entry
+from antecede.core.protocols.options.checks import with_trial
+from antecede.core.protocols.registry import ENTRIES, Entry
 
 FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
 SIZES = (5, 10, 20, 50, 100, 200)

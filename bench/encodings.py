@@ -24,12 +24,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from antecede.clocks import counters, windows
-from antecede.clocks.lanes import columns
-from antecede.protocols.base import Protocol, Transmit
-from antecede.protocols.hierarchical.messages import Downward, External
-from antecede.protocols.hierarchical.roles import Topology, hierarchical
-from antecede.protocols.vector.idr import Idr, IdrMessage
+from antecede.core.clocks.encoding import counters, windows
+from antecede.core.clocks.lanes import columns
+from antecede.core.protocols.base import Protocol, Transmit
+from antecede.core.protocols.hierarchical.messages import Downward, External
+from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
+from antecede.core.protocols.vector.idr import Idr, IdrMessage
 
 PERIOD_MS = (80, 5)
 MEASURED_S = 0.1

@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql import DataFrame
 
-from antecede.audit import audit_events
 from antecede.formatting import table
-from antecede.order.spec import OrderSpec
-from antecede.order.table import order_table
 from antecede.spark.ordering import ordering
 from antecede.spark.session import local_session
-from antecede.trace.arrow import to_batch
-from antecede.trace.schema import Event
+from antecede.tables.audit import audit_events
+from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order.table import order_table
+from antecede.tables.trace.arrow import to_batch
+from antecede.tables.trace.schema import Event
 
 ROWS = 300_000
 GROUPS = 1_000

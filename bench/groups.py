@@ -19,13 +19,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from antecede import Group
-from antecede.group.frame import Frame, Incarnation, pack
-from antecede.group.identity import Roster
-from antecede.group.parts import options_code, room_code
-from antecede.protocols.base import Deliver, Protocol, Transmit
-from antecede.protocols.timed.linear_physical import LinearPhysical
-from antecede.protocols.vector.bss import Bss
-from antecede.protocols.vector.idr import Idr
+from antecede.core.group.frames.format import Frame, Incarnation, pack
+from antecede.core.group.incarnations import Roster
+from antecede.core.group.options import options_code, room_code
+from antecede.core.protocols.base import Deliver, Protocol, Transmit
+from antecede.core.protocols.clock_based.linear_physical import LinearPhysical
+from antecede.core.protocols.vector.bss import Bss
+from antecede.core.protocols.vector.idr import Idr
 from bench import large_groups
 from bench.traffic import Family, made, running
 

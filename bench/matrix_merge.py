@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from antecede.clocks.lanes import guards, merge, pack
-from antecede.protocols.multicast.rst import Rst
-from antecede.protocols.multicast.rst_messages import MatrixBytes
+from antecede.core.clocks.lanes import guards, merge, pack
+from antecede.core.protocols.multicast.rst import Rst
+from antecede.core.protocols.multicast.rst_messages import MatrixBytes
 from bench.traffic import made
 
 MEMBERS = (10, 30, 100, 300)

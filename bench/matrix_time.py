@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from antecede.clocks.matrix import joined
-from antecede.protocols.matrix.matrix import Matrix
+from antecede.core.clocks.matrix import joined
+from antecede.core.protocols.matrix.matrix import Matrix
 from bench.receive_path import receive_us
 from bench.traffic import made
 from examples.clocks.matrix import MatrixClock

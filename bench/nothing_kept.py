@@ -12,7 +12,6 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from antecede.order.spec import OrderSpec
 from antecede.spark.columns import digest
 from antecede.spark.order_columns import DIGEST, SHARD
 from antecede.spark.streams.ordering import job_of
@@ -25,6 +24,7 @@ from antecede.spark.streams.processor import (
     unpack,
 )
 from antecede.spark.streams.rows import from_bytes, to_bytes
+from antecede.tables.order.spec import OrderSpec
 
 
 def passed_through(df: DataFrame, spec: OrderSpec) -> DataFrame:

@@ -19,16 +19,16 @@ import pyarrow.json
 import pyarrow.parquet
 from pyspark.sql import DataFrame
 
-from antecede.audit import audit_events
-from antecede.causality import Causality
-from antecede.meter.measure import measure
-from antecede.order.replay.table import deliver_table
-from antecede.order.table import order_table
-from antecede.simulate.run import simulate
+from antecede.lab.simulate.run import simulate
 from antecede.spark.ordering import ordering
 from antecede.spark.session import local_session
 from antecede.spark.streams.ordering import order_stream
-from antecede.trace import read
+from antecede.tables.audit import audit_events
+from antecede.tables.causality import Causality
+from antecede.tables.false_causality.measure import measure
+from antecede.tables.order.replay.table import deliver_table
+from antecede.tables.order.table import order_table
+from antecede.tables.trace import read
 from bench import deliver_rate, engines, groups, live_rate, simulators, stream_rate
 from bench import meter as meter_traces
 from bench.ledger import Comparison, Spent, timed

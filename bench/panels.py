@@ -1,6 +1,6 @@
 """Panels of curves as SVG for the docs: side by side, or in a grid with one legend.
 
-The same numbers give the same bytes. Colours are those of `antecede.report.drawing`.
+The same numbers give the same bytes. Colours are those of `antecede.lab.report.drawing`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from antecede.report.drawing import SCHEMED, number, settings, svg_of
+from antecede.lab.report.drawing import SCHEMED, number, settings, svg_of
 
 SOLID, DASHED, DOTTED = "-", "--", ":"
 PANEL_INCHES = (3.7, 3.9)

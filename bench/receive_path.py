@@ -16,16 +16,16 @@ import time
 from functools import partial
 from typing import Any, NamedTuple
 
-from antecede.protocols.base import Hold, Protocol
-from antecede.protocols.plain.fifo import Fifo
-from antecede.protocols.plain.unordered import Unordered
-from antecede.protocols.timed.linear import Linear
-from antecede.protocols.timed.linear_physical import LinearPhysical
-from antecede.protocols.timed.physical import Physical
-from antecede.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
-from antecede.protocols.vector.bss import Bss
-from antecede.protocols.vector.ds import Ds
-from antecede.protocols.vector.idr import Idr
+from antecede.core.protocols.base import Hold, Protocol
+from antecede.core.protocols.basic.fifo import Fifo
+from antecede.core.protocols.basic.unordered import Unordered
+from antecede.core.protocols.clock_based.linear import Linear
+from antecede.core.protocols.clock_based.linear_physical import LinearPhysical
+from antecede.core.protocols.clock_based.physical import Physical
+from antecede.core.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
+from antecede.core.protocols.vector.bss import Bss
+from antecede.core.protocols.vector.ds import Ds
+from antecede.core.protocols.vector.idr import Idr
 from bench.traffic import Family, made, running, traffic
 
 MEMBERS = (100, 300)

@@ -29,11 +29,11 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
 from antecede.formatting import table
-from antecede.order.spec import OrderSpec
-from antecede.spark.fixpoint import giants
 from antecede.spark.fixpoint import ordering as fixpoint
+from antecede.spark.fixpoint import oversized
 from antecede.spark.ordering import ordering
 from antecede.spark.session import local_session
+from antecede.tables.order.spec import OrderSpec
 
 MILLION = 1_000_000
 WIDE = 18
@@ -128,7 +128,7 @@ def run(name: str, scale: float, cores: int, memory: str, folder: Path) -> None:
         },
     )
     # What is small at full size is small here.
-    giants.SMALL_BYTES = int(giants.SMALL_BYTES * scale)
+    oversized.SMALL_BYTES = int(oversized.SMALL_BYTES * scale)
     once = int(fixpoint.LIMITS.at_once * scale)
     fixpoint.LIMITS = replace(fixpoint.LIMITS, at_once=once)
     rows = str(folder / "rows")

@@ -32,13 +32,13 @@ from typing import Any, NamedTuple
 import simpy
 
 from antecede.formatting import table
-from antecede.simulate.compiled.hierarchy.engine import run_hierarchy
-from antecede.simulate.compiled.mesh.engine import run_mesh
-from antecede.simulate.delays import Delay
-from antecede.simulate.outputs.measures import EVERYTHING, NOTHING, Measures
-from antecede.simulate.run import simulate
-from antecede.simulate.scenario.model import Links, Scenario
-from antecede.simulate.topology import Hierarchy, Mesh
+from antecede.lab.simulate.compiled.hierarchy.engine import run_hierarchy
+from antecede.lab.simulate.compiled.mesh.engine import run_mesh
+from antecede.lab.simulate.config.model import Links, Scenario
+from antecede.lab.simulate.delays import Delay
+from antecede.lab.simulate.outputs.metric_selection import EVERYTHING, NOTHING, Measures
+from antecede.lab.simulate.run import simulate
+from antecede.lab.simulate.topology import Hierarchy, Mesh
 
 DELAYS = Delay(0.0, 0.05)
 REPEATS = 3

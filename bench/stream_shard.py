@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from antecede.order.stream.blobs import Memory
-from antecede.order.stream.interface import Batch, ShardPlan
-from antecede.order.stream.kernels.names import Text
-from antecede.order.stream.shard import Shard
+from antecede.tables.order.stream.kernels.interning import Text
+from antecede.tables.order.stream.shard import Shard
+from antecede.tables.order.stream.storage.blobs import Memory
+from antecede.tables.order.stream.types import Batch, ShardPlan
 
 SMALL = 1_000
 LARGE = 50_000

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from antecede.trace.arrow import QUARANTINE_SCHEMA, Trace
-from antecede.trace.rows import conform
-from antecede.view import page, picture
+from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, Trace
+from antecede.tables.trace.rows import conform
+from antecede.tables.view.page import render_page
+from antecede.tables.view.render_model import picture
 
 BROWSER = "/usr/bin/chromium"
 FLAGS = [
@@ -115,7 +116,7 @@ def main() -> None:
     members = int(sys.argv[2]) if len(sys.argv) > 2 else 30
     trace = made_up(events, members)
     begin = time.perf_counter()
-    text = page(picture(trace, title="frames"))
+    text = render_page(picture(trace, title="frames"))
     print(
         f"{len(trace.events):,} events, {members} members: page of {len(text) / 1e6:.1f} MB made "
         f"in {time.perf_counter() - begin:.1f} s"

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from antecede.clocks.nanoseconds import NS
-from antecede.simulate.delays import Delay
-from antecede.simulate.outputs.trace import events
-from antecede.simulate.reference_engine import run_readable
-from antecede.simulate.scenario.model import Clocks, Links, Partition, Scenario, Workload
-from antecede.simulate.topology import Mesh
-from antecede.trace.schema import RECEIVE, SEND
+from antecede.core.clocks.nanoseconds import NS
+from antecede.lab.simulate.config.model import Clocks, Links, Partition, Scenario, Workload
+from antecede.lab.simulate.delays import Delay
+from antecede.lab.simulate.outputs.trace import events
+from antecede.lab.simulate.reference_engine import run_readable
+from antecede.lab.simulate.topology import Mesh
+from antecede.tables.trace.schema import RECEIVE, SEND
 from bench.watermark_model import Row
 
 LORE = Path(__file__).resolve().parents[2] / "shared" / "data" / "lore"

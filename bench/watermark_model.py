@@ -17,8 +17,8 @@ test_watermark_model.py` holds this model against Spark itself):
 
 `causal` is `antecede.spark.order` with the arrival as `time`: a row leaves once its causes have
 left. Causes that never come: `patience` None holds the row for good (missing="hold"), else they are
-given up so long after the row came (missing="release"). `tests/test_watermark_curve.py` holds it
-against the engine.
+given up so long after the row came (missing="release"). `tests/bench/test_watermark_curve.py`
+holds it against the engine.
 
 Neither keeps what is idle: rows that leave in the micro-batch in which they came count as unheld.
 """

@@ -27,7 +27,7 @@ from antecede.formatting import table
 from antecede.spark import order
 from antecede.spark.columns import digest
 from antecede.spark.session import local_session
-from antecede.trace.arrow import SCHEMA
+from antecede.tables.trace.arrow import SCHEMA
 
 pa: Any = pyarrow
 GROUPS = 1_000

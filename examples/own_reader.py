@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from antecede.trace import Detail, Event, Item, Quarantined, ReadOptions, register
+from antecede.tables.trace import Detail, Event, Item, Quarantined, ReadOptions, register
 
 NOTE = re.compile(
     r"(?P<id>\d+) (?P<author>\S+) (?P<time>\S+) (?P<answers>-|\d+(,\d+)*) (?P<text>.*)"
@@ -71,7 +71,7 @@ def nanoseconds(text: str) -> int | None:
 
 
 if __name__ == "__main__":
-    from antecede.audit import audit
+    from antecede.tables.audit import audit
 
     register(NotesReader())
     print(audit(sys.argv[1:]).summary())

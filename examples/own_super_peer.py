@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from antecede.check.target import Target
-from antecede.protocols.base import Effect, Protocol, Transmit
-from antecede.protocols.hierarchical.messages import External
-from antecede.protocols.hierarchical.roles import SuperPeer, Topology, hierarchical
+from antecede.core.protocols.base import Effect, Protocol, Transmit
+from antecede.core.protocols.hierarchical.messages import External
+from antecede.core.protocols.hierarchical.roles import SuperPeer, Topology, hierarchical
+from antecede.lab.check.target import Target
 
 
 class Counting(SuperPeer):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from antecede.stamp import Stamp, Stamper, read
+from antecede.core.propagation import Stamp, Stamper, read
 
 
 def handler(stamp: Stamper) -> type[BaseHTTPRequestHandler]:

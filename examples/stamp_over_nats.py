@@ -14,7 +14,7 @@ import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from antecede.stamp import Stamp, Stamper, read
+from antecede.core.propagation import Stamp, Stamper, read
 
 ADDRESS = "nats://127.0.0.1:4222"
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import pika
 
-from antecede.stamp import Stamper
+from antecede.core.propagation import Stamper
 
 
 def properties_of(stamp: Stamper, **others: object) -> pika.BasicProperties:

@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
+from antecede.core.propagation import CAUSES, ID, Past, Stamp, Stamper, read
 from antecede.errors import DecodeError
-from antecede.stamp import CAUSES, ID, Past, Stamp, Stamper, read
 
 MEMBER = "antecede-last"
 """Key of our entry in the baggage."""

@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from antecede.stamp import read
+from antecede.core.propagation import read
 from pipeline.service import known
 from pipeline.services import TOPICS
 from pipeline.transport import Record, open_transport

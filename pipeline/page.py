@@ -9,18 +9,21 @@ from typing import Any
 import jinja2
 
 from antecede.formatting import count_and_part, counted, duration, were
-from antecede.order.baselines import BaselineOutcome
-from antecede.report.drawing import inlined
-from antecede.report.plots import draw_plot, slots_of
-from antecede.report.study import look
-from antecede.report.values import Plot, Series
+from antecede.lab.report.drawing import inlined
+from antecede.lab.report.model import Plot, Series
+from antecede.lab.report.plots import draw_plot, slots_of
+from antecede.lab.report.study import look
+from antecede.tables.order.baselines import BaselineOutcome
 from pipeline import courier, spark_job
 from pipeline.check import Verdict
 from pipeline.figures import Figures, Steps
 from pipeline.run import OUTAGE, SKEW_MS, Options, Ran
 
 _ONE = {"executor": "an executor", "driver": "the driver"}
-_LOADERS = (jinja2.FileSystemLoader(Path(__file__).parent), jinja2.PackageLoader("antecede.report"))
+_LOADERS = (
+    jinja2.FileSystemLoader(Path(__file__).parent),
+    jinja2.PackageLoader("antecede.lab.report"),
+)
 _environment = jinja2.Environment(
     loader=jinja2.ChoiceLoader(_LOADERS), autoescape=True, undefined=jinja2.StrictUndefined
 )

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from antecede.stamp import Past, Stamp, Stamper, read
+from antecede.core.propagation import Past, Stamp, Stamper, read
 from pipeline.transport import Record, open_transport
 
 IDLE_S = 2.0

@@ -12,8 +12,13 @@ NEEDED = (
     "antecede/py.typed",
     "antecede/spark/log4j2.properties",
     "antecede/live/chat/page.html",
-    "antecede/simulate/templates/",
-    "antecede/report/templates/",
+    "antecede/core/pages/assets/text.js",
+    "antecede/lab/play/assets/modules.txt",
+    "antecede/lab/play/exercises/",
+    "antecede/lab/report/templates/",
+    "antecede/lab/reproductions/hierarchy/page.toml",
+    "antecede/lab/simulate/templates/",
+    "antecede/tables/view/assets/main.js",
 )
 """Files and folders that no import would miss until they are used."""
 

@@ -1,10 +1,10 @@
 """A hook of MkDocs for notebooks: pictures that follow the page's colours, and links to pages.
 
 Notebooks are shown with each SVG as an image of its own, which knows the reader's scheme and not
-the one that the page was switched to. Those of `antecede.diagram.inline` have nothing but shapes
-and a style sheet that says to which class it applies: they become a part of the page. Links to
-other pages stand in notebooks as in the repository (`../errata.md`); here they lead to the page, or
-fail the build.
+the one that the page was switched to. Those of `antecede.lab.diagram.notebook` have nothing but
+shapes and a style sheet that says to which class it applies: they become a part of the page. Links
+to other pages stand in notebooks as in the repository (`../errata.md`); here they lead to the page,
+or fail the build.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def group_of(nodeid: str) -> str:
     if nodeid.startswith("tests/pipeline/"):
         return "pipeline"
     study = re.match(
-        r"tests/studies/test_(?:(?:findings|claims)\.py::.*\[(\w+)\]|(\w+)\.py)", nodeid
+        r"tests/lab/reproductions/test_(?:(?:findings|claims)\.py::.*\[(\w+)\]|(\w+)\.py)", nodeid
     )
     return f"study {study[1] or study[2]}" if study else nodeid
 

@@ -14,8 +14,14 @@ import antecede
 
 ROOT = Path(__file__).parents[1]
 PROMISED = (
-    *("antecede", "antecede.audit", "antecede.causality", "antecede.live", "antecede.stamp"),
-    "antecede.trace",
+    *(
+        "antecede",
+        "antecede.tables.audit",
+        "antecede.tables.causality",
+        "antecede.live",
+        "antecede.core.propagation",
+    ),
+    "antecede.tables.trace",
 )
 
 

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from antecede.clocks.nanoseconds import NS
-from antecede.protocols.base import Protocol
+from antecede.core.clocks.nanoseconds import NS
+from antecede.core.protocols.base import Protocol
 
 LATE_PLACES = 50
 LATE_NS = NS // 20

@@ -6,17 +6,17 @@ import random
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from antecede.clocks import lanes
-from antecede.clocks.lanes import pack
-from antecede.protocols.base import MessageId, Protocol
-from antecede.protocols.hierarchical.internal import InternalPeer, follow
-from antecede.protocols.hierarchical.messages import EMPTY, Downward
-from antecede.protocols.matrix.matrix import Matrix
-from antecede.protocols.matrix.messages import MatrixMessage
-from antecede.protocols.multicast.rst import Rst
-from antecede.protocols.multicast.ses import Ses
-from antecede.protocols.reply.messages import SbMessage
-from antecede.protocols.reply.sb import SemanticOrder
+from antecede.core.clocks import lanes
+from antecede.core.clocks.lanes import pack
+from antecede.core.protocols.base import MessageId, Protocol
+from antecede.core.protocols.hierarchical.internal import InternalPeer, follow
+from antecede.core.protocols.hierarchical.messages import EMPTY, Downward
+from antecede.core.protocols.matrix.matrix import Matrix
+from antecede.core.protocols.matrix.messages import MatrixMessage
+from antecede.core.protocols.multicast.rst import Rst
+from antecede.core.protocols.multicast.ses import Ses
+from antecede.core.protocols.reply.messages import SbMessage
+from antecede.core.protocols.reply.sb import SemanticOrder
 from bench.traffic import Stream
 
 RECENT = 50

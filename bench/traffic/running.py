@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from antecede.clocks.bounds import Bounds
-from antecede.clocks.nanoseconds import NS
-from antecede.protocols.base import Deliver, Protocol
-from antecede.protocols.timed.base import ClockOrdered
-from antecede.protocols.timed.messages import Gone, NullMessage
-from antecede.protocols.topics.delivery import TopicProtocol
-from antecede.protocols.topics.subscriptions import Subscriptions
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.clocks.nanoseconds import NS
+from antecede.core.protocols.base import Deliver, Protocol
+from antecede.core.protocols.clock_based.base import ClockOrdered
+from antecede.core.protocols.clock_based.messages import Gone, NullMessage
+from antecede.core.protocols.topics.delivery import TopicProtocol
+from antecede.core.protocols.topics.subscriptions import Subscriptions
 from bench.traffic import Arrival, Stream
 
 Make = Callable[[int, Iterable[int]], Protocol]

@@ -1,7 +1,8 @@
 """Bit vectors of Evropeytsev et al. 2016 (sections 3.1.1 and 3.1.2) as immutable values.
 
 `|`, `&`, `-` (AND-NOT) and `<=`, in canonical form: the leading ones as a count, then one window
-without leading or trailing zeros. The protocol uses the plain functions of `antecede.clocks.bits`.
+without leading or trailing zeros. The protocol uses the plain functions of
+`antecede.core.clocks.bits`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from antecede.clocks.bits import (
+from antecede.core.clocks.bits import (
     MAX_POSITION,
     MAX_SPAN,
     absorb,
@@ -21,7 +22,7 @@ from antecede.clocks.bits import (
     span_bytes,
     trim,
 )
-from antecede.clocks.wire import Reader, varint
+from antecede.core.clocks.encoding.wire import Reader, varint
 from antecede.errors import DecodeError, SequenceError
 
 

@@ -3,7 +3,7 @@
 Rules R1 and R2, with R2 repaired: the maximum is taken with the OWN entry, `mt_i[i,k] :=
 max(mt_i[i,k], mt[j,k])` and `mt_i[k,l] := max(mt_i[k,l], mt[k,l])`. Entry [i, k] of member o's
 matrix is what o knows of what i knows of k's clock; o's own clock is [o, o]. The protocol `matrix`
-keeps the same numbers packed (`antecede.clocks.matrix`).
+keeps the same numbers packed (`antecede.core.clocks.matrix`).
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from antecede.clocks import lanes
-from antecede.clocks.lanes import LANE_BITS, MAX_VALUE
-from antecede.clocks.matrix import (
+from antecede.core.clocks import lanes
+from antecede.core.clocks.encoding.pairs import encode_dense
+from antecede.core.clocks.encoding.wire import Reader, varint, varint_size
+from antecede.core.clocks.lanes import LANE_BITS, MAX_VALUE
+from antecede.core.clocks.matrix import (
     INTEGER_BYTES,
     MAX_SIDE,
     encode_behind,
@@ -26,8 +28,6 @@ from antecede.clocks.matrix import (
     widened,
     with_row,
 )
-from antecede.clocks.pairs import encode_dense
-from antecede.clocks.wire import Reader, varint, varint_size
 from antecede.errors import DecodeError, LocalError
 
 

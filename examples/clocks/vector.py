@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from antecede.clocks import lanes
-from antecede.clocks.intervals import Intervals, read_bounds
-from antecede.clocks.wire import Reader, varint, varint_size
+from antecede.core.clocks import lanes
+from antecede.core.clocks.encoding.wire import Reader, varint, varint_size
+from antecede.core.clocks.intervals import Intervals, read_bounds
 from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
 
 INTEGER_BYTES = 4

@@ -17,8 +17,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from antecede.core.propagation import Stamper, read
 from antecede.live import Message, Peer
-from antecede.stamp import Stamper, read
 
 Headers = list[tuple[str, bytes]]
 Produce = Callable[[str, str, Headers], None]

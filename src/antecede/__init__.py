@@ -2,12 +2,26 @@
 
 `Group` gives causal delivery over any transport; `help(Group)` lists the options of each order.
 `Bounds` and `Subscriptions` are options of orders by clocks and topics, `antecede.errors` draws the
-tree of errors. `antecede.oracle` says what came before what, `antecede.check` judges protocols,
-`antecede.audit` and `antecede.order` work on recorded traces, and `antecede.spark` does so on
-Spark, in batch and in streams.
+tree of errors. `antecede.core.oracle` says what came before what, `antecede.lab.check` judges
+protocols, `antecede.tables.audit` and `antecede.tables.order` work on recorded traces, and
+`antecede.spark` does so on Spark, in batch and in streams.
 """
 
-from antecede.clocks.bounds import Bounds
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.group.group import Group
+from antecede.core.group.message import (
+    Blocked,
+    Envelope,
+    GroupEffect,
+    Message,
+    Missing,
+    Packet,
+    Said,
+    Sent,
+    Stats,
+    Thread,
+)
+from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.errors import (
     AntecedeError,
     ConflictError,
@@ -21,20 +35,6 @@ from antecede.errors import (
     SequenceError,
     UnknownMemberError,
 )
-from antecede.group.group import Group
-from antecede.group.message import (
-    Blocked,
-    Envelope,
-    GroupEffect,
-    Message,
-    Missing,
-    Packet,
-    Said,
-    Sent,
-    Stats,
-    Thread,
-)
-from antecede.protocols.topics.subscriptions import Subscriptions
 
 __version__ = "0.1.0"
 __all__ = [

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
-from antecede.clocks.wire import block, varint
+from antecede.core.clocks.encoding.wire import block, varint
 from antecede.live import keys, wire
 from antecede.live.events import Change, ChangeKind, member_of
 from antecede.live.lanes import Lane, Sealed

@@ -12,18 +12,18 @@ import hashlib
 import random
 from collections.abc import Iterable
 
-from antecede.clocks.lanes import unit
-from antecede.clocks.wire import Reader, block, varint
+from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks.lanes import unit
+from antecede.core.group.frames import format as frame
+from antecede.core.group.frames.format import Incarnation
 from antecede.errors import AntecedeError, DecodeError
-from antecede.group import frame
-from antecede.group.frame import Incarnation
 from antecede.live import batches, wire
 from antecede.live.batches import Batch
 from antecede.live.events import Change, ChangeKind, member_of
 from antecede.live.lanes import Sealed
 from antecede.live.node import Node
 from antecede.live.settings import NS
-from antecede.trace.schema import DELIVER, SEND, Event
+from antecede.tables.trace.schema import DELIVER, SEND, Event
 from tests.live.memory_network import Host, MemoryNetwork
 from tests.live.simulated import Plan, Run
 

@@ -2,7 +2,7 @@
 
 A run has a few seconds of talk with faults in between, then everything is healed and has time to
 come to rest. What every member said and delivered is written down as a trace, life by life, and
-judged by `antecede.oracle`, which knows nothing of lanes, frontiers or stores.
+judged by `antecede.core.oracle`, which knows nothing of lanes, frontiers or stores.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
+from antecede.core.oracle.history import History
 from antecede.live.events import Id, Message
 from antecede.live.settings import NS, Settings
-from antecede.oracle.history import History
-from antecede.trace.schema import DELIVER, SEND, Event
+from antecede.tables.trace.schema import DELIVER, SEND, Event
 from tests.live.memory_network import MS, Host, MemoryNetwork
 
 RELATION = {

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from antecede.clocks.lanes import unit
-from antecede.clocks.wire import block, varint
+from antecede.core.clocks.encoding.wire import block, varint
+from antecede.core.clocks.lanes import unit
+from antecede.core.group.frames import format as frame
 from antecede.errors import LimitError, PeerError
-from antecede.group import frame
 from antecede.live import batches, charges, greeting, node, upkeep, wire
 from antecede.live import ordering as ordering_module
 from antecede.live.batches import Batch

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from antecede.group.receiving import Receiving
+from antecede.core.group.receiver import Receiving
 from antecede.live.charges import Charges
 from antecede.live.node import Node
 from tests.live.byzantine import ByzantineRun

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from antecede.clocks.bounds import Bounds
+from antecede.core.clocks.bounds import Bounds
 from antecede.errors import LocalError
 from antecede.live.events import Message
 from antecede.live.settings import NS, Settings

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from antecede.core.oracle.history import History
 from antecede.live import keys
 from antecede.live.events import Message
-from antecede.oracle.history import History
-from antecede.trace.schema import DELIVER, SEND, Event
+from antecede.tables.trace.schema import DELIVER, SEND, Event
 from examples.live.exactly_once import Books
 from tests.live.test_processes import free_ports
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antecede.clocks.wire import varint
+from antecede.core.clocks.encoding.wire import varint
 from antecede.live import wire
 from antecede.live.node import Node
 from antecede.live.settings import NS, Settings

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.clocks.nanoseconds import LONGEST_NS
-from antecede.clocks.wire import Reader, block, varint
+from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks.nanoseconds import LONGEST_NS
 from antecede.errors import DecodeError, LocalError, RemoteError
 from antecede.live import audience, heads, wire
 from antecede.live.heads import GROUP_TOPIC, Head, Run

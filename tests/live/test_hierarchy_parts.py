@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.clocks.wire import Reader
+from antecede.core.clocks.encoding.wire import Reader
+from antecede.core.protocols.hierarchical.messages import Upward
 from antecede.errors import (
     DecodeError,
     MismatchError,
@@ -28,7 +29,6 @@ from antecede.live.hierarchy.origin import Origin, Place, Places
 from antecede.live.hierarchy.settings import HierarchySettings
 from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.links import Link
-from antecede.protocols.hierarchical.messages import Upward
 
 LANES = ["s1~00000000", "e1~00000000"]
 PLACES = st.lists(st.tuples(st.sampled_from(LANES), st.integers(1, 40)), max_size=60)

@@ -14,7 +14,7 @@ from antecede.live.hierarchy.internal import InternalNode
 from antecede.live.hierarchy.mesh import MeshNode
 from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.settings import NS
-from antecede.trace.schema import DELIVER
+from antecede.tables.trace.schema import DELIVER
 from tests.live.simulated import Judgement
 from tests.live.simulated_hierarchy import HierarchyRun, Plan
 

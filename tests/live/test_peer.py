@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from antecede.clocks.bounds import Bounds
+from antecede.core.clocks.bounds import Bounds
 from antecede.errors import LocalError, PeerError, StoreError
 from antecede.live import keys, wire
 from antecede.live.events import Id, Message, View

@@ -13,9 +13,9 @@ from typing import BinaryIO
 
 import pytest
 
+from antecede.core.oracle.history import History
 from antecede.live import keys
-from antecede.oracle.history import History
-from antecede.trace.schema import DELIVER, SEND, Event
+from antecede.tables.trace.schema import DELIVER, SEND, Event
 
 NAMES = ("ann", "bob", "cat", "dan")
 RATE = 30.0

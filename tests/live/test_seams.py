@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from antecede.clocks.bounds import Bounds
+from antecede.core.clocks.bounds import Bounds
 from antecede.errors import LocalError, PeerError
 from antecede.live import greeting, wire
 from antecede.live.charges import PUT_OUT, WHILE_NS, Charges

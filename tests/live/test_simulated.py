@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from antecede.clocks.lanes import unit
+from antecede.core.clocks.lanes import unit
+from antecede.core.protocols.base import Deliver
+from antecede.core.protocols.vector.idr import Idr
 from antecede.errors import AntecedeError
 from antecede.live.events import Message
 from antecede.live.lanes import Lanes
@@ -18,9 +20,7 @@ from antecede.live.links import Link
 from antecede.live.node import Node
 from antecede.live.ordering import Row as StoredRow
 from antecede.live.settings import NS, Settings
-from antecede.protocols.base import Deliver
-from antecede.protocols.vector.idr import Idr
-from antecede.trace.schema import DELIVER
+from antecede.tables.trace.schema import DELIVER
 from tests.live.memory_network import MS, Host, MemoryNetwork, MemoryStore
 from tests.live.simulated import Judgement, Plan, Row, Run
 

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.cli import main
+from antecede.core.propagation import Past, read
 from antecede.errors import LimitError, LocalError
 from antecede.live.events import Id, Message, is_name
 from antecede.live.peer import Peer
 from antecede.live.stamps import token
-from antecede.stamp import Past, read
 from examples.live import into_kafka
 from pipeline.transport import FileTopics, Record, Transport, make_topics, open_transport
 from tests.live.loops import run

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.clocks.bounds import Bounds
+from antecede.core.clocks.bounds import Bounds
 from antecede.errors import DecodeError, LocalError
 from antecede.live import timekeeping
 from antecede.live.heads import Head

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from antecede.clocks.bounds import Bounds
+from antecede.core.clocks.bounds import Bounds
 from antecede.errors import DecodeError, LocalError
 from antecede.live import node as node_module
 from antecede.live.audience import Audience
@@ -97,7 +97,7 @@ def test_runs_that_went_wrong_once(seed: int) -> None:
 
 @pytest.mark.slow
 def test_the_judge_finds_an_order_that_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    from antecede.protocols.topics.delays import Delays
+    from antecede.core.protocols.topics.delays import Delays
 
     monkeypatch.setattr(Delays, "after_publishing_ns", lambda *_: -NS)
     plans = [clock_plan(seed, "htbc", faults=0, messages=400, seconds=2.0) for seed in range(3)]

@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 
 from antecede.cli import main
+from antecede.core.oracle.history import History
+from antecede.core.protocols.base import Relation
 from antecede.errors import LocalError, MissingExtraError, StoreError
 from antecede.live import traces
 from antecede.live.events import Id, Said
 from antecede.live.peer import Peer
 from antecede.live.traces import Trace
-from antecede.oracle.history import History
-from antecede.protocols.base import Relation
-from antecede.trace.arrow import read, write_events
-from antecede.trace.schema import DELIVER, NAMES, SEND, Event
-from antecede.trace.tables.writing import PARQUET
-from antecede.view.sources import Followed
-from tests.view.unpacked import unpacked
+from antecede.tables.trace.arrow import read, write_events
+from antecede.tables.trace.schema import DELIVER, NAMES, SEND, Event
+from antecede.tables.trace.user_tables.writing import PARQUET
+from antecede.tables.view.live_source import Followed
+from tests.tables.view.unpacked import unpacked
 
 NAMES_OF_PEERS = ("a", "b", "c")
 TALK = 30

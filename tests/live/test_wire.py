@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antecede.clocks.wire import Reader, block, varint
+from antecede.core.clocks.encoding.wire import Reader, block, varint
 from antecede.errors import DecodeError, LimitError, MismatchError, RemoteError
 from antecede.live import batches, wire
 from antecede.live.batches import Batch

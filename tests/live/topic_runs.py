@@ -12,13 +12,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from antecede.clocks.bounds import Bounds
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.oracle.history import History
 from antecede.live.events import Id, Message
 from antecede.live.ordering import Ordering
 from antecede.live.settings import NS
 from antecede.live.timekeeping import LATE, Timekeeping
-from antecede.oracle.history import History
-from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.live.memory_network import MS, Host
 from tests.live.simulated import REST_S, Judgement, Plan, Run
 

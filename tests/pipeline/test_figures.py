@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.order.baselines import BaselineOutcome
+from antecede.tables.order.baselines import BaselineOutcome
 from pipeline.figures import commit_times, outcomes, steps
 from pipeline.page import watermark_words
 

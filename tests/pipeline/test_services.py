@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from antecede.core.propagation import read
 from antecede.errors import SetupError
-from antecede.order.spec import OrderSpec
-from antecede.order.table import order_table
-from antecede.stamp import read
+from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order.table import order_table
 from pipeline import courier
 from pipeline.check import Verdict, judge, truth
 from pipeline.courier import Outage, delays, held_up

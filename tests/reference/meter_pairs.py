@@ -1,13 +1,16 @@
-"""All pairs of messages, one by one: the oracle beside `meter.kernels.counts`. O(n^2 * topics)."""
+"""All pairs of messages, one by one: oracle of `tables.false_causality.kernels.counts`.
+
+O(n^2 * topics).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from antecede.kernels.graph import Bools, Ints
-from antecede.kernels.jit import njit
-from antecede.meter.kernels.terms import Facts, Plan
+from antecede.tables.false_causality.kernels.rule_terms import Facts, Plan
+from antecede.tables.kernels.graph import Bools, Ints
+from antecede.tables.kernels.jit import njit
 
 
 def count_all_pairs(facts: Facts, plan: Plan, *, by_topic: bool) -> tuple[int, int, int]:

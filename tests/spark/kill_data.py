@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from antecede.order.spec import OrderSpec
-from antecede.order.table import order_table
+from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order.table import order_table
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 SPEC = OrderSpec(

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from antecede.order.replay.spec import DeliverSpec
-from antecede.spark.delivering import deliver
 from antecede.spark.ordering import ordering
+from antecede.spark.replay import deliver
 from antecede.spark.session import cluster_session
-from antecede.spark.spec import OrderSpec
 from antecede.spark.streams.ordering import order_stream
+from antecede.tables.order.replay.spec import DeliverSpec
+from antecede.tables.order.spec import OrderSpec
 
 SPEC = OrderSpec(id="id", after=("after",), group="group", time="at", shards=4)
 DELIVER = DeliverSpec(

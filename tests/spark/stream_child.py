@@ -11,11 +11,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from antecede.order.replay.spec import DeliverSpec
-from antecede.spark.delivering import deliver
+from antecede.spark.replay import deliver
 from antecede.spark.session import local_session
-from antecede.spark.spec import OrderSpec
 from antecede.spark.streams.ordering import order_stream
+from antecede.tables.order.replay.spec import DeliverSpec
+from antecede.tables.order.spec import OrderSpec
 from tests.spark.dirty_rows import CONTENT
 
 ORDER = OrderSpec(id="id", after=("after",), group="group", time="at")

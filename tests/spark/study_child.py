@@ -13,17 +13,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from antecede.lab.reproductions.framework import runner
+from antecede.lab.reproductions.framework.runner import conduct
+from antecede.lab.reproductions.framework.runs import Run
+from antecede.lab.reproductions.framework.spark_runner import spark_engine
 from antecede.spark.session import cluster_session, quiet_failures
-from antecede.studies.frame import orchestrate as conduct_module
-from antecede.studies.frame.orchestrate import conduct
-from antecede.studies.frame.runner import spark_engine
-from antecede.studies.frame.runs import Run
-from tests.studies import toy
+from tests.lab.reproductions import toy
 
 
 def main(folder: Path, master: str, py_files: list[str]) -> None:
     if master.startswith("local"):  # sources may be edited between the two starts of one test
-        vars(conduct_module)["code_digest"] = lambda modules: "the same"
+        vars(runner)["code_digest"] = lambda modules: "the same"
     settings = {"spark.executor.memory": "512m", "spark.sql.codegen.wholeStage": "false"}
     spark = cluster_session(
         master,

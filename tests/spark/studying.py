@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from antecede.studies.frame.runs import Run
-from antecede.studies.frame.study import COST, checked
+from antecede.lab.reproductions.framework.runs import Run
+from antecede.lab.reproductions.framework.study import COST, checked
 
 DEADLINE_S = 100
 

@@ -11,13 +11,13 @@ import pyarrow.compute
 import pytest
 from pyspark.sql import SparkSession
 
-from antecede.audit import audit_events
 from antecede.spark import audit
-from antecede.spark.audits.auditing import unordered
+from antecede.spark.audits.audit import unordered
 from antecede.spark.audits.clocks import giant_runs
 from antecede.spark.audits.event_columns import KEY, PLACE, events_of
-from antecede.trace.arrow import read, to_batch
-from antecede.trace.schema import DELIVER, EVENT, RECEIVE, SEND, Event
+from antecede.tables.audit import audit_events
+from antecede.tables.trace.arrow import read, to_batch
+from antecede.tables.trace.schema import DELIVER, EVENT, RECEIVE, SEND, Event
 from tests.spark.sampling import sampled
 from tests.spark.test_audit_frame import as_reports, local, same, spread
 

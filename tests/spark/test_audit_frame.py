@@ -14,14 +14,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from antecede.audit.engine import audit_events
-from antecede.audit.pairs import CONFIDENCE_NAME, ESTIMATED, chosen
 from antecede.errors import InputError
 from antecede.spark import audit, quarantined
-from antecede.spark.audits.auditing import COUNTED, DETAILED, MAPS
-from antecede.trace.arrow import read, to_batch
-from antecede.trace.identities import is_blank
-from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
+from antecede.spark.audits.audit import COUNTED, DETAILED, MAPS
+from antecede.tables.audit.engine import audit_events
+from antecede.tables.audit.pairs import CONFIDENCE_NAME, ESTIMATED, chosen
+from antecede.tables.trace.arrow import read, to_batch
+from antecede.tables.trace.identities import is_blank
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.spark.sampling import sampled
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays

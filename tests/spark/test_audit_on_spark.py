@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 import antecede.spark
-from antecede.audit.engine import audit, audit_events
 from antecede.errors import InputError
-from antecede.trace.arrow import SCHEMA, read, to_batch
-from antecede.trace.schema import DELIVER, RECEIVE, SEND, Event
-from tests.order.reference import random_rows
+from antecede.tables.audit.engine import audit, audit_events
+from antecede.tables.trace.arrow import SCHEMA, read, to_batch
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+from tests.tables.order.reference import random_rows
 
 
 def sample(runs: int) -> pa.Table:

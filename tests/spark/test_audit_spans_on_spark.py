@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import antecede.spark
-from antecede.audit import audit
-from antecede.trace.arrow import read
+from antecede.tables.audit import audit
+from antecede.tables.trace.arrow import read
 
 
 @pytest.mark.slow

@@ -16,12 +16,12 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-import antecede.causality as local
 import antecede.spark as vocabulary
+import antecede.tables.causality as local
 from antecede.errors import InputError
-from tests.causality.naive import log
-from tests.causality.test_stamps import WAYS, table_of
 from tests.spark.test_odd_values import IDS, history
+from tests.tables.causality.naive import log
+from tests.tables.causality.test_labels import WAYS, table_of
 
 ODD: dict[str, Any] = {"id": "id", "after": ("after", "also"), "group": "group", "time": "at"}
 

@@ -8,15 +8,14 @@ import importlib
 import pytest
 from pyspark.sql import SparkSession
 
-ARROW = ("cuts", "lines", "reach", "relations", "stamps")
+ARROW = ("cuts", "labels", "reachability", "recovery_lines", "relations")
 SPARK = (
-    "audits.auditing",
-    "audits.metering",
-    "audits.quarantining",
-    "relations.cutting",
-    "relations.reaching",
-    "relations.stamping",
-    "relations.stamps",
+    "audits.audit",
+    "audits.false_causality",
+    "audits.quarantine",
+    "relations.cuts",
+    "relations.reachability",
+    "relations.labels",
 )
 
 
@@ -28,13 +27,13 @@ def examples(module: str, **given: object) -> tuple[int, int]:
 
 @pytest.mark.parametrize("name", ARROW)
 def test_examples_on_tables(name: str) -> None:
-    failed, tried = examples(f"antecede.causality.{name}")
+    failed, tried = examples(f"antecede.tables.causality.{name}")
     assert failed == 0
     assert tried >= 3
 
 
 def test_examples_of_order_and_register(spark: SparkSession) -> None:
-    for name in ("ordering", "registering"):
+    for name in ("ordering", "register"):
         failed, tried = examples(f"antecede.spark.{name}", spark=spark)
         assert (failed, tried > 1) == (0, True)
 

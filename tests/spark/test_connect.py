@@ -14,17 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from antecede.audit.engine import audit_events
 from antecede.errors import SetupError
-from antecede.meter.measure import measure
-from antecede.order.table import order_table
+from antecede.lab.reproductions.framework.execute import run_locally
 from antecede.spark.java import find_java
-from antecede.studies.frame.execute import run_locally
+from antecede.tables.audit.engine import audit_events
+from antecede.tables.false_causality.measure import measure
+from antecede.tables.order.table import order_table
+from tests.lab.reproductions import toy
 from tests.spark.standalone import snapshot
 from tests.spark.test_shipped import bare_python
 from tests.spark.test_stream import DECLARED, by_id, history, settled
 from tests.spark.test_study_runner import BAD, RUNS, figures
-from tests.studies import toy
 
 ROOT = Path(__file__).resolve().parents[2]
 SESSION = """
@@ -76,9 +76,9 @@ edges = [("a", None), ("b", "a"), ("c", "a"), ("d", "b")]
 chain = spark.createDataFrame(edges, "id string, after string")
 stamped = a.with_clocks(chain, id="id", after="after")
 said["past"] = sorted(r.id for r in a.past(stamped, stamped.where("id = 'd'")).collect())
-from antecede.studies.frame.runner import spark_engine
+from antecede.lab.reproductions.framework.spark_runner import spark_engine
 from tests.spark.test_study_runner import BAD, RUNS
-from tests.studies import toy
+from tests.lab.reproductions import toy
 import pyarrow as pa
 found = pa.concat_tables(spark_engine(spark)(toy.STUDY, [*RUNS, BAD]))
 pq.write_table(found, folder + "/study.parquet")
@@ -189,8 +189,8 @@ def _run(program: str, folder: Path) -> dict[str, Any]:
 
 
 def _events() -> pa.Table:
-    from antecede.trace.arrow import to_batch
-    from tests.meter.runs import ALIKE, random_run
+    from antecede.tables.trace.arrow import to_batch
+    from tests.tables.false_causality.runs import ALIKE, random_run
 
     rows = [row._replace(run="one") for row in random_run(3, ALIKE, deliver=False).rows]
     return pa.Table.from_batches([to_batch(rows)])

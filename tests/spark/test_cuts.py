@@ -10,13 +10,13 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-import antecede.causality as local
 import antecede.spark as vocabulary
+import antecede.tables.causality as local
 from antecede.errors import InputError
-from tests.causality.naive import log
-from tests.causality.test_cuts import CLOCK, DECLARED
-from tests.causality.test_stamps import table_of
 from tests.spark.test_causality import frame_of, rows_of
+from tests.tables.causality.naive import log
+from tests.tables.causality.test_cuts import CLOCK, DECLARED
+from tests.tables.causality.test_labels import table_of
 
 
 @pytest.mark.slow

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from antecede.spark.sources.data_source import STEP, register_source
-from antecede.trace.arrow import read
-from antecede.trace.reader import ReadOptions
+from antecede.tables.trace.arrow import read
+from antecede.tables.trace.reader import ReadOptions
 
 pa: Any = pyarrow
 SHIVIZ = 'a {"a": 1}\nhello\nb {"b": 1, "a": 1}\nthere\nb {"b": 2, "a": 1}\nthanks\n'

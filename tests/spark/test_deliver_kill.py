@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from antecede.order.replay.table import deliver_table
-from tests.order.logs import ended, many_groups, pieces
+from antecede.tables.order.replay.table import deliver_table
 from tests.spark.killing import FILES, survive_a_kill
 from tests.spark.stream_child import DELIVER
+from tests.tables.order.logs import ended, many_groups, pieces
 
 
 @pytest.mark.slow

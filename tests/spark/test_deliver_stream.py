@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 
 import antecede.spark
 from antecede.cli import main
+from antecede.core.group.group import Group
 from antecede.errors import InputError, SetupError
-from antecede.group.group import Group
-from antecede.order.replay.spec import DeliverSpec
-from antecede.order.replay.table import deliver_table
-from antecede.spark.streams.delivering import about
-from tests.order.logs import NAMES, ended, many_groups, pieces, with_defects
+from antecede.spark.streams.replay import about
+from antecede.tables.order.replay.spec import DeliverSpec
+from antecede.tables.order.replay.table import deliver_table
 from tests.spark.test_stream import PROVIDER, ROCKSDB, finish, source
+from tests.tables.order.logs import NAMES, ended, many_groups, pieces, with_defects
 
 BSS = DeliverSpec(
     order="bss", members=NAMES, group="run", tiebreak="number", sent="sent", patience_s=1.0

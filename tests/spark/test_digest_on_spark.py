@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from antecede.order.digest import content_digests, digests
 from antecede.spark.columns import content_digest
+from antecede.tables.order.row_hash import content_digests, digests
 
 ZONE = dt.UTC
 VALUES: dict[str, list[Any]] = {

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from antecede.order.spec import OrderSpec
-from antecede.order.table import order_table
 from antecede.spark import held, order
+from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order.table import order_table
 from tests.spark.dirty_model import (
     Outcome,
     named_causes,

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 import antecede.spark as on_spark
 from antecede.cli import main
 from antecede.errors import InputError
-from antecede.trace.evidence import NoEvidenceWarning
-from tests.trace.test_evidence import CLOCKED, TALK, WITHOUT, with_cells
+from antecede.tables.trace.evidence import NoEvidenceWarning
+from tests.tables.trace.test_evidence import CLOCKED, TALK, WITHOUT, with_cells
 
 WORDS = ("ask", "meter", "order", "audit")
 SOME = ("kinds of shop", "receipts of others", "blank causes", "words", "several in one")

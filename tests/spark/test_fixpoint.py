@@ -16,11 +16,11 @@ from pyspark.sql import functions as f
 
 import antecede.spark
 from antecede.errors import InputError
-from antecede.order.spec import OrderSpec
-from antecede.order.table import order_table
 from antecede.spark.fixpoint import ordering as fixpoint
 from antecede.spark.fixpoint.tables import Limits
 from antecede.spark.ordering import ordering
+from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order.table import order_table
 from tests.spark.sampling import sampled
 from tests.spark.test_odd_values import IDS
 

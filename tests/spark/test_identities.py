@@ -12,16 +12,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
-from antecede.audit.engine import audit_events
-from antecede.causality import cut as local_cut
-from antecede.causality import past as local_past
-from antecede.order.spec import OrderSpec
-from antecede.order.table import order_table
 from antecede.spark import audit, cut, held, meter, order, past, quarantined
-from antecede.spark.identities import cause_of, id_of, is_blank
-from antecede.trace import identities
+from antecede.spark.columns import cause_of, id_of, is_blank
+from antecede.tables.audit.engine import audit_events
+from antecede.tables.causality import cut as local_cut
+from antecede.tables.causality import past as local_past
+from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order.table import order_table
+from antecede.tables.trace import identities
 from tests.spark.test_stream import finish, source
-from tests.trace.test_identities import FLOATS, ODD, WHITE
+from tests.tables.trace.test_identities import FLOATS, ODD, WHITE
 
 TEXT = "id string, parents array<string>"
 LOG: list[tuple[str | None, list[str | None] | None]] = [

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from antecede.order.spec import Status
 from antecede.spark import order
 from antecede.spark.streams.processor import FIGURES
+from antecede.tables.order.spec import Status
 from tests.spark.test_stream import source
 
 ROOT = Path(__file__).resolve().parents[2]

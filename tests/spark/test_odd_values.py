@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from antecede.order.spec import OrderSpec
-from antecede.order.table import order_table
 from antecede.spark.ordering import ordering
+from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order.table import order_table
 from tests.spark.test_stream import finish, source
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)

@@ -11,10 +11,10 @@ from pyspark.sql import functions as f
 
 import antecede.spark
 from antecede.errors import InputError
-from antecede.order.spec import OrderSpec
-from antecede.order.table import order_table
 from antecede.spark.ordering import ordering
-from tests.order.reference import random_rows
+from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order.table import order_table
+from tests.tables.order.reference import random_rows
 
 GROUPED = OrderSpec(
     id="id", after=("after", "also"), group="group", time="at", time_unit=None, content=("note",)

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.cli import main
-from antecede.spark.sources import table_work
-from antecede.trace.reader import ReadOptions
+from antecede.spark.sources import table_tasks
+from antecede.tables.trace.reader import ReadOptions
 
 pa: Any = pyarrow
 
@@ -123,7 +123,7 @@ def test_many_batches_and_pieces(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Pieces of more rows than a batch; identities that come again in other pieces."""
-    monkeypatch.setattr(table_work, "PIECE_BYTES", 900_000)
+    monkeypatch.setattr(table_tasks, "PIECE_BYTES", 900_000)
     draw = random.Random(11)
     n = 60_000
     ids = [f"e{draw.randrange(n)}" for _ in range(n)]
@@ -134,9 +134,9 @@ def test_many_batches_and_pieces(
     }
     path = tmp_path / "in.parquet"
     pyarrow.parquet.write_table(pa.table(columns), path, row_group_size=9_000)
-    works = table_work.work_of([path], ReadOptions())
+    works = table_tasks.work_of([path], ReadOptions())
     assert len(works) > 1
-    assert max(work.rows for work in works) > table_work.ROWS_AT_ONCE
+    assert max(work.rows for work in works) > table_tasks.ROWS_AT_ONCE
     _, bad = both(tmp_path, [path], capsys)
     assert len(bad) > 1000
 

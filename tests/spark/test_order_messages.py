@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
-from antecede.order.table import order_table
 from antecede.spark import OrderSpec, order
+from antecede.tables.order.table import order_table
 from tests.spark.test_stream import finish, source
 
 ROWS = """VALUES ('a', null, 'g', 1, 'x', named_struct('p', interval '1' month)),

@@ -10,15 +10,15 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-import antecede.causality as local
 import antecede.spark as vocabulary
+import antecede.tables.causality as local
 from antecede.errors import InputError
-from tests.causality.naive import log
-from tests.causality.test_reach import ks, numbered
-from tests.causality.test_stamps import WAYS, table_of
 from tests.spark.sampling import sampled
 from tests.spark.test_causality import ODD, frame_of
 from tests.spark.test_odd_values import IDS, history
+from tests.tables.causality.naive import log
+from tests.tables.causality.test_labels import WAYS, table_of
+from tests.tables.causality.test_reachability import ks, numbered
 
 
 def found(frame: DataFrame) -> list[int]:

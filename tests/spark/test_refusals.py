@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
-from antecede.order.table import order_table
 from antecede.spark import OrderSpec, order
 from antecede.spark.workers import _asked
+from antecede.tables.order.table import order_table
 from tests.spark.test_stream import finish, source
 
 AT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)

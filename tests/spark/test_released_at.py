@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from antecede.order.table import order_table
 from antecede.spark import OrderSpec, order
+from antecede.tables.order.table import order_table
 from tests.spark.sampling import sampled
 from tests.spark.test_stream import SCHEMA_OF_ROWS, START, finish, source
 

@@ -17,11 +17,11 @@ from pyspark.sql import functions as F  # noqa: N812
 
 import antecede.spark
 from antecede.errors import InputError
-from antecede.order.replay.spec import DeliverSpec
 from antecede.spark import held, order
-from tests.order.logs import NAMES, many_groups
+from antecede.tables.order.replay.spec import DeliverSpec
 from tests.spark.dirty_rows import CONTENT, NEW, OLD, dirty_rows, in_files, write_files
 from tests.spark.test_dirty_rows import PARCELS, check_stream
+from tests.tables.order.logs import NAMES, many_groups
 
 AT = pa.timestamp("us", tz="UTC")
 OF = pa.struct([("x", pa.int32())])

@@ -11,12 +11,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from antecede.order.replay.table import deliver_table
-from antecede.order.table import order_table
-from tests.order.logs import ended, many_groups
+from antecede.tables.order.replay.table import deliver_table
+from antecede.tables.order.table import order_table
 from tests.spark.shipped_child import DELIVER, SPEC
 from tests.spark.standalone import cluster, snapshot
 from tests.spark.test_stream import by_id, history, pieces, settled
+from tests.tables.order.logs import ended, many_groups
 
 DEADLINE_S = 900
 

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 
 from antecede.errors import InputError
 from antecede.spark.sources.span_tables import events_of_spans as by_spark
-from antecede.trace.arrow import read
-from antecede.trace.formats.spans_table import COLUMNS
-from antecede.trace.formats.spans_table import events_of_spans as by_arrow
+from antecede.tables.trace.arrow import read
+from antecede.tables.trace.formats.spans_table import COLUMNS
+from antecede.tables.trace.formats.spans_table import events_of_spans as by_arrow
 
 pa: Any = pyarrow
 TRACES = [

@@ -1,4 +1,4 @@
-"""Stamps of Kafka headers as columns on Spark: the same reading as `antecede.stamp`."""
+"""Stamps of Kafka headers as columns on Spark: the same reading as `antecede.core.propagation`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from antecede.core.propagation import CAUSES, ID, MAX_ID, Stamp, Stamper, read
 from antecede.errors import DecodeError, InputError
 from antecede.spark import order, stamped
-from antecede.stamp import CAUSES, ID, MAX_ID, Stamp, Stamper, read
 
 KAFKA = "n int, headers array<struct<key: string, value: binary>>"
 

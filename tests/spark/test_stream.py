@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError, SetupError
-from antecede.order.table import order_table
 from antecede.spark import order
-from antecede.spark.spec import OrderSpec
 from antecede.spark.streams.ordering import order_stream
+from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order.table import order_table
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

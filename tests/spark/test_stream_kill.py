@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from antecede.order.table import order_table
+from antecede.tables.order.table import order_table
 from tests.spark.killing import FILES, survive_a_kill
 from tests.spark.stream_child import ORDER
 from tests.spark.test_stream import by_id, history, pieces, settled

@@ -12,9 +12,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from antecede.order.table import order_table
 from antecede.spark.ordering import ordering
 from antecede.spark.streams.ordering import order_stream
+from antecede.tables.order.table import order_table
 from tests.spark.test_order_batch import GROUPED, rows_of, sample
 from tests.spark.test_stream import DECLARED, finish, history, pieces, source
 

@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.errors import InputError
-from antecede.order.spec import OrderSpec
-from antecede.order.table import order_table
 from antecede.spark import repartition_stream
 from antecede.spark.streams.ordering import job_of, order_stream
 from antecede.spark.streams.shards import default_shards
+from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order.table import order_table
 from tests.spark.test_stream import DECLARED, by_id, finish, history, pieces, settled, source
 
 PARTITIONS = "spark.sql.shuffle.partitions"

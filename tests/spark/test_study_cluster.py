@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from antecede.studies.frame.execute import run_locally
-from antecede.studies.frame.orchestrate import conduct
-from antecede.studies.frame.runs import Run
+from antecede.lab.reproductions.framework.execute import run_locally
+from antecede.lab.reproductions.framework.runner import conduct
+from antecede.lab.reproductions.framework.runs import Run
+from tests.lab.reproductions import toy
 from tests.spark import studying
 from tests.spark.standalone import cluster, snapshot
-from tests.studies import toy
 
 
 @pytest.mark.slow

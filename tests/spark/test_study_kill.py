@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from antecede.errors import SetupError
+from antecede.lab.reproductions.framework.execute import run_locally
+from antecede.lab.reproductions.framework.runner import conduct
 from antecede.spark.java import find_java
-from antecede.studies.frame.execute import run_locally
-from antecede.studies.frame.orchestrate import conduct
+from tests.lab.reproductions import toy
 from tests.spark import studying
-from tests.studies import toy
 
 
 @pytest.mark.slow

@@ -11,16 +11,23 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.errors import SetupError
+from antecede.lab.reproductions.framework import spark_runner
+from antecede.lab.reproductions.framework.code_digest import code_digest
+from antecede.lab.reproductions.framework.execute import run_locally
+from antecede.lab.reproductions.framework.registry import load
+from antecede.lab.reproductions.framework.runner import conduct
+from antecede.lab.reproductions.framework.runs import Run
+from antecede.lab.reproductions.framework.spark_runner import (
+    Work,
+    bundles,
+    outcomes,
+    runs_frame,
+    spark_engine,
+    work_of,
+)
+from antecede.lab.reproductions.framework.study import COST
 from antecede.spark.session import quiet_failures
-from antecede.studies.frame import runner
-from antecede.studies.frame.code_digest import code_digest
-from antecede.studies.frame.execute import run_locally
-from antecede.studies.frame.orchestrate import conduct
-from antecede.studies.frame.registry import load
-from antecede.studies.frame.runner import Work, bundles, outcomes, runs_frame, spark_engine, work_of
-from antecede.studies.frame.runs import Run
-from antecede.studies.frame.study import COST
-from tests.studies import toy
+from tests.lab.reproductions import toy
 
 RUNS = toy.runs(False)
 BAD = Run("bad", 5, 1e-3, "other")
@@ -69,7 +76,7 @@ def test_a_simulation_is_the_same_here_in_parallel_and_on_spark(
 def test_no_bundling_changes_a_figure(
     quiet: SparkSession, monkeypatch: pytest.MonkeyPatch, bundle_s: float
 ) -> None:
-    monkeypatch.setattr(runner, "BUNDLE_S", bundle_s)
+    monkeypatch.setattr(spark_runner, "BUNDLE_S", bundle_s)
     runs = [*RUNS, BAD]
     made = spark_engine(quiet)(toy.STUDY, runs)
     assert figures(made) == figures(run_locally(toy.STUDY, runs))
@@ -97,16 +104,16 @@ def test_a_worker_that_dies_is_reported_and_takes_nobody_along(quiet: SparkSessi
 
 
 def test_executors_without_the_study_end_it_at_once(quiet: SparkSession) -> None:
-    jobs = runner._Jobs(quiet, Work("no_such_package.toy", "execute", (), None))
+    jobs = spark_runner._Jobs(quiet, Work("no_such_package.toy", "execute", (), None))
     with pytest.raises(SetupError, match=r"No module named 'no_such_package'.*ship the package"):
         list(jobs.run(RUNS))
 
 
 @pytest.mark.slow
 def test_executors_with_other_code_end_it_at_once(quiet: SparkSession) -> None:
-    other = Work("tests.studies.toy", "execute", ("tests.studies.toy",), "0123")
+    other = Work("tests.lab.reproductions.toy", "execute", ("tests.lab.reproductions.toy",), "0123")
     with pytest.raises(SetupError, match="executors have other sources of antecede"):
-        list(runner._Jobs(quiet, other).run(RUNS))
+        list(spark_runner._Jobs(quiet, other).run(RUNS))
     same = code_digest(other.modules)
     assert Work(other.module, other.function, other.modules, same).load() is toy.execute
 
@@ -133,12 +140,12 @@ def test_the_dearest_start_first_and_the_cheap_are_bundled() -> None:
     assert starts == sorted(starts, reverse=True)
     assert [len(bundle) for bundle in made[:40]] == [1] * 40
     costs = [sum(run.cost_s for run in bundle) for bundle in made[40:]]
-    assert max(costs) <= runner.BUNDLE_S + 1e-9
+    assert max(costs) <= spark_runner.BUNDLE_S + 1e-9
     assert sorted(run.key for bundle in made for run in bundle) == sorted(run.key for run in runs)
     assert len(made) <= 48
 
 
 def test_few_cheap_runs_still_use_all_slots() -> None:
     runs = [Run(str(k), k, 0.001) for k in range(40)]
-    assert 4 * runner.BUNDLES_A_SLOT <= len(bundles(runs, slots=4)) < 40
+    assert 4 * spark_runner.BUNDLES_A_SLOT <= len(bundles(runs, slots=4)) < 40
     assert bundles([], slots=4) == []

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 from antecede.errors import InputError
 from antecede.spark import events_of_spans as by_spark
-from antecede.trace.arrow import read
-from antecede.trace.formats.spans_table import COLUMNS
-from antecede.trace.formats.spans_table import events_of_spans as by_arrow
-from antecede.trace.formats.spans_zipkin import parts_of
+from antecede.tables.trace.arrow import read
+from antecede.tables.trace.formats.spans_table import COLUMNS
+from antecede.tables.trace.formats.spans_table import events_of_spans as by_arrow
+from antecede.tables.trace.formats.spans_zipkin import parts_of
 
 pa: Any = pyarrow
 TOLD = ("reason", "unreadable_times", "time_unit", "unreadable_causes")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from antecede.check.check import find_target
-from antecede.check.target import Target
+from antecede.core.protocols import registry
 from antecede.errors import LocalError
-from antecede.protocols import registry
+from antecede.lab.check.check import find_target
+from antecede.lab.check.target import Target
 from tools.mutants import run as mutants
 from tools.mutants.__main__ import main
 from tools.mutants.modules import ModuleCopies
@@ -110,17 +110,17 @@ def test_what_the_tool_itself_cannot_do_is_no_kill(monkeypatch: pytest.MonkeyPat
 ONE_EACH = {entry.family or entry.module: name for name, entry in registry.ENTRIES.items()}
 SAMPLED = {
     "clocks": 180,
-    "antecede.protocols.topics.protocols": 30,
-    "antecede.protocols.total.timestamps": 180,
-    "antecede.protocols.total.sequencer": 2,
-    "antecede.protocols.hierarchical.roles": 6,
-    "antecede.protocols.matrix.matrix": 3,
-    "antecede.protocols.multicast.rst": 3,
-    "antecede.protocols.multicast.ses": 2,
-    "antecede.protocols.reply.sb": 3,
+    "antecede.core.protocols.topics.protocols": 30,
+    "antecede.core.protocols.total.timestamps": 180,
+    "antecede.core.protocols.total.sequencer": 2,
+    "antecede.core.protocols.hierarchical.roles": 6,
+    "antecede.core.protocols.matrix.matrix": 3,
+    "antecede.core.protocols.multicast.rst": 3,
+    "antecede.core.protocols.multicast.ses": 2,
+    "antecede.core.protocols.reply.sb": 3,
 }
 """One mutant in so many, where each takes seconds: `make mutants` judges all of them."""
-LEAST_KILLED = {"clocks": 0.4, "antecede.protocols.topics.protocols": 0.5}
+LEAST_KILLED = {"clocks": 0.4, "antecede.core.protocols.topics.protocols": 0.5}
 """Least share of mutants that the checker kills by itself; elsewhere 0.6.
 
 Half of these families' code is queues for speed and limits against the hostile. A few messages of
@@ -147,23 +147,26 @@ def test_the_checker_notices_or_it_is_known_why_not(family: str) -> None:
 
 def test_an_explanation_without_its_survivor_is_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     reasons = {
-        "plain.fifo.receive: nothing of the kind": "because",
+        "basic.fifo.receive: nothing of the kind": "because",
         "vector.bss.receive: not asked": "no",
     }
     monkeypatch.setattr(mutants, "explanations", lambda judged: reasons)
     score = judge_mutants(find_target("fifo"))
-    assert score.stale == ("plain.fifo.receive: nothing of the kind",)
+    assert score.stale == ("basic.fifo.receive: nothing of the kind",)
     assert not score.ok
 
 
 def test_what_one_family_kills_may_have_its_reason_in_another_alone() -> None:
     """The queue is shared: a list by time that is not cleaned is killed by orders by clocks."""
-    key = "hold_back.queue._remove: `self.apart_ns is not None` always false"
-    queue, topics = "antecede.protocols.hold_back.queue", "antecede.protocols.topics.delivery"
+    key = "clock_based.hold_back_queue._remove: `self.apart_ns is not None` always false"
+    queue, topics = (
+        "antecede.core.protocols.clock_based.hold_back_queue",
+        "antecede.core.protocols.topics.delivery",
+    )
     assert key in mutants.explanations()
     assert key in mutants.explanations([queue, topics])
     assert key not in mutants.explanations([queue])
-    everywhere = "hold_back.queue.release: `len(current) > 1` as `len(current) >= 1`"
+    everywhere = "clock_based.hold_back_queue.release: `len(current) > 1` as `len(current) >= 1`"
     assert everywhere in mutants.explanations([queue])
 
 

@@ -13,8 +13,15 @@ from typing import Any
 from tools.mutants.mutation import Mutant, bounded, mutate, reachable, rounds
 
 _SHARED = frozenset(
-    f"antecede.protocols.{name}"
-    for name in ("base", "given", "options", "state", "stored.codec", "registry")
+    f"antecede.core.protocols.{name}"
+    for name in (
+        "base",
+        "options.checks",
+        "options.declared",
+        "serialization.codec",
+        "serialization.state_tuples",
+        "registry",
+    )
 )
 """Modules under `protocols` that are part of no single protocol."""
 
@@ -81,10 +88,10 @@ def _modules_of(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _imports(source: str) -> Iterator[str]:
-    """Yield the modules of `antecede.protocols` that a module imports when it is loaded."""
+    """Yield the modules of `antecede.core.protocols` that a module imports when it is loaded."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.ImportFrom) and node.module:
-            if not f"{node.module}.".startswith("antecede.protocols."):
+            if not f"{node.module}.".startswith("antecede.core.protocols."):
                 continue
             if _is_package(node.module):
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)

@@ -30,8 +30,8 @@ ROOTS = ("send", "receive")
 
 
 def short(module: str) -> str:
-    """Return a module's name below `antecede.protocols`, or as it is."""
-    return module.removeprefix("antecede.protocols.")
+    """Return a module's name below `antecede.core.protocols`, or as it is."""
+    return module.removeprefix("antecede.core.protocols.")
 
 
 class Mutant(NamedTuple):
@@ -56,7 +56,7 @@ def find_mutants(sources: Mapping[str, str]) -> list[Mutant]:
     names = reachable(sources)
     found = []
     for name, tree in trees.items():
-        if name.startswith("antecede.protocols.printed."):
+        if name.endswith(".published_relations"):
             continue
         seen: dict[str, int] = {}
         for number, (function, line, change, _) in enumerate(_sites(tree, names)):

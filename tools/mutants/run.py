@@ -16,18 +16,18 @@ from time import monotonic
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from antecede.check.calls import LIMIT_S, in_words, is_own, watching
-from antecede.check.conformance import SuitePlan, conform, play
-from antecede.check.explorer.explorer import SearchLimits, explore
-from antecede.check.group_under_test import GroupUnderTest
-from antecede.check.judged_run import JudgedRun
-from antecede.check.plans import one_against_all, with_notes
-from antecede.check.results import RAISED, Failure
-from antecede.check.target import Target
-from antecede.check.world import Step
+from antecede.core.protocols.registry import ENTRIES
 from antecede.errors import LocalError
 from antecede.formatting import shown
-from antecede.protocols.registry import ENTRIES
+from antecede.lab.check.checked_run import JudgedRun
+from antecede.lab.check.conformance import SuitePlan, conform, play
+from antecede.lab.check.harness.group_under_test import GroupUnderTest
+from antecede.lab.check.harness.guarded_calls import LIMIT_S, in_words, is_own, watching
+from antecede.lab.check.harness.network import Step
+from antecede.lab.check.model_checker.explorer import SearchLimits, explore
+from antecede.lab.check.results import RAISED, Failure
+from antecede.lab.check.search_plans import one_against_all, with_notes
+from antecede.lab.check.target import Target
 from tools.mutants.modules import ModuleCopies
 from tools.mutants.mutation import Mutant, find_mutants, short
 
@@ -337,7 +337,7 @@ def explanations(judged: Iterable[str] | None = None) -> Mapping[str, str]:
     """Return the table of survivors: key of the mutant -> why nothing can tell it.
 
     `judged`: names of the modules that are judged, None for the whole table. A row with `only`,
-    a module's name below `antecede.protocols`, counts where that module is judged too: what
+    a module's name below `antecede.core.protocols`, counts where that module is judged too: what
     survives in one family that shares a module may be killed in another.
     """
     text = Path(__file__).with_name("survivors.toml").read_text("utf-8")

@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 from antecede import __version__
-from antecede.cli.unused import given_of
+from antecede.cli.unused_options import given_of
 from antecede.errors import AntecedeError, MissingExtraError
 from antecede.formatting import harmless
-from antecede.interrupt import Terminated
+from antecede.interrupts import Terminated
 
 
 class Command(NamedTuple):
@@ -33,78 +33,102 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "check": Command(
-        "antecede.cli.check", None, "judge a protocol: built-in, or your own FILE.py:CLASS"
+        "antecede.cli.protocols.check",
+        None,
+        "judge a protocol: built-in, or your own FILE.py:CLASS",
     ),
     "snapshot": Command(
-        "antecede.cli.snapshot", None, "judge a snapshot algorithm over every interleaving"
+        "antecede.cli.protocols.check_snapshots",
+        None,
+        "judge a snapshot algorithm over every interleaving",
     ),
     "protocols": Command(
-        "antecede.cli.protocols", None, "list the protocols: order, promise, costs, variants"
+        "antecede.cli.protocols.list_protocols",
+        None,
+        "list the protocols: order, promise, costs, variants",
     ),
     "explain": Command(
-        "antecede.cli.explain", None, "draw a scenario: who waits for what, and why"
+        "antecede.cli.protocols.draw", None, "draw a scenario: who waits for what, and why"
     ),
     "play": Command(
-        "antecede.cli.play", None, "move a scene by hand in the browser, protocols side by side"
+        "antecede.cli.protocols.play",
+        None,
+        "move a scene by hand in the browser, protocols side by side",
     ),
     "audit": Command(
-        "antecede.cli.audit.command", "trace", "what a trace says: orders, inversions, defects"
+        "antecede.cli.traces.audit", "trace", "what a trace says: orders, inversions, defects"
     ),
     "ask": Command(
-        "antecede.cli.ask.command",
+        "antecede.cli.traces.ask",
         "trace",
         "what led to an event, what it could have influenced, and why",
     ),
     "cut": Command(
-        "antecede.cli.cut", "trace", "is a global state consistent, what is under way, recovery"
+        "antecede.cli.traces.cut",
+        "trace",
+        "is a global state consistent, what is under way, recovery",
     ),
     "view": Command(
-        "antecede.cli.view", "trace", "look: a trace as a page to explore, findings beside it"
+        "antecede.cli.traces.view",
+        "trace",
+        "look: a trace as a page to explore, findings beside it",
     ),
     "meter": Command(
-        "antecede.cli.meter.command", "trace", "pairs that a rule orders without need, or misses"
+        "antecede.cli.traces.false_causality",
+        "trace",
+        "pairs that a rule orders without need, or misses",
     ),
-    "order": Command("antecede.cli.order.command", "trace", "write a trace in causal order"),
+    "order": Command("antecede.cli.traces.order", "trace", "write a trace in causal order"),
     "deliver": Command(
-        "antecede.cli.deliver", "trace", "what a protocol would have delivered of logged bytes"
+        "antecede.cli.traces.replay",
+        "trace",
+        "what a protocol would have delivered of logged bytes",
     ),
     "convert": Command(
-        "antecede.cli.convert",
+        "antecede.cli.traces.convert",
         "trace",
         "write a trace as a log for ShiViz, Parquet, CSV, JSON lines",
     ),
     "keys": Command(
-        "antecede.cli.keys", "live", "make certificates for the members of a live group"
+        "antecede.cli.live.certs", "live", "make certificates for the members of a live group"
     ),
     "chat": Command(
-        "antecede.cli.chat", "live", "talk in a room: threads, in the terminal and in a browser"
+        "antecede.cli.live.chat",
+        "live",
+        "talk in a room: threads, in the terminal and in a browser",
     ),
-    "status": Command("antecede.cli.status", None, "ask a live peer how it is doing"),
+    "status": Command("antecede.cli.live.peer_status", None, "ask a live peer how it is doing"),
     "record": Command(
-        "antecede.cli.record", "trace", "let processes talk over UDP and write what happened"
+        "antecede.cli.experiments.record",
+        "trace",
+        "let processes talk over UDP and write what happened",
     ),
     "simulate": Command(
-        "antecede.cli.simulate.command",
+        "antecede.cli.experiments.simulate.command",
         "trace",
         "run a scenario file: overhead, storage, waits, violations",
     ),
     "compare": Command(
-        "antecede.cli.compare.command",
+        "antecede.cli.experiments.compare.command",
         "trace",
         "the same messages under several protocols, as a table",
     ),
     "study": Command(
-        "antecede.cli.study.command",
+        "antecede.cli.experiments.reproduce.command",
         "all",
         "run a source's evaluation on Spark: figures, plots, page",
     ),
     "sweep": Command(
-        "antecede.cli.sweep", "all", "a scenario file over a grid of its keys: table, plots, page"
+        "antecede.cli.experiments.sweep",
+        "all",
+        "a scenario file over a grid of its keys: table, plots, page",
     ),
     "compile": Command(
         "antecede.cli.compile", "trace", "compile the kernels now, once, instead of at first use"
     ),
-    "demo": Command("antecede.cli.demo", "all", "the tour: record, order, compare, explain"),
+    "demo": Command(
+        "antecede.cli.experiments.demo", "all", "the tour: record, order, compare, explain"
+    ),
 }
 
 

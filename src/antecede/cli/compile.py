@@ -14,9 +14,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from antecede.audit import audit_events
-from antecede.audit.pairs import PairChoice
-from antecede.causality import (
+from antecede.errors import InputError
+from antecede.lab.simulate.compiled.hierarchy.engine import run_hierarchy
+from antecede.lab.simulate.compiled.mesh.engine import run_mesh
+from antecede.lab.simulate.config.model import Clocks, Scenario
+from antecede.lab.simulate.outputs.timestamps import stamped
+from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub, Topology
+from antecede.progress import Progress
+from antecede.tables.audit import audit_events
+from antecede.tables.audit.pairs import PairChoice
+from antecede.tables.causality import (
     concurrent,
     cut,
     future,
@@ -25,24 +32,17 @@ from antecede.causality import (
     recovery_line,
     with_clocks,
 )
-from antecede.errors import InputError
-from antecede.kernels.compile_time import timed
-from antecede.kernels.jit import cache_folder
-from antecede.kernels.sketches import LEAST_RANKS
-from antecede.meter.count import count_rules
-from antecede.meter.rules import RULES
-from antecede.meter.summary import summarize
-from antecede.order.spec import OrderSpec
-from antecede.order.stream.warm import warm_up
-from antecede.order.table import order_table
-from antecede.progress import Progress
-from antecede.simulate.compiled.hierarchy.engine import run_hierarchy
-from antecede.simulate.compiled.mesh.engine import run_mesh
-from antecede.simulate.outputs.stamps import stamped
-from antecede.simulate.scenario.model import Clocks, Scenario
-from antecede.simulate.topology import Hierarchy, Mesh, PubSub, Topology
-from antecede.trace.arrow import to_batch
-from antecede.trace.schema import Event
+from antecede.tables.false_causality.count import count_rules
+from antecede.tables.false_causality.rules import RULES
+from antecede.tables.false_causality.summary import summarize
+from antecede.tables.kernels.compile_time import timed
+from antecede.tables.kernels.jit import cache_folder
+from antecede.tables.kernels.sketches import LEAST_RANKS
+from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order.stream.warmup import warm_up
+from antecede.tables.order.table import order_table
+from antecede.tables.trace.arrow import to_batch
+from antecede.tables.trace.schema import Event
 
 _DECLARED = (
     Event(id="a", member="x"),

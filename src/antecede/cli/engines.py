@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import pyarrow
 import pyarrow.parquet
 
-from antecede.cli.unused import refuse_unused
+from antecede.cli.unused_options import refuse_unused
 from antecede.errors import AntecedeError, InputError
-from antecede.trace import reader
-from antecede.trace.arrow import implied_format
-from antecede.trace.formats.git import count_commits, is_repository
-from antecede.trace.paths import all_inputs
-from antecede.trace.reader import ReadOptions
-from antecede.trace.tables.reader import TableReader, files_of
+from antecede.tables.trace import reader
+from antecede.tables.trace.arrow import implied_format
+from antecede.tables.trace.formats.git import count_commits, is_repository
+from antecede.tables.trace.paths import all_inputs
+from antecede.tables.trace.reader import ReadOptions
+from antecede.tables.trace.user_tables.reader import TableReader, files_of
 
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
 A_ROW, A_BYTE, OF_TEXT, PACKED = 1200, 4, 20, 6

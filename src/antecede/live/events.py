@@ -13,9 +13,9 @@ from functools import partial
 from itertools import count, repeat
 from typing import NamedTuple
 
+from antecede.core.propagation import Past
 from antecede.errors import LocalError
 from antecede.live import stamps
-from antecede.stamp import Past
 
 MAX_NAME_BYTES = 200
 """Of a member's name; a lane has nine more."""
@@ -75,7 +75,8 @@ class Id(NamedTuple):
 
     @property
     def token(self) -> str:
-        """The id as `antecede.stamp` has it in headers: str() of it, percent-encoded where needed.
+        """The id as `antecede.core.propagation` has it in headers: str() of it, percent-encoded
+        where needed.
 
         Raises LimitError where the member's name is too long for a header's id.
         """
@@ -126,7 +127,7 @@ class Message(NamedTuple):
 
     @property
     def past(self) -> Past:
-        """What handling it follows, for `antecede.stamp`: `with stamp.resuming(message.past)`."""
+        """Causal past of the message, for `antecede.core.propagation`."""
         return stamps.past_of((self.lane, self.number), self.reply_to)
 
     def __repr__(self) -> str:

@@ -18,11 +18,11 @@ import struct
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from antecede.clocks.nanoseconds import LONGEST_NS
-from antecede.clocks.wire import Reader, block, varint
+from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks.nanoseconds import LONGEST_NS
+from antecede.core.protocols.topics.messages import MAX_TOPIC_BYTES, checked_topics
 from antecede.errors import DecodeError, LocalError
 from antecede.formatting import shown
-from antecede.protocols.topics.messages import MAX_TOPIC_BYTES, checked_topics
 
 BATCH, RUN = b"B", b"H"
 GROUP_TOPIC: Final = "*"

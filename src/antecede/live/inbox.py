@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from operator import length_hint
 from typing import Final, NamedTuple
 
+from antecede.core.propagation import Past
 from antecede.live.events import Delivery, GivenUp, Message, Said, View
 from antecede.live.ordering import Ordering
 from antecede.live.stamps import Handed
-from antecede.stamp import Past
 
 MOST_OPEN: Final = 1 << 16
 """Ranges of unacknowledged messages that a peer without a store remembers."""

@@ -13,8 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from antecede.clocks.nanoseconds import seconds_text
-from antecede.clocks.wire import Reader, block, varint
+from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks.nanoseconds import seconds_text
+from antecede.core.protocols.serialization.codec import pack_state, unpack_state
+from antecede.core.protocols.serialization.schema import BYTES, NUMBER, misfit
 from antecede.errors import (
     ConflictError,
     DecodeError,
@@ -41,8 +43,6 @@ from antecede.live.rejections import Rejections, rejection
 from antecede.live.sealing import Seals, Trusting
 from antecede.live.settings import MAJORITY, Settings
 from antecede.live.upkeep import Upkeep
-from antecede.protocols.stored.codec import pack_state, unpack_state
-from antecede.protocols.stored.shapes import BYTES, NUMBER, misfit
 
 if TYPE_CHECKING:
     from antecede.live.timekeeping import Timekeeping

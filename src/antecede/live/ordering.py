@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from antecede.core.group import message as group_message
 from antecede.errors import (
     BufferFullError,
     DecodeError,
@@ -19,7 +20,6 @@ from antecede.errors import (
     SequenceError,
     UnknownMemberError,
 )
-from antecede.group import message as group_message
 from antecede.live import batches, heads, ordering_state, orphans
 from antecede.live.batches import Batch
 from antecede.live.events import (

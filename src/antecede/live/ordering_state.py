@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from antecede.errors import DecodeError
-from antecede.live.events import Id, Message, Said
-from antecede.protocols.stored.codec import pack_state, unpack_state
-from antecede.protocols.stored.shapes import (
+from antecede.core.protocols.serialization.codec import pack_state, unpack_state
+from antecede.core.protocols.serialization.schema import (
     BYTES,
     NUMBER,
     SIGNED,
@@ -17,6 +15,8 @@ from antecede.protocols.stored.shapes import (
     Shape,
     misfit,
 )
+from antecede.errors import DecodeError
+from antecede.live.events import Id, Message, Said
 
 IDS: Shape = Many((TEXT, NUMBER))
 MESSAGE: Shape = (TEXT, NUMBER, BYTES, IDS, IDS, Many(TEXT))

@@ -36,6 +36,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+from antecede.core.propagation import Past
+from antecede.core.protocols.base import Relation
 from antecede.errors import LocalError, PeerError
 from antecede.formatting import counted, shown
 from antecede.live.begun import Begun
@@ -73,8 +75,6 @@ from antecede.live.store import Store
 from antecede.live.timekeeping import Alarm, Delays
 from antecede.live.values import check_seconds, check_secure, check_timeout, options_of
 from antecede.live.waking import Waking
-from antecede.protocols.base import Relation
-from antecede.stamp import Past
 
 if TYPE_CHECKING:
     from antecede.live.tls import Tls
@@ -832,7 +832,8 @@ class Peer:
         self._inbox.finished(said, self.node.ordering)
 
     def past(self) -> Past:
-        """Return what this program follows: what it was handed and has sent, for `antecede.stamp`.
+        """Return what this program follows: what it was handed and has sent, for
+        `antecede.core.propagation`.
 
         Of this life of the program, by its newest messages: all that they depend on stands before
         them in the group's order. What it does next in other transports follows that:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from antecede.clocks.bounds import Bounds
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.group.group import Group
+from antecede.core.group.options import Limits
+from antecede.core.protocols.base import Addressing
 from antecede.errors import LocalError
 from antecede.formatting import shown
-from antecede.group.group import Group
-from antecede.group.parts import Limits
 from antecede.live.heads import own_topics
 from antecede.live.values import check_fields, check_seconds, no_argument
-from antecede.protocols.base import Addressing
 
 NS: Final = 10**9
 MERGE, MAJORITY = "merge", "majority"

@@ -1,4 +1,5 @@
-"""Where causes go from a live group into the headers of other transports (`antecede.stamp`).
+"""Where causes go from a live group into the headers of other transports
+(`antecede.core.propagation`).
 
 A live message is called LANE:NUMBER, and so it is in a header, but for characters that no id of a
 stamp may hold: those are percent-encoded. What a peer's program follows is kept as a frontier of
@@ -12,8 +13,8 @@ import re
 from collections.abc import Iterable
 from urllib.parse import quote
 
+from antecede.core.propagation import MAX_ID, Past
 from antecede.errors import LimitError
-from antecede.stamp import MAX_ID, Past
 
 _NOT_IN_A_STAMP = re.compile(r"[^!#-+\--:<-\[\]-~]|%")
 

@@ -27,15 +27,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from antecede.clocks.bounds import Bounds
-from antecede.clocks.nanoseconds import LONGEST_NS, seconds_text
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.clocks.nanoseconds import LONGEST_NS, seconds_text
+from antecede.core.protocols.serialization.codec import pack_state, unpack_state
+from antecede.core.protocols.serialization.schema import NUMBER, SIGNED, TEXT, Many, misfit
 from antecede.errors import DecodeError, LocalError
 from antecede.live.clock_check import ClockCheck
 from antecede.live.events import Id, member_of
 from antecede.live.heads import Head
 from antecede.live.settings import NS
-from antecede.protocols.stored.codec import pack_state, unpack_state
-from antecede.protocols.stored.shapes import NUMBER, SIGNED, TEXT, Many, misfit
 
 LATE, EARLY, ACCURACY, UNKNOWN = "late", "early", "accuracy", "unknown_accuracy"
 SET_BACK, SET_AHEAD = "set_back", "set_ahead"

@@ -15,23 +15,23 @@ try:
 except ImportError as error:
     raise MissingExtraError("antecede.spark", "spark") from error
 
-from antecede.order.replay.spec import DeliverSpec, DeliverStatus
-from antecede.spark.audits.auditing import audit
-from antecede.spark.audits.metering import meter, violations
-from antecede.spark.audits.quarantining import quarantined
+from antecede.spark.audits.audit import audit
+from antecede.spark.audits.false_causality import meter, violations
+from antecede.spark.audits.quarantine import quarantined
 from antecede.spark.audits.report import audit_report
-from antecede.spark.delivering import deliver
 from antecede.spark.ordering import order
-from antecede.spark.registering import register
-from antecede.spark.relations.cutting import cut, cut_verdict, recovery_line
-from antecede.spark.relations.reaching import future, past
-from antecede.spark.relations.stamping import concurrent, happened_before, past_size, with_clocks
+from antecede.spark.register import register
+from antecede.spark.relations.cuts import cut, cut_verdict, recovery_line
+from antecede.spark.relations.labels import concurrent, happened_before, past_size, with_clocks
+from antecede.spark.relations.reachability import future, past
+from antecede.spark.replay import deliver
+from antecede.spark.sources.contexts import stamped
 from antecede.spark.sources.data_source import register_source
 from antecede.spark.sources.span_tables import events_of_spans
-from antecede.spark.sources.stamped import stamped
-from antecede.spark.spec import OrderSpec, Status
 from antecede.spark.streams.state import held
 from antecede.spark.streams.tasks import repartition_stream
+from antecede.tables.order.replay.spec import DeliverSpec, DeliverStatus
+from antecede.tables.order.spec import OrderSpec, Status
 
 __all__ = [
     "DeliverSpec",

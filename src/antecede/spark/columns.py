@@ -1,4 +1,7 @@
-"""Columns by exact names, and digests of them: what several of the functions here need."""
+"""Column expressions by exact names: digests, ids, causes and blanks.
+
+Ids, causes and blanks follow `antecede.tables.trace.identities`; tests hold both to each other.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,50 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
+
+from antecede.tables.trace.identities import BLANKS, MAX_EXACT, ROUNDED, UNREADABLE
+
+
+def is_blank(name: Column) -> Column:
+    """Return whether text names nothing: null, empty, or white space alone."""
+    return F.coalesce(F.btrim(name, F.lit(BLANKS)) == "", F.lit(True))
+
+
+def id_of(column: Column, kind: t.DataType) -> Column:
+    """Return an id as text, null where a value names nothing or is no id."""
+    if isinstance(kind, t.FloatType | t.DoubleType):
+        return F.when(is_exact(column), column.cast("bigint").cast("string"))
+    text = _text(column, kind)
+    return F.when(~is_blank(text), text)
+
+
+def cause_of(column: Column, kind: t.DataType) -> Column:
+    """Return a cause as text, null where it names nothing; what is no id has a name of its own."""
+    if not isinstance(kind, t.FloatType | t.DoubleType):
+        return id_of(column, kind)
+    finite = F.abs(column) < float("inf")
+    rounded = finite & (F.abs(column) >= float(MAX_EXACT))
+    ending = F.when(rounded, F.lit(ROUNDED)).otherwise(F.lit(UNREADABLE))
+    unreadable = F.when(~F.isnan(column), F.concat(column.cast("string"), ending))
+    return F.when(is_exact(column), column.cast("bigint").cast("string")).otherwise(unreadable)
+
+
+def id_column(df: DataFrame, name: str) -> Column:
+    """Return the ids in a column as text, null where there is none."""
+    return id_of(column_of(name), df.schema[name].dataType)
+
+
+def is_exact(column: Column) -> Column:
+    """Return whether a floating-point number is whole and was not rounded."""
+    whole = (F.abs(column) < float(MAX_EXACT)) & (F.floor(column) == column)
+    return F.coalesce(whole & ~F.isnan(column), F.lit(False))
+
+
+def _text(column: Column, kind: t.DataType) -> Column:
+    text = column.cast("string")
+    plain = not isinstance(kind, t.StringType) or kind == t.StringType()
+    return text if plain else F.collate(text, "UTF8_BINARY")
+
 
 _BLANKS = r"[\x09-\x0d\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 """What Python strips."""
@@ -18,12 +65,12 @@ def column_of(name: str) -> Column:
 
 
 def digest(df: DataFrame, names: Sequence[str]) -> Column:
-    """Return a 64-bit digest of some columns of each row (`order.digest` makes the same)."""
+    """Return a 64-bit digest of some columns of each row, as `tables.order.row_hash` does."""
     return F.xxhash64(*(_hashable(df, name) for name in names))
 
 
 def content_digest(df: DataFrame, names: Sequence[str]) -> Column:
-    """Return a digest that also tells what is null (`order.digest.content_digests`)."""
+    """Return a digest that also tells what is null (`tables.order.row_hash.content_digests`)."""
     values: list[Column] = []
     nulls: list[Column] = []
     for name in names:

@@ -1,4 +1,5 @@
-"""Evidence of causality in a DataFrame: the rule of `antecede.trace.evidence`, by Spark jobs.
+"""Evidence of causality in a DataFrame: the rule of `antecede.tables.trace.evidence`, by Spark
+jobs.
 
 A job looks for the first causes among the ids, and ends at the first match. Only where these are
 nowhere a join of all causes decides.
@@ -7,21 +8,21 @@ nowhere a join of all causes decides.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
-from antecede.causality.spec import order_spec
 from antecede.errors import InputError
-from antecede.order.spec import OrderSpec
-from antecede.spark.columns import column_of
-from antecede.spark.declared_causes import keys_of, named_causes
-from antecede.trace.causes import COLUMNS
-from antecede.trace.evidence import (
+from antecede.spark.columns import column_of, id_column, id_of
+from antecede.tables.causality.spec import order_spec
+from antecede.tables.order.spec import OrderSpec
+from antecede.tables.trace.causes import COLUMNS
+from antecede.tables.trace.evidence import (
     BY_NATURE,
     CAUSES,
     CLOCKS,
@@ -33,8 +34,45 @@ from antecede.trace.evidence import (
     unsupported,
     warn_none,
 )
-from antecede.trace.rows import conform
-from antecede.trace.schema import DELIVER, NAMES, RECEIVE, SEND
+from antecede.tables.trace.rows import conform
+from antecede.tables.trace.schema import DELIVER, NAMES, RECEIVE, SEND
+
+
+def keys_of(df: DataFrame, spec: OrderSpec) -> tuple[Column, Column]:
+    """Return a row's group and id as `g` and `k`, in the form in which causes are looked for."""
+    group = F.lit(0) if spec.group is None else column_of(spec.group)
+    own = column_of(str(spec.id))
+    key = id_column(df, str(spec.id)) if _as_text(df, spec) else own
+    return group.alias("g"), key.alias("k")
+
+
+def named_causes(df: DataFrame, spec: OrderSpec, *, backwards: bool) -> DataFrame:
+    """Return the declared causes, as (g, step from, step to), as often as they are named."""
+    as_text = _as_text(df, spec)
+    kind = "string" if as_text else df.schema[str(spec.id)].dataType
+    ends = ("k", "cause") if backwards else ("cause", "k")
+
+    def of(name: str) -> DataFrame:
+        column = column_of(name)
+        several = isinstance(df.schema[name].dataType, t.ArrayType)
+        # A cause that is no value of the ids' type means none; the engine decides.
+        cause = (F.explode(column) if several else column).alias("cause")
+        one = df.select(*keys_of(df, spec), cause)
+        cause = F.col("cause")
+        inner = one.schema["cause"].dataType
+        one = one.withColumn("cause", id_of(cause, inner) if as_text else cause.try_cast(kind))
+        return one.select("g", F.col(ends[0]).alias("start"), F.col(ends[1]).alias("end"))
+
+    every = reduce(DataFrame.unionAll, map(of, spec.after))
+    return every.where("g IS NOT NULL AND start IS NOT NULL AND end IS NOT NULL")
+
+
+def _as_text(df: DataFrame, spec: OrderSpec) -> bool:
+    """Tell whether ids and causes meet as text: text, or floats (see `key_types`)."""
+    kinds = [df.schema[name].dataType for name in (str(spec.id), *spec.after)]
+    plain = [kind.elementType if isinstance(kind, t.ArrayType) else kind for kind in kinds]
+    return any(isinstance(kind, t.StringType | t.FloatType | t.DoubleType) for kind in plain)
+
 
 FIRST: Final = 1000
 """Causes that are looked for before all are."""

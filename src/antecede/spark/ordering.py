@@ -5,7 +5,7 @@ Theory of operation
 Batch: the rows of a group meet in one partition (a hash of the group column). A scalar-iterator
 Arrow UDF takes the columns that the spec reads, and two digests of each row made in the JVM, to a
 Python worker; there the partition becomes one Arrow table, and
-`antecede.order.table.order_rows`, the same function that orders a local table, works out the
+`antecede.tables.order.table.order_rows`, the same function that orders a local table, works out the
 added columns. All other columns stay in the JVM, in a queue that spills to disk: so a worker's
 memory follows the control columns alone, Spark reads no column that nobody asks for, and
 payloads may be of any type. A partition holds many groups at once: one call a partition is several
@@ -34,18 +34,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
-from antecede.order.digest import whole
-from antecede.order.spec import GiantPolicy, MissingPolicy, OrderSpec, OverHeld, TimeUnit
-from antecede.order.table import order_rows
 from antecede.spark.columns import column_of, content_digest
-from antecede.spark.fixpoint.giants import parted
 from antecede.spark.fixpoint.ordering import order_giant
+from antecede.spark.fixpoint.oversized import parted
 from antecede.spark.order_columns import (
     DIGEST,
     added_fields,
     check,
 )
 from antecede.spark.workers import ready_workers
+from antecede.tables.order.row_hash import whole
+from antecede.tables.order.spec import GiantPolicy, MissingPolicy, OrderSpec, OverHeld, TimeUnit
+from antecede.tables.order.table import order_rows
 
 _LOOKALIKES = str.maketrans({".": "\u2024", "`": "\u02cb"})
 ADDED = "__antecede_added"
@@ -105,8 +105,8 @@ def order(
     null without times), `released_at` (when they had, in the type of `time`; null without times; in
     a stream never before what left in earlier micro-batches, so that a watermark on it drops
     nothing) and `antecede_status` (see
-    `antecede.order.spec.Status`). Rows come in no particular order: sort by group and position.
-    The other arguments are those of `OrderSpec`.
+    `antecede.tables.order.spec.Status`). Rows come in no particular order: sort by group and
+    position. The other arguments are those of `OrderSpec`.
 
     A group of a batch goes to one task up to `rows_a_task` rows, above to a fixpoint over joins.
     So `transform` runs a job that counts the rows of each group, unless Spark estimates all rows

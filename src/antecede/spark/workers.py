@@ -59,7 +59,7 @@ def _asked(context: Any) -> str:
 
     def tried(_: Iterable[int]) -> list[str]:  # goes by value: the worker need not know us
         try:
-            import antecede.order.table  # noqa: F401
+            import antecede.tables.order.table  # noqa: F401
         except Exception as error:
             return [f"{type(error).__name__}: {error}"]
         return [""]

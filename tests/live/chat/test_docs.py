@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from antecede.cli import chat
+from antecede.cli.live import chat
 from antecede.live.chat.commands import HELP
 from tests.live.chat.picture import transcript
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from antecede.cli.files.output import check_free, check_not_read
 from antecede.errors import InputError
-from antecede.interrupt import terminable
+from antecede.interrupts import terminable
 
 MARK = "_SUCCESS"
 """As Spark names the file that tells of a whole folder; readers pass over it."""

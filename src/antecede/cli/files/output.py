@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from antecede.errors import InputError
-from antecede.interrupt import terminable
+from antecede.interrupts import terminable
 
 
 def check_writable(out: Path, read: Iterable[str | Path], force: bool) -> None:

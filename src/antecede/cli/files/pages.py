@@ -18,8 +18,8 @@ from antecede.errors import AntecedeError, InputError, MissingExtraError
 if TYPE_CHECKING:
     import pyarrow
 
-    from antecede.diagram.model import Diagram
-    from antecede.trace.reader import ReadOptions
+    from antecede.core.diagram_model import Diagram
+    from antecede.tables.trace.reader import ReadOptions
 
 
 LOOKED_AT: Final = 1000
@@ -38,9 +38,9 @@ def look_if_read(
 
     `words`: the options that its columns need. The first rows are written once more and read.
     """
-    from antecede.causality.asking import Causality
-    from antecede.trace.arrow import read
-    from antecede.trace.tables.writing import format_of, write_table
+    from antecede.tables.causality.queries import Causality
+    from antecede.tables.trace.arrow import read
+    from antecede.tables.trace.user_tables.writing import format_of, write_table
 
     with tempfile.TemporaryDirectory(prefix="antecede-look-") as folder:
         part = Path(folder) / f"part{out.suffix}"
@@ -63,7 +63,7 @@ def check_page(out: str | None) -> None:
     if Path(out).suffix.lower() not in (".html", ".htm"):
         raise InputError("name a page that ends in .html", path=out)
     try:
-        import antecede.view  # noqa: F401
+        import antecede.tables.view  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingExtraError(f"a page ({error.name} is missing)", "trace") from error
 
@@ -73,38 +73,41 @@ def write_page_of_files(
 ) -> None:
     """Write the page of a trace; `by`: as for `audit`.
 
-    Raises InputError as `antecede.view.picture` does.
+    Raises InputError as `antecede.tables.view.render_model` does.
     """
-    from antecede.trace.arrow import read
-    from antecede.trace.sequence import SEQ, by_sequence
-    from antecede.view import page, picture
+    from antecede.tables.trace.arrow import read
+    from antecede.tables.trace.sequence import SEQ, by_sequence
+    from antecede.tables.view.page import render_page
+    from antecede.tables.view.render_model import picture
 
     title = ", ".join(Path(path).resolve().name or path for path in paths)
     title = title.encode(errors="backslashreplace").decode()
     trace = read(paths, format, options)
     if by == SEQ:
         trace = by_sequence(trace)
-    save_text(out, page(picture(trace, title=title)))
+    save_text(out, render_page(picture(trace, title=title)))
 
 
 def write_page_of_table(events: pyarrow.Table, title: str, said: str, out: Path) -> None:
     """Write the page of a table in the schema; `said`: what it does not show, if anything."""
-    from antecede.trace.arrow import QUARANTINE_SCHEMA, Trace
-    from antecede.view import page, picture
+    from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, Trace
+    from antecede.tables.view.page import render_page
+    from antecede.tables.view.render_model import picture
 
     trace = Trace(events, QUARANTINE_SCHEMA.empty_table(), "log", {})
     also = [{"what": said, "advice": "", "rows": []}] if said else []
     title = title.encode(errors="backslashreplace").decode()
-    save_text(out, page(picture(trace, title=title, also=also)))
+    save_text(out, render_page(picture(trace, title=title, also=also)))
 
 
 def write_page_of(diagram: Diagram, said: str, out: Path) -> None:
     """Write the page of a script that was carried out; `said`: what is wrong in it."""
-    from antecede.view import page, picture
-    from antecede.view.diagrams import broken, trace_of
+    from antecede.tables.view.diagrams import broken, trace_of
+    from antecede.tables.view.page import render_page
+    from antecede.tables.view.render_model import picture
 
     trace = trace_of(diagram)
     wrong = broken(trace)
     finding = {"what": said, "advice": "", "rows": wrong[:1]}
     title = diagram.title or "a counterexample"
-    save_text(out, page(picture(trace, title=title, also=[finding], broken=wrong)))
+    save_text(out, render_page(picture(trace, title=title, also=[finding], broken=wrong)))

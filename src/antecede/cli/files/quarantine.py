@@ -12,8 +12,15 @@ import pyarrow.parquet
 
 from antecede.cli.files.output import check_free, check_not_read
 from antecede.errors import InputError
-from antecede.trace.arrow import QUARANTINE_SCHEMA
-from antecede.trace.tables.writing import CSV, ENDINGS, JSON_LINES, PARQUET, format_of, write_table
+from antecede.tables.trace.arrow import QUARANTINE_SCHEMA
+from antecede.tables.trace.user_tables.writing import (
+    CSV,
+    ENDINGS,
+    JSON_LINES,
+    PARQUET,
+    format_of,
+    write_table,
+)
 
 pa: Any = pyarrow
 MARK = b"antecede.quarantine"

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from antecede.core.group.message import Thread
+from antecede.core.group.state import Threads
 from antecede.errors import LocalError
-from antecede.group.message import Thread
-from antecede.group.state import Threads
 from antecede.live.chat.words import text_of
 from antecede.live.events import Id, Message
 

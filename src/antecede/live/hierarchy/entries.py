@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from antecede.clocks.wire import Reader, block, varint
+from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.protocols.hierarchical.messages import External, Flush
 from antecede.errors import DecodeError, UnknownMemberError
 from antecede.live import wire
-from antecede.protocols.hierarchical.messages import External, Flush
 
 MESH: Final = 1 << 24
 """Number of the first member of the mesh in the protocol; those below are of peers inside."""

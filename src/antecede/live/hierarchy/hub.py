@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from antecede.clocks.wire import Reader, block
+from antecede.core.clocks.encoding.wire import Reader, block
+from antecede.core.protocols.hierarchical import messages
+from antecede.core.protocols.hierarchical.messages import Acknowledgement, Upward
 from antecede.errors import DecodeError, MismatchError
 from antecede.live import differing, laggards, wire
 from antecede.live.events import member_of
@@ -31,8 +33,6 @@ from antecede.live.laggards import LOOKS, Behind, Laggards
 from antecede.live.links import Link
 from antecede.live.settings import NS
 from antecede.live.upkeep import FALLBACK_BYTES, FALLBACK_TIMES, FREE_NS, GIVE_UP_NS
-from antecede.protocols.hierarchical import messages
-from antecede.protocols.hierarchical.messages import Acknowledgement, Upward
 
 if TYPE_CHECKING:
     from antecede.live.hierarchy.super_peer import SuperNode

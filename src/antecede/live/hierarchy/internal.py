@@ -15,7 +15,11 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from typing import Any, cast
 
-from antecede.clocks.wire import Reader, varint
+from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.protocols.base import Deliver, Guarantee, Transmit
+from antecede.core.protocols.hierarchical import messages
+from antecede.core.protocols.hierarchical.internal import InternalPeer
+from antecede.core.protocols.hierarchical.messages import Downward
 from antecede.errors import BufferFullError, DecodeError, LocalError, MismatchError
 from antecede.live import batches, differing, wire
 from antecede.live.batches import Batch
@@ -29,10 +33,6 @@ from antecede.live.node import Node, Saved
 from antecede.live.ordering import Ordering
 from antecede.live.settings import Settings
 from antecede.live.upkeep import FIRST_CALL_NS, LAST_CALL_NS, Upkeep
-from antecede.protocols.base import Deliver, Guarantee, Transmit
-from antecede.protocols.hierarchical import messages
-from antecede.protocols.hierarchical.internal import InternalPeer
-from antecede.protocols.hierarchical.messages import Downward
 
 
 class _Protocol:

@@ -15,7 +15,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from antecede.clocks.wire import Reader, block, varint
+from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.protocols.base import (
+    Addressing,
+    Deliver,
+    Discard,
+    Guarantee,
+    MessageId,
+    Transmit,
+)
+from antecede.core.protocols.hierarchical import messages
+from antecede.core.protocols.hierarchical.external import ExternalPeer
+from antecede.core.protocols.hierarchical.messages import Downward, External, Flush
+from antecede.core.protocols.hierarchical.super_peer import SuperPeer
+from antecede.core.protocols.serialization.codec import pack_state, unpack_state
+from antecede.core.protocols.serialization.schema import (
+    ANY,
+    NUMBER,
+    PAIRS,
+    TEXT,
+    WINDOW,
+    Many,
+    Shape,
+    misfit,
+)
 from antecede.errors import DecodeError, LocalError, UnknownMemberError
 from antecede.live.events import is_lane
 from antecede.live.hierarchy import entries, origin
@@ -32,13 +55,6 @@ from antecede.live.hierarchy.entries import (
 )
 from antecede.live.hierarchy.origin import VOID, FirstCopies, Origin, Place, Places
 from antecede.live.hierarchy.progress import Progress
-from antecede.protocols.base import Addressing, Deliver, Discard, Guarantee, MessageId, Transmit
-from antecede.protocols.hierarchical import messages
-from antecede.protocols.hierarchical.external import ExternalPeer
-from antecede.protocols.hierarchical.messages import Downward, External, Flush
-from antecede.protocols.hierarchical.super_peer import SuperPeer
-from antecede.protocols.stored.codec import pack_state, unpack_state
-from antecede.protocols.stored.shapes import ANY, NUMBER, PAIRS, TEXT, WINDOW, Many, Shape, misfit
 
 SUPER: Final = "super"
 EXTERNAL: Final = "external"

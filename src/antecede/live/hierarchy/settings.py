@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
+from antecede.core.group.group import Group
 from antecede.errors import LocalError
 from antecede.formatting import shown
-from antecede.group.group import Group
 from antecede.live.hierarchy.mesh_group import EXTERNAL, SUPER, MeshGroup
 from antecede.live.settings import MERGE, NS, Settings
 

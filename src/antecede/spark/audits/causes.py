@@ -1,9 +1,9 @@
 """The counts of an audit by declared causes, as joins and aggregations: no task needs a run.
 
-The rule is that of `trace.rows` and `audit.counts`, written as native expressions; tests hold both
-to each other. Rows meet by run and id (which one is the event, which contradict it), causes by run
-and id (inversions, causes that are nowhere). Only the graph, in numbers, and the rows of runs that
-tell of receipts or deliveries, meet by run: `run_graph`, `run_early`.
+The rule is that of `tables.trace.rows` and `tables.audit.counts`, written as native expressions;
+tests hold both to each other. Rows meet by run and id (which one is the event, which contradict
+it), causes by run and id (inversions, causes that are nowhere). Only the graph, in numbers, and the
+rows of runs that tell of receipts or deliveries, meet by run: `run_graph`, `run_early`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.window import Window
 
-from antecede.audit.pairs import PairChoice
 from antecede.spark.audits.event_columns import KEY, PLACE, ROW
 from antecede.spark.audits.run_graph import graphs_of
-from antecede.spark.identities import is_blank
-from antecede.trace.reader import NO_ID
-from antecede.trace.rows import CONTENT
-from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
+from antecede.spark.columns import is_blank
+from antecede.tables.audit.pairs import PairChoice
+from antecede.tables.trace.reader import NO_ID
+from antecede.tables.trace.rows import CONTENT
+from antecede.tables.trace.schema import DELIVER, ORDERS, RECEIVE
 
 NAMES, REASON = "__antecede_names", "reason"
 LARGEST = (1 << 63) - 1

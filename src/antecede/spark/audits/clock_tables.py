@@ -1,10 +1,11 @@
 """The counts of an audit by vector clocks, as joins, windows and aggregations over a run's members.
 
-The rule is that of `kernels.clocks` and `audit.counts`, written as native expressions; tests hold
-both to each other. The event (g, n) is in the past of e when V(e)[g] >= n (Mattern 1989), so how
-many events of g an entry covers is a prefix count: events and entries of one member of a run are
-sorted together by their number, and counted as they pass. What is sorted so is the rows of one
-member of a run, in the JVM, which spills; no task needs a run, and none needs Python.
+The rule is that of `tables.kernels.vector_clocks` and `tables.audit.counts`, written as native
+expressions; tests hold both to each other. The event (g, n) is in the past of e when V(e)[g] >= n
+(Mattern 1989), so how many events of g an entry covers is a prefix count: events and entries of one
+member of a run are sorted together by their number, and counted as they pass. What is sorted so is
+the rows of one member of a run, in the JVM, which spills; no task needs a run, and none needs
+Python.
 
 Clocks that contradict themselves are looked for at the entries that changed. Where a member's
 clocks never fall, an entry that says what it said at the event before can be wrong only if it was
@@ -21,10 +22,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.window import Window
 
 from antecede.spark.audits.event_columns import KEY, PLACE
-from antecede.spark.identities import is_blank
-from antecede.trace.reader import NO_ID
-from antecede.trace.rows import BAD_CLOCK, NO_CLOCK
-from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
+from antecede.spark.columns import is_blank
+from antecede.tables.trace.reader import NO_ID
+from antecede.tables.trace.rows import BAD_CLOCK, NO_CLOCK
+from antecede.tables.trace.schema import DELIVER, ORDERS, RECEIVE
 
 TEXTS = ("run", "member", "text", "source")
 NO_OWN = "__no_own"

@@ -14,28 +14,28 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
-from antecede.audit.pairs import CONFIDENCE_NAME, ESTIMATED, PAIR_KEYS
-from antecede.spark.audits import clock_tables as clocks
+from antecede.spark.audits import clock_tables
 from antecede.spark.audits.causes import of_edges
 from antecede.spark.audits.event_columns import KEY
-from antecede.trace.rows import no_own_entry
-from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
+from antecede.tables.audit.pairs import CONFIDENCE_NAME, ESTIMATED, PAIR_KEYS
+from antecede.tables.trace.rows import no_own_entry
+from antecede.tables.trace.schema import DELIVER, ORDERS, RECEIVE
 
 NUMBER_BYTES = 8
 """Bytes of a number, a text or an element of a list in Arrow, beside its letters; about."""
 JSON = {"ignoreNullFields": "false"}
 
 
-def clock_counts(events: DataFrame, rows: clocks.ClockRows, pairs: bool) -> DataFrame:
+def clock_counts(events: DataFrame, rows: clock_tables.ClockRows, pairs: bool) -> DataFrame:
     """Return a row a run: columns of `audit` without `details`, and `__details`, parts of JSON."""
     orders = [name for name in ORDERS if name in events.columns]
     logged = rows.events
-    entries = clocks.entries_of(logged)
-    changed = clocks.compared(entries.where("changed"), logged)
-    edges, steps = clocks.of_message_edges(changed, orders)
+    entries = clock_tables.entries_of(logged)
+    changed = clock_tables.compared(entries.where("changed"), logged)
+    edges, steps = clock_tables.of_message_edges(changed, orders)
     total = _of_rows(rows.rows)
     parts = [_of_events(logged, orders), _of_entries(entries), of_edges(edges), steps]
-    parts += [clocks.of_contradictions(entries, logged, changed), _reasons(rows.rows)]
+    parts += [clock_tables.of_contradictions(entries, logged, changed), _reasons(rows.rows)]
     parts += [_defects(logged), _unlogged(entries, logged)]
     for part in parts:
         total = total.join(part, KEY, "left")
@@ -88,7 +88,7 @@ def _of_entries(entries: DataFrame) -> DataFrame:
 def _reasons(rows: DataFrame) -> DataFrame:
     """Count rows that were set aside, by reason: what stands before the first colon of each."""
     bad = rows.where(F.col("reason").isNotNull())
-    member = F.when(F.col("reason") == clocks.NO_OWN, F.col("member"))
+    member = F.when(F.col("reason") == clock_tables.NO_OWN, F.col("member"))
     counted = bad.groupBy(KEY, "reason", member.alias("member")).count()
     worded = counted.mapInArrow(_worded, f"{KEY} string, reason string, count long")
     added = worded.groupBy(KEY, "reason").agg(F.sum("count").alias("count"))
@@ -99,7 +99,9 @@ def _reasons(rows: DataFrame) -> DataFrame:
 def _worded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         pairs = zip(batch["reason"].to_pylist(), batch["member"].to_pylist(), strict=True)
-        texts = [no_own_entry(who) if why == clocks.NO_OWN else str(why) for why, who in pairs]
+        texts = [
+            no_own_entry(who) if why == clock_tables.NO_OWN else str(why) for why, who in pairs
+        ]
         reasons = [text.partition(":")[0] for text in texts]
         columns: dict[str, Any] = {KEY: batch[KEY], "reason": pa.array(reasons, pa.string())}
         yield pa.RecordBatch.from_pydict({**columns, "count": batch["count"]})

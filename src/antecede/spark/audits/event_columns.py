@@ -23,9 +23,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.errors import InputError
-from antecede.spark.identities import cause_of, id_of
-from antecede.trace import schema
-from antecede.trace.arrow import SCHEMA
+from antecede.spark.columns import cause_of, id_of
+from antecede.tables.trace import schema
+from antecede.tables.trace.arrow import SCHEMA
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

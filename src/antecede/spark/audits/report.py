@@ -2,7 +2,7 @@
 
 Theory of operation
 -------------------
-Every count comes from `antecede.audit.engine.audit_events`, the local engine, run inside
+Every count comes from `antecede.tables.audit.engine.audit_events`, the local engine, run inside
 Python workers. Causes never cross from one `run` to another, so where traces are counted by
 declared parents each partition of runs is counted by itself and the reports are added up;
 concurrent pairs follow from the totals, members are united.
@@ -24,17 +24,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from antecede.audit.channels import merged as merged_channels
-from antecede.audit.counts import by_causes
-from antecede.audit.early import merged as merged_early
-from antecede.audit.engine import audit_events
-from antecede.spark.audits.auditing import unordered
+from antecede.spark.audits.audit import unordered
 from antecede.spark.audits.event_columns import KEY, PLACE, events_of
 from antecede.spark.workers import ready_workers
-from antecede.trace.arrow import SCHEMA
-from antecede.trace.causes import COLUMNS
-from antecede.trace.evidence import CAUSES, NONE, SOURCE, WHY
-from antecede.trace.rows import conform, distinct
+from antecede.tables.audit.channels import merged as merged_channels
+from antecede.tables.audit.counts import by_causes
+from antecede.tables.audit.engine import audit_events
+from antecede.tables.audit.violations import merged as merged_early
+from antecede.tables.trace.arrow import SCHEMA
+from antecede.tables.trace.causes import COLUMNS
+from antecede.tables.trace.evidence import CAUSES, NONE, SOURCE, WHY
+from antecede.tables.trace.rows import conform, distinct
 
 _ADDED = (
     "messages",
@@ -57,7 +57,7 @@ def audit_report(df: DataFrame, *, format: str = "table") -> dict[str, Any]:
 
     Without the details that name events (`worst_inversions`, `missing`, and the skew of clocks
     that are told by times of sending): those are of whole traces, read from files.
-    Columns are those of `antecede.trace.schema`; all but `id` may be absent, others are left
+    Columns are those of `antecede.tables.trace.schema`; all but `id` may be absent, others are left
     alone, and timestamps serve as times. `format` says where the events came from; it chooses
     between parents and clocks and adds the format's own details. Runs Spark jobs.
     Raises InputError when there is no `id` or a column is not of the schema's type.

@@ -5,7 +5,7 @@ alone: 24 bytes an edge, a 64-bit digest of each end with a 32-bit one of anothe
 Two ids of one digest are refused, not confused, unless the other digests agree as well (one pair
 in 2^96). Cycles and a forest's pairs are linear (depths). Where events have several causes, pasts
 are counted exactly by blocks of bits, which takes edges times events / 64 steps: beyond
-`pair_steps` that is refused, or estimated where the caller chose so (`audit.pairs`).
+`pair_steps` that is refused, or estimated where the caller chose so (`tables.audit.pairs`).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from antecede.audit.pairs import PairChoice, PairsFound, find_pairs
 from antecede.errors import InputError
-from antecede.kernels import graph
-from antecede.kernels.sketches import steps_needed
 from antecede.spark.audits.event_columns import KEY, PLACE, run_named, runs_in
+from antecede.tables.audit.pairs import PairChoice, PairsFound, find_pairs
+from antecede.tables.kernels import graph
+from antecede.tables.kernels.sketches import steps_needed
 
 GRAPH_EDGES = 40_000_000
 """Edges of one run that its task takes: about 4 GiB of memory while they are numbered."""

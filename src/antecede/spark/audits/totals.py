@@ -17,16 +17,9 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from antecede.audit.channels import merged as merged_channels
-from antecede.audit.early import of_parts, part_of
-from antecede.audit.engine import audit_events
-from antecede.audit.pairs import PairChoice
-from antecede.audit.report import AuditReport
-from antecede.audit.witnesses import Named
 from antecede.errors import InputError
-from antecede.meter.early import told
 from antecede.spark.audits import causes as tables
-from antecede.spark.audits.auditing import COUNTED, DETAILED, MAPS, audit
+from antecede.spark.audits.audit import COUNTED, DETAILED, MAPS, audit
 from antecede.spark.audits.event_columns import (
     KEY,
     RUN_BYTES,
@@ -37,10 +30,17 @@ from antecede.spark.audits.event_columns import (
 )
 from antecede.spark.audits.run_graph import GRAPH_EDGES
 from antecede.spark.sources.order_tables import write_part
-from antecede.trace.causes import BLANK, COLUMNS, REPEATED, Causes
-from antecede.trace.evidence import CAUSES, NONE, RECEIPTS, SOURCE, without_columns
-from antecede.trace.rows import conform
-from antecede.trace.schema import DELIVER, ORDERS, RECEIVE
+from antecede.tables.audit.channels import merged as merged_channels
+from antecede.tables.audit.engine import audit_events
+from antecede.tables.audit.examples import Named
+from antecede.tables.audit.pairs import PairChoice
+from antecede.tables.audit.report import AuditReport
+from antecede.tables.audit.violations import of_parts, part_of
+from antecede.tables.false_causality.violation_counts import told
+from antecede.tables.trace.causes import BLANK, COLUMNS, REPEATED, Causes
+from antecede.tables.trace.evidence import CAUSES, NONE, RECEIPTS, SOURCE, without_columns
+from antecede.tables.trace.rows import conform
+from antecede.tables.trace.schema import DELIVER, ORDERS, RECEIVE
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 TABLE = "table"

@@ -12,10 +12,10 @@ Theory of operation
    plus the place within.
 6. The answer meets the rows again by all that `order` reads of them.
 
-The definition is that of `order.table`, and so is the answer, row for row. All steps but the last
-run when `transform` is called, because how many rounds there are is seen on the way; only counts
-come to the driver. The rows are read twice: whoever orders what changes from one reading to the
-next is told so, by an error and not by a wrong row.
+The definition is that of `tables.order.table`, and so is the answer, row for row. All steps but the
+last run when `transform` is called, because how many rounds there are is seen on the way; only
+counts come to the driver. The rows are read twice: whoever orders what changes from one reading to
+the next is told so, by an error and not by a wrong row.
 
 From causes as (text, count) to edges between numbered rows.
 
@@ -38,13 +38,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
-from antecede.kernels.topological import BEFORE_ALL
-from antecede.order.keys import STATUSES, code
-from antecede.order.spec import OrderSpec, Status
-from antecede.order.table import times_of
 from antecede.spark.columns import column_of
 from antecede.spark.fixpoint.depths import depths
-from antecede.spark.fixpoint.rounds import raised
 from antecede.spark.fixpoint.rows import (
     GROUP,
     empty_control,
@@ -55,7 +50,12 @@ from antecede.spark.fixpoint.rows import (
     signature_names,
     signed,
 )
+from antecede.spark.fixpoint.supersteps import raised
 from antecede.spark.fixpoint.tables import Limits, Tables, merged
+from antecede.tables.kernels.topological import BEFORE_ALL
+from antecede.tables.order.keys import STATUSES, code
+from antecede.tables.order.spec import OrderSpec, Status
+from antecede.tables.order.table import times_of
 
 EDGE = ("c", "e", "k", "tc", "te", "timed", "lacks")
 """An edge: rows of cause and effect (`c` null: nowhere), the place of the cause among those of the

@@ -16,12 +16,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 
-from antecede.kernels.topological import BEFORE_ALL
-from antecede.order.control import control, control_type, tie_names
-from antecede.order.keys import code
-from antecede.order.spec import OrderSpec, Status
 from antecede.spark.columns import column_of, content_digest, exact
 from antecede.spark.fixpoint.tables import Tables
+from antecede.tables.kernels.topological import BEFORE_ALL
+from antecede.tables.order.keys import code
+from antecede.tables.order.row_metadata import control, control_type, tie_names
+from antecede.tables.order.spec import OrderSpec, Status
 
 GROUP = "__antecede_fixpoint_group"
 """Hidden column: the number of a giant group. Its name says in the plan what is going on."""

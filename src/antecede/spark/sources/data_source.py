@@ -2,10 +2,10 @@
 
 Theory of operation
 -------------------
-A Python data source over the readers of `antecede.trace`: a task a file (of Parquet: about 64 MiB
-of row groups), folders and patterns. What a reader needs whole stays whole: a git repository, a
-chat log with its annotation. Executors open the files by their paths, which must lead to the same
-files there.
+A Python data source over the readers of `antecede.tables.trace`: a task a file (of Parquet: about
+64 MiB of row groups), folders and patterns. What a reader needs whole stays whole: a git
+repository, a chat log with its annotation. Executors open the files by their paths, which must lead
+to the same files there.
 
 A trace's bad records are not dropped without a word: by default the first one ends the query with
 its file, line and reason; `quarantine` says otherwise. `file_order` is unique and follows the
@@ -34,15 +34,15 @@ from pyspark.sql.datasource import (
 )
 
 from antecede.errors import InputError
-from antecede.spark.sources.table_work import Work, batches_of, work_of
+from antecede.spark.sources.table_tasks import Work, batches_of, work_of
 from antecede.spark.workers import ready_workers
-from antecede.trace import arrow, reader
-from antecede.trace.batches import QUARANTINE_SCHEMA, SCHEMA, Batch
-from antecede.trace.expressions import is_expression
-from antecede.trace.paths import inputs
-from antecede.trace.reader import Reader, ReadOptions
-from antecede.trace.schema import COLUMNS
-from antecede.trace.tables.reader import TableReader
+from antecede.tables.trace import arrow, reader
+from antecede.tables.trace.batches import QUARANTINE_SCHEMA, SCHEMA, Batch
+from antecede.tables.trace.expressions import is_expression
+from antecede.tables.trace.paths import inputs
+from antecede.tables.trace.reader import Reader, ReadOptions
+from antecede.tables.trace.schema import COLUMNS
+from antecede.tables.trace.user_tables.reader import TableReader
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 NAME = "antecede"
@@ -78,7 +78,7 @@ _SPARK = {
 def register_source(spark: SparkSession) -> None:
     """Make `spark.read.format("antecede")` and `spark.readStream.format("antecede")` known.
 
-    Options: `as` (a format of `antecede.trace`; told by looking if not given); `regex`,
+    Options: `as` (a format of `antecede.tables.trace`; told by looking if not given); `regex`,
     `delimiter`, `separator`, `timeUnit` and `id`, `after`, `member`, `seq`, `time`, `arrival`,
     `clock`, `topic`, `run` as on the command line. `quarantine` says what becomes of records
     that cannot be read: `refuse` (default: the query ends and names the first), `include` (rows

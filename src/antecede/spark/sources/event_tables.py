@@ -23,10 +23,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from antecede import errors
 from antecede.errors import AntecedeError
 from antecede.spark.sources.order_tables import Survey, placed_events, survey, write_part
-from antecede.spark.sources.table_work import Work
-from antecede.trace.reader import ReadOptions
-from antecede.trace.rows import refuse
-from antecede.trace.schema import NAMES
+from antecede.spark.sources.table_tasks import Work
+from antecede.tables.trace.reader import ReadOptions
+from antecede.tables.trace.rows import refuse
+from antecede.tables.trace.schema import NAMES
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 _OURS = re.compile(r"^(?:\S+: )?antecede\.errors\.(\w+): (.*)$", re.MULTILINE)

@@ -6,8 +6,8 @@ Two passes over the files, both by the readers of the local engine. The first on
 many events each piece has (so every event can have its place in the input), which columns hold
 anything (so ties, groups and clocks are chosen as locally), which columns the user has. The
 second makes the events, each with its user's row beside it. Rows of one identity meet in one
-partition, where `trace.rows.distinct` does what it does locally; then `spark.order` orders. The
-result is sorted by range and every task writes its part with the local engine's writer, into a
+partition, where `tables.trace.rows.distinct` does what it does locally; then `spark.order` orders.
+The result is sorted by range and every task writes its part with the local engine's writer, into a
 folder that gets its name when all parts are there. Bad rows are written by the task that meets
 them. The driver sees counts, schemas and the first rows of each table.
 """
@@ -33,24 +33,24 @@ from pyspark.sql import types as t
 from pyspark.sql.window import Window
 
 from antecede.errors import AntecedeError, FormatError, InputError
-from antecede.order.result import free_names
-from antecede.order.spec import POSITIONED, OrderSpec, Status
-from antecede.order.table import added
-from antecede.order.trace import RUN, VECTOR, reason_of, spec_of
 from antecede.spark.evidence import cells_on_spark
 from antecede.spark.ordering import ordering
-from antecede.spark.sources.table_work import Work, batches_of
+from antecede.spark.sources.table_tasks import Work, batches_of
 from antecede.spark.sources.wire_types import carried, carried_back, spark_type, to_carry
 from antecede.spark.workers import ready_workers
-from antecede.trace.batches import QUARANTINE_SCHEMA, SCHEMA, note
-from antecede.trace.causes import Causes
-from antecede.trace.evidence import CAUSES, CLOCKS, NONE, SEQUENCE, Cells
-from antecede.trace.reader import Detail, ReadOptions
-from antecede.trace.rows import distinct, refuse
-from antecede.trace.schema import COLUMNS, NAMES
-from antecede.trace.sequence import SEQ, UNTOLD
-from antecede.trace.tables.own_columns import as_json, is_json, together
-from antecede.trace.tables.writing import JSON_LINES, PARQUET, table_writer, unmarked
+from antecede.tables.order.result import free_names
+from antecede.tables.order.spec import POSITIONED, OrderSpec, Status
+from antecede.tables.order.table import added
+from antecede.tables.order.trace_order import RUN, VECTOR, reason_of, spec_of
+from antecede.tables.trace.batches import QUARANTINE_SCHEMA, SCHEMA, note
+from antecede.tables.trace.causes import Causes
+from antecede.tables.trace.evidence import CAUSES, CLOCKS, NONE, SEQUENCE, Cells
+from antecede.tables.trace.reader import Detail, ReadOptions
+from antecede.tables.trace.rows import distinct, refuse
+from antecede.tables.trace.schema import COLUMNS, NAMES
+from antecede.tables.trace.sequence import SEQ, UNTOLD
+from antecede.tables.trace.user_tables.extra_columns import as_json, is_json, together
+from antecede.tables.trace.user_tables.writing import JSON_LINES, PARQUET, table_writer, unmarked
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
@@ -102,7 +102,7 @@ class Done:
     renamed: dict[str, str]
     topics: int
     source: str
-    """Source of causality of the order: a constant of `antecede.trace.evidence`."""
+    """Source of causality of the order: a constant of `antecede.tables.trace.evidence`."""
     cells: Cells | None = None
     """Where the source is none: what the columns hold that could be evidence."""
 
@@ -352,7 +352,7 @@ def _fitted(mine: Any, wanted: Any) -> Any:
 
 
 def _distinct(events: DataFrame, own: Any, clocked: bool, aside: Path, format: str) -> DataFrame:
-    """Return each event once, by the rule of `trace.rows`, and a row of counts a partition."""
+    """Return each event once, by `tables.trace.rows`, and a row of counts a partition."""
 
     def choose(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
         parts = list(batches)

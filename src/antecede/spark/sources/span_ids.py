@@ -1,7 +1,7 @@
 """Normal form of trace and span ids as column expressions.
 
-The rule, and its patterns, are those of `antecede.trace.formats.spans_ids`. It is a row of steps,
-each a projection of its own: as one expression it would repeat its input hundreds of times.
+The rule, and its patterns, are those of `antecede.tables.trace.formats.spans_ids`. It is a row of
+steps, each a projection of its own: as one expression it would repeat its input hundreds of times.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.errors import InputError
-from antecede.spark.columns import bare, column_of
-from antecede.spark.identities import is_exact
-from antecede.trace.formats import spans_ids as ids
+from antecede.spark.columns import bare, column_of, is_exact
+from antecede.tables.trace.formats import spans_ids
 
 NUMBERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 FLOATS = (t.FloatType, t.DoubleType)
@@ -76,19 +75,23 @@ def steps(name: str, kind: t.DataType, size: int) -> list[Step]:
             return value.cast("string")
         if isinstance(kind, t.BinaryType):
             inner = value.cast("string")
-            value = F.when(inner.rlike(_whole(ids.INNER[size])), inner).otherwise(F.hex(value))
+            value = F.when(inner.rlike(_whole(spans_ids.INNER[size])), inner).otherwise(
+                F.hex(value)
+            )
         return bare_or_null(value)
 
     def decode_text(written: Column) -> Column:
-        encoded = ~written.rlike(_whole(ids.HEX)) & written.rlike(_whole(ids.ENCODED_TEXT))
+        encoded = ~written.rlike(_whole(spans_ids.HEX)) & written.rlike(
+            _whole(spans_ids.ENCODED_TEXT)
+        )
         inner = F.when(encoded, _bytes_of(written).cast("string"))
-        return F.when(inner.rlike(_whole(ids.INNER[size])), inner).otherwise(written)
+        return F.when(inner.rlike(_whole(spans_ids.INNER[size])), inner).otherwise(written)
 
     def to_digits(written: Column) -> Column:
         digits = (
-            F.when(written.rlike(_whole(ids.HEX)), F.regexp_replace(written, r"\A0[xX]", ""))
-            .when(written.rlike(_whole(ids.UUID)), F.regexp_replace(written, "-", ""))
-            .when(written.rlike(_whole(ids.BASE64[size])), F.hex(_bytes_of(written)))
+            F.when(written.rlike(_whole(spans_ids.HEX)), F.regexp_replace(written, r"\A0[xX]", ""))
+            .when(written.rlike(_whole(spans_ids.UUID)), F.regexp_replace(written, "-", ""))
+            .when(written.rlike(_whole(spans_ids.BASE64[size])), F.hex(_bytes_of(written)))
         )
         number = F.lower(F.regexp_replace(digits, r"\A0+", ""))
         return F.coalesce(F.concat(F.lit(_NUMBER), number), F.concat(F.lit("="), written))
@@ -99,7 +102,7 @@ def steps(name: str, kind: t.DataType, size: int) -> list[Step]:
         return (
             F.when(~tagged.startswith(_NUMBER), number)
             .when(length == 0, F.lit(None))
-            .when(length <= ids.DIGITS, F.lpad(number, ids.DIGITS, "0"))
+            .when(length <= spans_ids.DIGITS, F.lpad(number, spans_ids.DIGITS, "0"))
             .when(length <= 2 * size, F.lpad(number, 2 * size, "0"))
             .otherwise(number)
         )
@@ -120,7 +123,7 @@ def _digits_of(value: Column) -> Column:
     half = F.lit(str(_HALF)).cast("decimal(38,0)")
     low = F.conv(F.pmod(value, half).cast("string"), 10, 16)
     high = F.when(value >= half, F.hex(F.call_function("div", value, half)))
-    return F.coalesce(F.concat(high, F.lpad(low, ids.DIGITS, "0")), low)
+    return F.coalesce(F.concat(high, F.lpad(low, spans_ids.DIGITS, "0")), low)
 
 
 def bare_or_null(column: Column) -> Column:

@@ -1,12 +1,12 @@
 """Spans in a DataFrame to events: OpenTelemetry's, Jaeger's and the like by column expressions.
 
-The rule is that of `antecede.trace.formats.spans_otlp` and `spans_jaeger`, of ids `spans_ids`, of
-times `spans_times`; which column is which, `antecede.trace.formats.spans_table` tells. Tests hold
-all ways to each other.
+The rule is that of `antecede.tables.trace.formats.spans_otlp` and `spans_jaeger`, of ids
+`spans_ids`, of times `spans_times`; which column is which,
+`antecede.tables.trace.formats.spans_table` tells. Tests hold all ways to each other.
 
 Zipkin's spans in a DataFrame to events, trace by trace.
 
-The rule is `antecede.trace.formats.zipkin_table`.
+The rule is `antecede.tables.trace.formats.zipkin_table`.
 Spark brings the rows of each trace together and sorts them, so that a task holds one trace at a
 time. Rows without ids are no part of a trace and are spread.
 """
@@ -34,15 +34,21 @@ from antecede.spark.sources.span_ids import (
     with_ids,
 )
 from antecede.spark.workers import ready_workers
-from antecede.trace.formats.spans_ids import DIGITS, SPAN_BYTES, TRACE_BYTES
-from antecede.trace.formats.spans_jaeger import HOSTS
-from antecede.trace.formats.spans_otlp import KINDS
-from antecede.trace.formats.spans_part import INSTANCE, ROLES
-from antecede.trace.formats.spans_table import COLUMNS, Found, found_in, pairs_in, table_of
-from antecede.trace.formats.spans_times import FACTORS, RANGES
-from antecede.trace.formats.zipkin_table import check_zipkin, is_zipkin, plain_name, rows_of, used
-from antecede.trace.reader import NO_ID
-from antecede.trace.schema import EVENT
+from antecede.tables.trace.formats.partial_span import INSTANCE, ROLES
+from antecede.tables.trace.formats.spans_ids import DIGITS, SPAN_BYTES, TRACE_BYTES
+from antecede.tables.trace.formats.spans_jaeger import HOSTS
+from antecede.tables.trace.formats.spans_otlp import KINDS
+from antecede.tables.trace.formats.spans_table import COLUMNS, Found, found_in, pairs_in, table_of
+from antecede.tables.trace.formats.spans_times import FACTORS, RANGES
+from antecede.tables.trace.formats.zipkin_table import (
+    check_zipkin,
+    is_zipkin,
+    plain_name,
+    rows_of,
+    used,
+)
+from antecede.tables.trace.reader import NO_ID
+from antecede.tables.trace.schema import EVENT
 
 MADE = (
     "kind string, id string, member string, parents array<string>, topics array<string>, "
@@ -97,8 +103,8 @@ _TRACE, _SPAN, _PARENT, _START, _END, _UNIT, _END_UNIT = (
 def events_of_spans(df: DataFrame) -> DataFrame:
     """Return the events of spans, a row for each row.
 
-    The columns are `antecede.trace.formats.spans_table.COLUMNS`: those of the event schema that
-    spans tell, then `reason` (why a row is no event; its `id` is null), `unreadable_times`,
+    The columns are `antecede.tables.trace.formats.spans_table.COLUMNS`: those of the event schema
+    that spans tell, then `reason` (why a row is no event; its `id` is null), `unreadable_times`,
     `time_unit` (the unit in which times were read, if it is not the declared one) and
     `unreadable_causes` (parents and links that name no span). For tables as
     collectors write them: flat OTLP (`traceId`, `spanId`, `parentSpanId`, `startTimeUnixNano`,
@@ -230,7 +236,7 @@ class _Times(NamedTuple):
 def _with_times(df: DataFrame, of: Found) -> tuple[DataFrame, _Times]:
     """Return a table with further columns, and the times of its spans as functions of these.
 
-    The rule is `antecede.trace.formats.spans_times.read_times`.
+    The rule is `antecede.tables.trace.formats.spans_times.read_times`.
     """
     unit = of.unit()
     numbers = {_START: _number(df, of.start, unit), _END: _number(df, of.end, unit)}

@@ -16,12 +16,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.errors import InputError, SetupError
-from antecede.order.durations import duration_ms
-from antecede.order.keys import goes_by_value
-from antecede.order.spec import OrderSpec
-from antecede.order.stream.columns import StreamColumns
-from antecede.order.stream.interface import ShardPlan
-from antecede.order.stream.warm import warm_up_once
 from antecede.spark.columns import content_digest, digest
 from antecede.spark.order_columns import DIGEST, SHARD, arrow_type, check, output_schema
 from antecede.spark.streams.processor import (
@@ -35,6 +29,12 @@ from antecede.spark.streams.processor import (
 )
 from antecede.spark.streams.shards import default_shards
 from antecede.spark.streams.state import Kept, check_checkpoint, kept_like
+from antecede.tables.order.durations import duration_ms
+from antecede.tables.order.keys import goes_by_value
+from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order.stream.columns import StreamColumns
+from antecede.tables.order.stream.types import ShardPlan
+from antecede.tables.order.stream.warmup import warm_up_once
 
 pa: Any = pyarrow
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -219,7 +219,7 @@ def about(df: DataFrame, spec: OrderSpec, shards: int, *, nulls: bool = True) ->
     what |= {"first_seq": spec.first_seq, "missing": spec.missing, "shards": shards}
     what["keys"] = "spread"  # how shards are keyed: see `shards`
     if nulls:
-        what["digests"] = "nulls"  # what is null tells contents apart: see `order.digest`
+        what["digests"] = "nulls"  # what is null tells contents apart: see `tables.order.row_hash`
     what["content"] = None if spec.content is None else sorted(spec.content)
     return json.dumps(what, sort_keys=True)
 

@@ -3,8 +3,8 @@
 Theory of operation
 -------------------
 `pack`       Arrow batches of the user's rows -> one binary row a shard and some ten thousand rows
-`Processor`  per shard: new rows through `order.stream.shard`; its parts in Spark's state store
-`unpack`     binary rows -> the user's rows with the added columns
+`Processor`  per shard: new rows through `tables.order.stream.shard`; its parts in Spark's state
+store `unpack`     binary rows -> the user's rows with the added columns
 
 With a `time` column the clock is the greatest time in the stream; each partition tells it to
 every shard, so that patience ends also in shards where no row comes, and `released_at` never goes
@@ -27,15 +27,15 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import StructType
 
-from antecede.order.spec import OrderSpec, Status
-from antecede.order.stream.interface import ShardOutput, ShardPlan, nothing_new
-from antecede.order.stream.kernels.rows import NO_TIME
-from antecede.order.stream.shard import Shard
-from antecede.order.stream.warm import warm_up_once
-from antecede.order.table import times_of
 from antecede.spark.order_columns import DIGEST, SHARD
 from antecede.spark.streams.rows import batch_of, from_bytes, to_bytes, with_added
 from antecede.spark.streams.shards import shard_keys
+from antecede.tables.order.spec import OrderSpec, Status
+from antecede.tables.order.stream.kernels.rows import NO_TIME
+from antecede.tables.order.stream.shard import Shard
+from antecede.tables.order.stream.types import ShardOutput, ShardPlan, nothing_new
+from antecede.tables.order.stream.warmup import warm_up_once
+from antecede.tables.order.table import times_of
 
 pa: Any = pyarrow
 
@@ -47,7 +47,10 @@ FIGURES = ("held", "oldest_wait_ms", "state_bytes", "written_bytes", *(str(s) fo
 """What each shard says of itself in each micro-batch, one row of RELEASED without payload."""
 RELEASED = "payload binary, " + ", ".join(f"`{name}` long" for name in FIGURES)
 STATE = "parts"
-"""Name of the state variable: a map from the name of a part (`order.stream.blobs`) to its bytes."""
+"""Name of the state variable, a map from names of parts to their bytes.
+
+Parts are those of `tables.order.stream.storage.blobs`.
+"""
 _ROWS_A_PIECE = 50_000
 _NOTHING = dict.fromkeys(FIGURES)
 

@@ -2,7 +2,7 @@
 
 Rows travel, and wait in the state, as Arrow IPC streams: whatever Spark hands to Arrow comes
 back as it was. Identities and causes are read by the same code as in a batch
-(`antecede.order.keys`), and are compared as text, which stays the same over restarts.
+(`antecede.tables.order.keys`), and are compared as text, which stays the same over restarts.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import pyarrow
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from antecede.order.key_types import plain
-from antecede.order.keys import STATUSES, code, keys_of
-from antecede.order.spec import OrderSpec, Status
-from antecede.order.stream.interface import Batch, Links, ShardOutput, nothing_new
-from antecede.order.stream.kernels import rows as shape
-from antecede.order.stream.kernels.names import Text
-from antecede.order.table import added, kind_of, released_at, times_of
 from antecede.spark.order_columns import DIGEST
+from antecede.tables.order.key_types import plain
+from antecede.tables.order.keys import STATUSES, code, keys_of
+from antecede.tables.order.spec import OrderSpec, Status
+from antecede.tables.order.stream.kernels import rows as shape
+from antecede.tables.order.stream.kernels.interning import Text
+from antecede.tables.order.stream.types import Batch, Links, ShardOutput, nothing_new
+from antecede.tables.order.table import added, kind_of, released_at, times_of
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute

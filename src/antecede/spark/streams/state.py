@@ -20,13 +20,13 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
-from antecede.order.stream.blobs import Memory, ShardParts
-from antecede.order.stream.columns import PART, check_columns, unpacked
-from antecede.order.stream.fingerprint import check_same_stream
-from antecede.order.stream.kernels.rows import NO_TIME
-from antecede.order.stream.packed import opened
-from antecede.order.stream.waits import WaitingRow, held_by
 from antecede.spark.streams.processor import GUARD, STATE
+from antecede.tables.order.stream.columns import PART, check_columns, unpacked
+from antecede.tables.order.stream.held_report import WaitingRow, held_by
+from antecede.tables.order.stream.kernels.rows import NO_TIME
+from antecede.tables.order.stream.plan_signature import check_same_stream
+from antecede.tables.order.stream.storage.array_pack import opened
+from antecede.tables.order.stream.storage.blobs import Memory, ShardParts
 
 pa: Any = pyarrow
 _HELD = (

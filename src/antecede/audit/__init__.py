@@ -1,6 +1,0 @@
-"""What a trace says of its causes: exact counts, and where its orders contradict them."""
-
-from antecede.audit.engine import audit, audit_events
-from antecede.audit.report import AuditReport
-
-__all__ = ["AuditReport", "audit", "audit_events"]

@@ -1,1 +1,0 @@
-"""`antecede ask`: questions of causality, in this process and on Spark."""

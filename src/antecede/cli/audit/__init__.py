@@ -1,1 +1,0 @@
-"""`antecede audit`: in this process, and on Spark."""

@@ -1,0 +1,220 @@
+"""What `antecede compare` measures of a protocol: a value, and half of its 95 % interval."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from antecede.core.protocols.base import Protocol, Relation
+from antecede.core.protocols.factory import relation_of
+from antecede.core.protocols.registry import entry
+from antecede.formatting import counted, were
+from antecede.lab.check.loader import is_file_target
+from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.outputs.confidence import half_width
+from antecede.lab.simulate.outputs.violations import FULL
+from antecede.lab.simulate.topology import EXTERNAL, INTERNAL, PEER, Hierarchy, Mesh
+
+ORDERS = {
+    "NONE": ("none", "no order"),
+    "FIFO": ("fifo", "of each sender"),
+    "BY_DELIVERY": ("causal", "after all that its sender had delivered or sent"),
+    "BY_RECEIPT": ("receipt", "after all that had arrived at its sender"),
+    "BY_REPLY": ("replies", "an answer after what it answers"),
+    "BY_TOPIC": ("topics", "causal among messages with a common topic"),
+    "TOTAL": ("total", "causal, and the same for all; own messages in their turn, waits counted"),
+}
+"""Name of a relation -> the word in the table, and what it means."""
+SHORT = {relation: ORDERS[relation.name][0] for relation in Relation}
+MEANING = dict(ORDERS.values())
+
+
+class Measure(NamedTuple):
+    """One column of figures."""
+
+    name: str
+    """In files."""
+    figure: str
+    """Of a run; of a role where it begins with a point."""
+    of: str = ""
+    """The figure that it is a part of."""
+    scale: float = 1.0
+    """100: shown in percent."""
+    digits: int = 1
+
+
+BYTES = (
+    Measure("control_bytes", ".overhead_bytes"),
+    Measure("wire_bytes", ".encoded_bytes"),
+    Measure("stored_bytes", ".storage_bytes"),
+)
+REST = (
+    Measure("wait_mean_ms", "wait_ms.mean"),
+    Measure("wait_p99_ms", "wait_ms.p99", digits=0),
+    Measure("held_percent", "causal.held", "causal.checked", 100),
+    Measure("early_percent", "causal.early", "causal.checked", 100, 2),
+    Measure(
+        "early_by_receipt_percent",
+        "early.by_receipt",
+        "violations.checked",
+        100,
+        2,
+    ),
+    Measure("unnecessary_percent", "causal.unnecessary", "causal.checked", 100),
+    Measure("notes_per_message", "notes", "sent", 1, 2),
+    Measure("promise_broken_percent", "violations", "violations.checked", 100, 2),
+)
+MEASURES = (*BYTES, *REST)
+
+
+class Value(NamedTuple):
+    """A figure and half of its interval."""
+
+    value: float | None
+    half: float | None = None
+    """None: not known, for one run in which it cannot be told from batches."""
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the interval is wider than a tenth of the figure to each side."""
+        if self.value is None or self.half is None:
+            return False
+        return self.half > abs(self.value) / 10 and self.half > 0
+
+
+class Ran(NamedTuple):
+    """One run."""
+
+    seed: int
+    figures: Mapping[str, float]
+    halves: Mapping[str, float]
+    """Half of the 95 % interval by figure, from batches; see `lab.simulate.outputs.confidence`."""
+    caveats: Mapping[str, str] = {}
+
+
+class Compared(NamedTuple):
+    """One protocol in a group of one size, and its runs."""
+
+    name: str
+    scenario: Scenario
+    order: str
+    """What it keeps, in the words of the table."""
+    remarks: tuple[str, ...]
+    runs: tuple[Ran, ...]
+
+    @property
+    def members(self) -> int:
+        """Members with an application."""
+        return len(self.scenario.topology.senders())
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Whose messages are counted apart."""
+        tree = isinstance(self.scenario.topology, Hierarchy)
+        return (INTERNAL, EXTERNAL) if tree else (PEER,)
+
+    def mean(self, figure: str) -> float | None:
+        """Return the mean of a figure over the seeds; None where no run has it."""
+        found = [run.figures[figure] for run in self.runs if figure in run.figures]
+        return statistics.fmean(found) if found else None
+
+    def total(self, figure: str) -> float:
+        """Return the sum of what is counted, over the seeds."""
+        return sum(run.figures.get(figure, 0) for run in self.runs)
+
+    def value(self, measure: Measure, role: str = "") -> Value:
+        """Return a measure over the seeds; its value is None where nothing was measured."""
+        figure = role + measure.figure if measure.figure.startswith(".") else measure.figure
+        each = [_of_run(run, measure, figure) for run in self.runs]
+        found = [one for one in each if one is not None]
+        if not found:
+            return Value(None)
+        if len(self.runs) > 1:
+            half = half_width(found)
+        else:
+            half = self.runs[0].halves.get(figure)
+            half = None if half is None else half * measure.scale
+        whole = self.total(measure.of) if measure.of else 0
+        pooled = measure.scale * self.total(figure) / whole if whole else None
+        return Value(statistics.fmean(found) if pooled is None else pooled, half)
+
+    def doubtful(self) -> bool:
+        """Tell whether the interval of any figure is wider than a tenth of it to each side."""
+        values = [self.value(one, role) for role in self.roles for one in BYTES]
+        return any(one.doubtful for one in [*values, *map(self.value, REST)])
+
+
+def _of_run(run: Ran, measure: Measure, figure: str) -> float | None:
+    """Return a measure of one run; a count that a run does not have is 0 where it counts others."""
+    if not measure.of:
+        return run.figures.get(figure)
+    whole = run.figures.get(measure.of, 0)
+    if not whole or (figure not in run.figures and figure != "notes"):
+        return None
+    return measure.scale * run.figures.get(figure, 0) / whole
+
+
+def compared(
+    name: str,
+    scenario: Scenario,
+    members: Mapping[int, Protocol],
+    runs: Sequence[Ran],
+    topology: str,
+) -> Compared:
+    """Return a protocol with its runs; `topology` is the kind that was asked for."""
+    own = is_file_target(scenario.protocol)
+    remarks = [one.guarantee.remark for one in members.values()][:1]
+    if not own and scenario.variant in entry(scenario.protocol).defective:
+        remarks.append("as published, with its defect: meant to show what goes wrong")
+    if scenario.protocol == "sb" and not scenario.workload.answers:
+        remarks.append("nothing is an answer here (--answers), so nothing has an order")
+    if topology == "hierarchy" and isinstance(scenario.topology, Mesh):
+        remarks.append("flat: as many peers, each channel direct, arrivals of its own")
+    found = Compared(name, scenario, SHORT[relation_of(members)], (), tuple(runs))
+    remarks += _what_went_wrong(found)
+    if any("causal.checked" not in run.figures for run in runs):
+        remarks.append(f"held, too early and unnecessary are looked for in up to {FULL:,} messages")
+    remarks += dict.fromkeys(
+        f"{', '.join(_named(run.caveats, why))}: {why}"
+        for run in runs
+        for why in run.caveats.values()
+    )
+    return found._replace(remarks=tuple(remark for remark in remarks if remark))
+
+
+def _named(caveats: Mapping[str, str], why: str) -> list[str]:
+    return [name for name, reason in caveats.items() if reason == why]
+
+
+def _what_went_wrong(found: Compared) -> list[str]:
+    remarks = []
+    if owed := found.total("undelivered"):
+        links = found.scenario.links
+        why = _unrecovered(found.scenario) if links.loss else "messages are stuck"
+        remarks.append(f"{counted(round(owed), 'delivery', 'deliveries')} never happened: {why}")
+    if broken := found.total("violations"):
+        checked = found.total("violations.checked")
+        of = counted(round(checked), "delivery", "deliveries")
+        remarks.append(f"its own order was broken by {broken:,.0f} of {of}")
+    if refused := found.total("refused") + found.total("discarded"):
+        remarks.append(
+            f"{counted(round(refused), 'message')} {were(round(refused))} refused or given up "
+            "on arrival"
+        )
+    if unsent := found.total("unsent"):
+        remarks.append(
+            f"{counted(round(unsent), 'answer')} {were(round(unsent))} never sent: "
+            "what is answered never came"
+        )
+    return remarks
+
+
+def _unrecovered(scenario: Scenario) -> str:
+    """Say that what is lost is lost, and which variant would bring it back."""
+    if is_file_target(scenario.protocol):
+        return "what is lost is not recovered"
+    found = entry(scenario.protocol)
+    able = [name for name in found.variants if "recover" in name and name != scenario.variant]
+    hint = f" ({found.name}/{able[0]} does)" if able and "recover" not in scenario.variant else ""
+    return f"what is lost is not recovered{hint}"

@@ -1,0 +1,214 @@
+"""What `antecede compare` is asked: words and options into one scenario for each cell.
+
+A word is NAME, NAME/VARIANT or FILE.py:CLASS; NAME=VALUE words after it are its options.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from antecede.core.protocols.base import Addressing
+from antecede.core.protocols.options.declared import read_options, split_options
+from antecede.core.protocols.registry import ENTRIES, entry, of_order
+from antecede.errors import InputError, ScenarioError
+from antecede.lab.check.loader import is_file_target, load_class
+from antecede.lab.simulate.config.compatibility import check_fit, topologies_of
+from antecede.lab.simulate.config.model import (
+    FASTEST_HZ,
+    Clocks,
+    Links,
+    Scenario,
+    Special,
+    Workload,
+)
+from antecede.lab.simulate.config.tables import choices
+from antecede.lab.simulate.delays import LONGEST_S, Delay, parse_delay
+from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub, Topology
+
+JITTER = 0.125
+"""A peer's intervals are normal, this part of the mean about it: 70-90 ms, as in Evropeytsev et al.
+2016.
+"""
+WARM_DELAYS = 4
+"""A group is steady after so many of the longest delay (Evropeytsev et al. 2016: after 1 s at
+50-250 ms).
+"""
+ARRIVALS, MOST_SECONDS, LEAST_SECONDS = 30_000, 4.0, 0.5
+"""So many arrivals after that are there within a second; what they leave open is said."""
+TOPICS, SUBSCRIBED, PUBLISHED = 10, 4, 2
+LAN = 0.1
+"""Delays inside a subgroup by those between (Nakayama 2017, section 3: 16 and 160)."""
+OPTIONS = {"loss": "--loss", "answers": "--answers", "duration_s": "--seconds"}
+"""Attribute of a scenario -> the option that sets it."""
+
+
+class Asked(NamedTuple):
+    """One protocol to compare."""
+
+    target: str
+    """NAME or FILE.py:CLASS."""
+    variant: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+    """As texts."""
+
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+        name = self.target + (f"/{self.variant}" if self.variant else "")
+        return " ".join([name, *(f"{key}={text}" for key, text in self.options)])
+
+
+def protocols_of(words: Sequence[str]) -> list[Asked]:
+    """Return what is to be compared, nothing twice; raises InputError for a word that is none."""
+    found: list[Asked] = []
+    for word in words:
+        if "=" in word and not is_file_target(word.partition("=")[0]):
+            if not found:
+                raise InputError(f"{word}: options stand after their protocol: bss {word}")
+            options = split_options([f"{k}={v}" for k, v in found[-1].options] + [word])
+            found[-1] = found[-1]._replace(options=tuple(options))
+        else:
+            found.append(_asked(word))
+    return list(dict.fromkeys(found))
+
+
+def _asked(word: str) -> Asked:
+    if is_file_target(word):
+        return Asked(word)
+    protocol, _, variant = word.partition("/")
+    if protocol not in ENTRIES:
+        near = of_order(protocol) or choices(protocol, ENTRIES)
+        raise InputError(f"no protocol is called {protocol!r}; {near}; or your own, FILE.py:CLASS")
+    if variant and variant not in entry(protocol).variants:
+        near = choices(variant, entry(protocol).variants)
+        raise InputError(f"{protocol} has no variant {variant!r}; {near}")
+    return Asked(protocol, variant)
+
+
+def sizes_of(text: str) -> list[int]:
+    """Return the sizes of groups that `--members` asks for, in its order; raises InputError."""
+    sizes = []
+    for word in text.split(","):
+        if not word.strip().isdecimal():
+            raise InputError(f"--members {text}: whole numbers with commas between: 10,30,100")
+        sizes.append(int(word))
+        if sizes[-1] < 1:
+            raise InputError(f"--members {sizes[-1]}: a group has 1 or more")
+    return list(dict.fromkeys(sizes))
+
+
+def scenario_of(
+    asked: Asked | str, args: argparse.Namespace, members: int | None = None
+) -> Scenario:
+    """Return the scenario of one protocol at one size; raises InputError that names the option."""
+    one = protocols_of([asked])[0] if isinstance(asked, str) else asked
+    size = sizes_of(args.members)[0] if members is None else members
+    options = _options(one)
+    delay = _delay("--delay", args.delay)
+    topology = _topology(one, size, args.topology)
+    if not 0 < args.rate < math.inf:
+        raise InputError(f"--rate {args.rate}: messages a second, above 0")
+    if (1 - JITTER) / args.rate < 1 / FASTEST_HZ:
+        raise InputError(f"--rate {args.rate:g}: a peer sends one message a microsecond at most")
+    if (1 + JITTER) / args.rate > LONGEST_S:
+        raise InputError(f"--rate {args.rate:g}: a message in {1 / args.rate:g} s; too seldom")
+    warm_s, seconds = _seconds(args, delay, size)
+    try:
+        scenario = Scenario(
+            topology,
+            one.target,
+            one.variant,
+            options=options,
+            links=_links(topology, delay, args),
+            workload=_workload(topology, args),
+            clocks=Clocks(_delay("--accuracy", args.accuracy).high_s),
+            duration_s=warm_s + seconds,
+            warm_s=warm_s,
+        )
+        check_fit(scenario)
+    except ScenarioError as error:
+        raise InputError(as_option(error.message)) from error
+    return scenario
+
+
+def as_option(message: str) -> str:
+    """Return what a scenario says of a key, said of the option that sets it."""
+    head, _, rest = message.partition(": ")
+    if head in OPTIONS:
+        return f"{OPTIONS[head]}: {rest}"
+    for key in ("protocol.name: ", "protocol.options: "):
+        message = message.removeprefix(key)
+    return message.replace("topology.kind = ", "--topology ")
+
+
+def _options(one: Asked) -> dict[str, Any]:
+    """Return the options of a protocol by the types of its constructor."""
+    if not one.options:
+        return {}
+    own = is_file_target(one.target)
+    made = load_class(one.target) if own else entry(one.target).load()
+    return read_options(one.target, made, one.options)
+
+
+def _delay(option: str, text: str) -> Delay:
+    try:
+        return parse_delay(text, "ms")
+    except ScenarioError as error:
+        raise InputError(f"{option}: {error.message}") from error
+
+
+def _topology(one: Asked, members: int, kind: str) -> Topology:
+    flat = is_file_target(one.target) or topologies_of(one.target) == ("mesh",)
+    if kind == "hierarchy" and not flat:
+        if members < 2:
+            raise InputError(f"--members {members}: a hierarchy has peers inside and outside, 2")
+        return Hierarchy((members - members // 2,), members // 2)
+    if kind == "pubsub" and not _for_everybody(one):
+        halves = (members - members // 2, members // 2)
+        return PubSub(tuple(size for size in halves if size), TOPICS, SUBSCRIBED)
+    return Mesh(members)
+
+
+def _for_everybody(one: Asked) -> bool:
+    """Tell whether a protocol of one's own has no topics; it then runs on a mesh."""
+    own = is_file_target(one.target)
+    return own and load_class(one.target).addressing is not Addressing.TOPICS
+
+
+def _links(topology: Topology, delay: Delay, args: argparse.Namespace) -> Links:
+    special: tuple[Special, ...] = ()
+    if isinstance(topology, PubSub):
+        groups = [f"group:{number}" for number in range(len(topology.subgroups))]
+        special = tuple(Special(group, group, delay.scaled(LAN)) for group in groups)
+    return Links(delay, special, fifo=args.fifo, loss=args.loss)
+
+
+def _workload(topology: Topology, args: argparse.Namespace) -> Workload:
+    mean_s = 1 / args.rate
+    answers = args.answers
+    if answers is None:
+        answers = 0.5 if _any_answers(args.protocols) else 0.0
+    return Workload(
+        interval=Delay(mean_s * (1 - JITTER), mean_s * (1 + JITTER)),
+        topics=PUBLISHED if isinstance(topology, PubSub) else 1,
+        answers=answers,
+    )
+
+
+def _any_answers(words: Iterable[str]) -> bool:
+    return any(word.partition("/")[0] == "sb" for word in words)
+
+
+def _seconds(args: argparse.Namespace, delay: Delay, members: int) -> tuple[float, float]:
+    """Return how long members send before figures count, and after that."""
+    warm_s = WARM_DELAYS * delay.high_s
+    if args.seconds is not None:
+        if not 0 < args.seconds < math.inf:
+            raise InputError(f"--seconds {args.seconds}: above 0")
+        warm_s = min(warm_s, args.seconds / 2)
+        return warm_s, args.seconds - warm_s
+    enough: float = ARRIVALS / (args.rate * members * max(members - 1, 1))
+    return warm_s, round(min(max(enough, LEAST_SECONDS), MOST_SECONDS), 1)

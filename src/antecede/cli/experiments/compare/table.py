@@ -1,0 +1,266 @@
+"""What `antecede compare` says: the table, its columns explained, remarks; files; plain values."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from antecede.cli.experiments.compare.measures import (
+    BYTES,
+    MEANING,
+    MEASURES,
+    REST,
+    Compared,
+    Measure,
+    Value,
+)
+from antecede.cli.text_table import Column, columns, explained, short
+from antecede.formatting import counted
+from antecede.lab.simulate.config.file import scenario_mapping
+from antecede.lab.simulate.delays import delay_in_full
+from antecede.lab.simulate.outputs.confidence import BATCHES, short_batches
+from antecede.lab.simulate.topology import Hierarchy, PubSub
+
+COLUMNS = (
+    Column(("", "", "protocol"), words=True),
+    Column(("", "", "peers")),
+    Column(("", "", "order"), words=True),
+    Column(("control", "counted", "B")),
+    Column(("", "wire", "B")),
+    Column(("", "stored", "B")),
+    Column(("wait", "mean", "ms")),
+    Column(("", "p99", "ms")),
+    Column(("", "held", "%")),
+    Column(("too", "early", "%")),
+    Column(("by", "rcpt.", "%")),
+    Column(("un-", "nec.", "%")),
+    Column(("", "notes", "")),
+)
+SIZE = 1
+"""Place of the column that stands only where there are several sizes."""
+SHOWN = REST[:-1]
+"""The promise that was broken stands in a remark."""
+LEGEND = (
+    ("control", "information of a message: bytes as its source counts them, and as on the wire"),
+    ("stored", "what a member keeps for ordering, mean over members and time"),
+    (
+        "wait",
+        "from arrival to delivery, mean and p99 over deliveries of what was sent after the warm "
+        "part; held: of all deliveries, those that waited at all",
+    ),
+    (
+        "too early",
+        "delivered before, or without, a message that it causally follows (under-ordering); by "
+        "receipt (rcpt.): one that had arrived at its sender",
+    ),
+    (
+        "unnec.",
+        "unnecessary: held although all that it causally follows had been delivered "
+        "(over-ordering)",
+    ),
+    ("notes", "copies of the protocol's own messages, for each message of the application"),
+)
+DOUBT = ("±", "to each side of the figure above it is its 95 % interval")
+
+
+def report(done: Sequence[Compared], args: argparse.Namespace, width: int) -> Iterator[str]:
+    """Yield the question, the table, what its columns mean, and remarks."""
+    for line in _question(done, args):
+        yield from textwrap.wrap(line, width, break_on_hyphens=False)
+    yield ""
+    sweep = len(_sizes(done)) > 1
+    rows = [cells for one in done for cells in _rows(one)]
+    heads = [head for at, head in enumerate(COLUMNS) if sweep or at != SIZE]
+    kept = [[cell for at, cell in enumerate(row) if sweep or at != SIZE] for row in rows]
+    yield from columns(heads, kept, width)
+    yield ""
+    orders = {one.order: MEANING[one.order] for one in done}
+    words = [("order", "; ".join(f"{word}: {what}" for word, what in orders.items())), *LEGEND]
+    if any(one.doubtful() for one in done):
+        words.append(DOUBT)
+    yield from explained(words, width)
+    remarks = [
+        (one.name + (f", {one.members:,}" if sweep else ""), "; ".join(one.remarks))
+        for one in done
+        if one.remarks
+    ]
+    if remarks:
+        yield ""
+        yield from explained(remarks, width)
+
+
+def _sizes(done: Sequence[Compared]) -> list[int]:
+    return list(dict.fromkeys(one.members for one in done))
+
+
+def _question(done: Sequence[Compared], args: argparse.Namespace) -> Iterator[str]:
+    sizes = _sizes(done)
+    first = [next(one for one in done if one.members == size) for size in sizes]
+    scenario = done[0].scenario
+    channels = "FIFO channels" if args.fifo else "channels reorder"
+    where = {"mesh": "a mesh", "hierarchy": "a hierarchy, half inside"}
+    lost = f", {args.loss:.2%} lost" if args.loss else ""
+    place = where.get(args.topology, "")
+    if isinstance(scenario.topology, PubSub):
+        place = counted(len(scenario.topology.subgroups), "subgroup")
+        place += f", {counted(scenario.topology.topics, 'topic')}"
+    who = ", ".join(f"{size:,}" for size in sizes[:-1])
+    who += (" and " if who else "") + counted(sizes[-1], "peer")
+    yield f"{who} in {place}, delay {delay_in_full(scenario.links.delay)}, {channels}{lost}"
+    every = delay_in_full(scenario.workload.interval)
+    answers = scenario.workload.answers
+    told = (f", {answers:.0%} of them answers" if answers else "") if len(sizes) == 1 else ""
+    runs = [f"{_messages(one)} within {one.scenario.duration_s:g} s" for one in first]
+    rate = f"{args.rate:g} message{'s' * (args.rate != 1)}"
+    sends = f"each sends {rate} a second, one every {every}: "
+    yield sends + ", ".join(runs) + told
+    measured = [f"{one.scenario.duration_s - one.scenario.warm_s:.3g}" for one in first]
+    spans = ", ".join(dict.fromkeys(measured))
+    yield (
+        f"bytes and waits of what is sent from {scenario.warm_s:.3g} s on, for {spans} s; "
+        + (f"seed {args.seed}" if args.seeds == 1 else f"means of {args.seeds} seeds")
+    )
+    if args.seeds == 1 and any(short_batches(one.scenario) for one in first):
+        yield (
+            f"so short a time tells little: a tenth of it, of which {BATCHES} are compared, is "
+            "shorter than a delay, and intervals come out too narrow; give --seeds 5 or --seconds"
+        )
+
+
+def _messages(one: Compared) -> str:
+    return counted(round(one.total("sent") / len(one.runs)), "message")
+
+
+def _rows(one: Compared) -> Iterator[tuple[str, ...]]:
+    """Yield a line, or three for a hierarchy; under each its intervals where one is wide."""
+    size, doubtful = f"{one.members:,}", one.doubtful()
+    if not isinstance(one.scenario.topology, Hierarchy):
+        values = [*_values(one, BYTES, one.roles[0]), *_values(one, SHOWN)]
+        yield (one.name, size, one.order, *_cells(values))
+        if doubtful:
+            yield ("  ±", "", "", *_halves(values))
+        return
+    values = _values(one, SHOWN)
+    yield (one.name, size, one.order, "", "", "", *_cells(values))
+    if doubtful:
+        yield ("  ±", "", "", "", "", "", *_halves(values))
+    for role in one.roles:
+        values = _values(one, BYTES, role)
+        yield (f"  {role}", "", "", *_cells(values), *[""] * len(SHOWN))
+
+
+def _values(
+    one: Compared, measures: Sequence[Measure], role: str = ""
+) -> list[tuple[Measure, Value]]:
+    return [(measure, one.value(measure, role)) for measure in measures]
+
+
+def _cells(values: Sequence[tuple[Measure, Value]]) -> Iterator[str]:
+    for measure, value in values:
+        # A protocol without notes of its own has counted them: there are none.
+        empty = measure.name == "notes_per_message" and value.value is None
+        yield short(0 if empty else value.value, measure.digits)
+
+
+def _halves(values: Sequence[tuple[Measure, Value]]) -> Iterator[str]:
+    for measure, value in values:
+        yield "" if not value.half else short(value.half, measure.digits)
+
+
+# -- files and plain values ------------------------------------------------------------------
+
+KEYS = ("protocol", "order", "role", "members", "seeds", "first_seed", "warm_s", "seconds")
+
+
+def csv_lines(done: Sequence[Compared], seeds: range) -> Iterator[str]:
+    """Yield a heading and a line a protocol, size and role; what was not measured is empty.
+
+    `NAME_ci95` is half of the 95 % interval of the figure before it. The role "all" of a
+    hierarchy has what is not counted by role.
+    """
+    yield _csv_line([*KEYS, *(f"{one.name}{end}" for one in MEASURES for end in ("", "_ci95"))])
+    for one in done:
+        for role, measures in _by_role(one):
+            values: list[object] = []
+            for measure in MEASURES:
+                found = one.value(measure, role) if measure in measures else Value(None)
+                values += ["" if part is None else part for part in found]
+            scenario = one.scenario
+            span = scenario.duration_s - scenario.warm_s
+            key = (one.name, one.order, role, one.members, len(seeds), seeds[0], scenario.warm_s)
+            yield _csv_line([*key, span, *values])
+
+
+def _by_role(one: Compared) -> list[tuple[str, Sequence[Measure]]]:
+    if len(one.roles) == 1:
+        return [(one.roles[0], MEASURES)]
+    return [("all", REST), *((role, BYTES) for role in one.roles)]
+
+
+def _csv_line(cells: Sequence[object]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(cells)
+    return text.getvalue()
+
+
+def markdown(done: Sequence[Compared], args: argparse.Namespace) -> Iterator[str]:
+    """Yield the question and the table as Markdown, each figure with its interval."""
+    for line in _question(done, args):
+        yield line + "  "
+    yield ""
+    heads = [" ".join(word for word in head.heading if word) for head in COLUMNS]
+    heads = [head.replace("by rcpt. %", "too early by receipt %") for head in heads]
+    yield f"| {' | '.join(heads)} |"
+    marks = ("---" if head.words else "---:" for head in COLUMNS)
+    yield f"| {' | '.join(marks)} |"
+    for one in done:
+        for role, measures in _by_role(one):
+            name = one.name if role in ("all", *one.roles[:1]) or len(one.roles) == 1 else ""
+            name = role if len(one.roles) > 1 and role != "all" else name
+            cells = [
+                _marked(measure, one.value(measure, role)) if measure in measures else ""
+                for measure in (*BYTES, *SHOWN)
+            ]
+            escaped = name.replace("|", "\\|")
+            yield f"| {escaped} | {one.members:,} | {one.order} | {' | '.join(cells)} |"
+    yield ""
+    yield "± is half of the 95 % interval."
+
+
+def _marked(measure: Measure, value: Value) -> str:
+    (shown,) = _cells([(measure, value)])
+    return shown if not value.half else f"{shown} ± {short(value.half, measure.digits)}"
+
+
+def plain_values(done: Sequence[Compared], seeds: range) -> dict[str, Any]:
+    """Return every figure of every run."""
+    return {"seeds": list(seeds), "protocols": [_plain(one) for one in done]}
+
+
+def _plain(one: Compared) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "members": one.members,
+        "order": one.order,
+        "remarks": list(one.remarks),
+        "mean": {
+            figure: one.mean(figure)
+            for figure in dict.fromkeys(name for run in one.runs for name in run.figures)
+        },
+        "measures": {
+            role: {
+                measure.name: dict(zip(("value", "ci95"), one.value(measure, role), strict=True))
+                for measure in measures
+            }
+            for role, measures in _by_role(one)
+        },
+        "runs": [
+            {"seed": run.seed, "figures": dict(run.figures), "caveats": dict(run.caveats)}
+            for run in one.runs
+        ],
+        "scenario": scenario_mapping(one.scenario),
+    }

@@ -1,0 +1,174 @@
+"""What `antecede study` prints: what was found, in aligned columns, and what became of the runs."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from antecede.formatting import aligned, counted, duration, were
+from antecede.lab.report.model import Findings, Row
+from antecede.lab.reproductions.framework.runner import Conducted
+
+SHOWN = 5
+"""So many failed runs are printed; `summary.json` and the page have all."""
+ROWS = 12
+"""So many rows of a section."""
+
+
+def report(done: Conducted, folder: Path, seconds: float, redraw: bool, width: int = 80) -> None:
+    """Print findings, counts of runs, and where the page is."""
+    print("\n".join(_findings(done.findings, width)))
+    print()
+    told_runs(done, seconds, redraw)
+    print(f"page        {folder / 'index.html'}")
+
+
+def told_runs(done: Conducted, seconds: float, redraw: bool) -> None:
+    """Print what became of the runs."""
+    earlier = f", {done.stored:,} {were(done.stored)} there before" if done.stored else ""
+    left = f", {done.left:,} left out" if done.left else ""
+    print(f"runs        {done.carried_out:,} in {duration(1000 * seconds)}{earlier}{left}")
+    if done.failures:
+        print(f"failed      {len(done.failures):,}; the same command tries them again")
+        for text in done.findings.failed[:SHOWN]:
+            print(f"            {text}")
+        if len(done.findings.failed) > SHOWN:
+            more = counted(len(done.findings.failed) - SHOWN, "other")
+            print(f"            and {more}: see summary.json")
+    if done.stale:
+        what = "used" if redraw else "not used"
+        print(f"other code  made the results of {counted(done.stale, 'run')} here: {what}")
+    for path in done.unreadable:
+        print(f"set aside   {path}: no results that can be read")
+
+
+def _findings(findings: Findings, width: int) -> Iterator[str]:
+    yield from wrapped(findings.title, width)
+    yield from wrapped(findings.source, width)
+    yield ""
+    yield from wrapped(findings.finding, width)
+    for section in findings.sections:
+        if not (section.rows or section.claims or (section.finding and section.reads)):
+            continue
+        yield ""
+        yield from wrapped(f"{section.title}: {section.finding or section.about}", width)
+        for claim in section.claims:
+            mark = f"  {claim.verdict:<14}"
+            words = f"{claim.statement} ({claim.where}): {claim.found}"
+            yield from wrapped(words, width, mark, " " * len(mark))
+        if not section.rows:
+            continue
+        # What the source says comes first: that is what a reader compares.
+        rows = sorted(section.rows, key=lambda row: row.paper is None)[:ROWS]
+        yield rows_text(rows, width)
+        left = len(section.rows) - len(rows)
+        if left:
+            yield f"  and {left:,} more: on the page, and in summary.json"
+    if findings.not_reached:
+        yield ""
+        yield "Does not come out:"
+        for text in findings.not_reached:
+            yield from wrapped(text, width, "  ")
+
+
+def wrapped(text: str, width: int, indent: str = "", then: str | None = None) -> list[str]:
+    """Return the text in lines of a width; `then` stands before all lines but the first."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent if then is None else then,
+        break_on_hyphens=False,
+    )
+
+
+def rows_text(rows: Sequence[Row], width: int = 80) -> str:
+    """Return rows as aligned columns: words to the left, numbers to the right.
+
+    What all rows have in common stands in a line before them. Where they are too wide, the last
+    columns of words go, then the words that are left are cut.
+    """
+    cells = [HEADER, *(_cells(row) for row in rows)]
+    kept = [k for k in range(len(HEADER)) if any(line[k] for line in cells[1:])]
+    alike = [k for k in kept if k in COMMON and len({line[k] for line in cells[1:]}) == 1]
+    common = ", ".join(cells[1][k] for k in alike) if len(rows) > 1 else ""
+    if common:
+        kept = [k for k in kept if k not in alike]
+    for k in COMMON[::-1]:
+        if k in kept and _width(cells, kept) > width:
+            kept.remove(k)
+    most = {k: max(len(line[k]) for line in cells) for k in kept}
+    for k in (2, 1):
+        over = INDENT + sum(most.values()) + GAP * (len(most) - 1) - width
+        if k in most and over > 0:
+            most[k] = max(most[k] - over, LEAST_WORDS)
+    lines = [f"  {_cut(common, width - INDENT - 1)}:"] if common else []
+    shown = [[_cut(line[k], most[k]) for k in kept] for line in cells]
+    lines += aligned(shown, [k not in NUMBERS for k in kept], indent=" " * INDENT)
+    return "\n".join(lines)
+
+
+def table_text(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, keep: int) -> str:
+    """Return a table of words, numbers to the right, its heads broken over lines.
+
+    Where it is too wide the first `keep` columns stand in front of each part of the others.
+    """
+    cells = [[str(cell) for cell in row] for row in rows]
+    heads = [textwrap.wrap(name, HEAD) or [""] for name in columns]
+    widths = [
+        max(*(len(part) for part in head), *(len(row[k]) for row in cells))
+        for k, head in enumerate(heads)
+    ]
+    parts: list[list[int]] = [[]]
+    fixed = sum(widths[:keep]) + GAP * keep + INDENT
+    for k in range(keep, len(columns)):
+        if parts[-1] and fixed + sum(widths[j] + GAP for j in [*parts[-1], k]) > width + GAP:
+            parts.append([])
+        parts[-1].append(k)
+    return "\n\n".join(_part([*range(keep), *part], heads, cells, widths) for part in parts)
+
+
+HEAD = 14
+"""Characters after which the head of a column is broken."""
+
+
+def _part(
+    chosen: Sequence[int],
+    heads: Sequence[Sequence[str]],
+    cells: Sequence[Sequence[str]],
+    widths: Sequence[int],
+) -> str:
+    tall = max(len(heads[k]) for k in chosen)
+    lines = [
+        [([""] * (tall - len(heads[k])) + list(heads[k]))[at] for k in chosen] for at in range(tall)
+    ]
+    lines += [[row[k] for k in chosen] for row in cells]
+    return "\n".join(aligned(lines, [False] * len(chosen), indent=" " * INDENT))
+
+
+HEADER = ("figure", "quantity", "condition", "paper", "ours", "ratio", "unit", "note")
+NUMBERS = range(3, 6)
+COMMON = (0, 6, 7)
+"""Columns of words that may be the same in all rows, and go first where there is no room."""
+INDENT, GAP, LEAST_WORDS = 2, 2, 12
+
+
+def _width(cells: Sequence[Sequence[str]], kept: Sequence[int]) -> int:
+    widest = (max(len(line[k]) for line in cells) for k in kept)
+    return INDENT + sum(widest) + GAP * (len(kept) - 1)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    paper = "" if row.paper is None else _number(row.paper)
+    ratio = "" if row.ratio is None else f"{row.ratio:.3f}"
+    words = (row.figure, row.quantity, row.condition)
+    return (*words, paper, _number(row.ours), ratio, row.unit, row.note)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

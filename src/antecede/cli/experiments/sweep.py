@@ -1,0 +1,135 @@
+"""`antecede sweep FILE.toml --over options.r=5..30 --over members=10,30 --seeds 5`: a scenario file
+over a grid, for any protocol, one's own (FILE.py:CLASS) too.
+
+Exit codes: 0 all runs gave figures, 1 some failed (they are listed; the rest is written), 2 wrong
+call or setup, 130 stopped by the user: the same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from antecede.cli.experiments.reproduce.command import (
+    WRITTEN,
+    add_runs,
+    add_spark,
+    check_redraw,
+    checked_spark,
+    spark_engine_of,
+    write_page,
+)
+from antecede.cli.experiments.reproduce.report import table_text, told_runs, wrapped
+from antecede.cli.files.output import check_folder
+from antecede.cli.text_table import width_of_terminal
+from antecede.errors import InputError
+from antecede.formatting import counted
+from antecede.lab.report.atomic_files import write_whole
+from antecede.lab.reproductions.framework.local_runner import Processes, cores
+from antecede.lab.reproductions.framework.runner import Conducted, Engine, Interrupted, conduct
+from antecede.lab.reproductions.sweeps.findings import table_csv
+from antecede.lab.reproductions.sweeps.folder import TABLE, check_same_grid
+from antecede.lab.reproductions.sweeps.sweep import Sweep, read_sweep, sweep_study
+
+SHOWN_ROWS = 40
+"""Most settings printed; the page and the CSV file have all."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `antecede sweep`."""
+    parser.add_argument("scenario", metavar="FILE.toml", help="a scenario file: docs/simulate.md")
+    parser.add_argument(
+        "--over",
+        metavar="KEY=VALUES",
+        action="append",
+        default=[],
+        required=True,
+        help="a key of the file and its values: options.r=5..30, members=10,30, "
+        "links.loss=0,0.01, protocol=bss,idr; again for more keys",
+    )
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs a setting (1)")
+    parser.add_argument("--seed", type=int, default=1, help="the first seed (1)")
+    parser.add_argument(
+        "-o", "--out", metavar="DIR", help="folder for results, table and page (out/sweeps/NAME)"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="replace the table and page of another grid in DIR"
+    )
+    add_runs(parser)
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="processes of --engine local (all cores)"
+    )
+    add_spark(parser, default="local", local="processes of this machine")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry out what is missing, write, print. Raises InputError, ScenarioError, SetupError."""
+    if args.seeds < 1:
+        raise InputError(f"--seeds {args.seeds}: the least is 1")
+    if args.seed < 0:
+        raise InputError(f"--seed {args.seed}: seeds are 0 or more")
+    if args.jobs is not None and (args.jobs < 1 or args.engine != "local"):
+        raise InputError(f"--jobs {args.jobs}: 1 or more, and of --engine local")
+    check_redraw(args)
+    checked_spark(args)
+    sweep = read_sweep(args.scenario, args.over, range(args.seed, args.seed + args.seeds))
+    folder = Path(args.out or Path("out", "sweeps", sweep.path.stem))
+    check_folder(folder, (*WRITTEN, TABLE), [args.scenario])
+    if not (args.force or args.fresh):  # --fresh says that DIR is to be forgotten
+        check_same_grid(sweep, folder)
+    begin = time.monotonic()
+    study = sweep_study(sweep)
+    with _engine(args) as engine:
+        try:
+            done = conduct(
+                study, engine, folder, only=args.only, fresh=args.fresh, redraw=args.redraw
+            )
+        except Interrupted as stopped:
+            print(
+                f"antecede: {stopped} are kept in {folder / 'results'}; the same command goes on "
+                "from there",
+                file=sys.stderr,
+            )
+            raise
+    write_page(done.findings, folder, _command(args))
+    write_whole(folder / TABLE, table_csv(sweep.over, done.results))
+    _report(done, sweep, folder, time.monotonic() - begin, args.redraw)
+    return 1 if done.failures else 0
+
+
+@contextmanager
+def _engine(args: argparse.Namespace) -> Iterator[Engine]:
+    if args.engine == "local":
+        yield Processes(args.jobs or cores())
+        return
+    with spark_engine_of(args, f"antecede sweep {Path(args.scenario).name}") as engine:
+        yield engine
+
+
+def _command(args: argparse.Namespace) -> str:
+    over = "".join(f" --over '{text}'" for text in args.over)
+    first = f" --seed {args.seed}" if args.seed != 1 else ""
+    return f"antecede sweep {Path(args.scenario).name}{over} --seeds {args.seeds}{first}"
+
+
+def _report(done: Conducted, sweep: Sweep, folder: Path, seconds: float, redraw: bool) -> None:
+    width = width_of_terminal()
+    print("\n".join(wrapped(done.findings.title, width)))
+    print("\n".join(wrapped(done.findings.finding, width)))
+    for section in done.findings.sections:
+        if section.table:
+            print()
+            rows = section.table[:SHOWN_ROWS]
+            print(table_text(section.columns, rows, width, keep=len(sweep.over)))
+            if len(section.table) > len(rows):
+                print(f"  and {counted(len(section.table) - len(rows), 'more setting')}")
+    for one in sweep.left_out:
+        print("\n".join(wrapped(one, width)))
+    print()
+    told_runs(done, seconds, redraw)
+    print(f"table       {folder / TABLE}")
+    print(f"page        {folder / 'index.html'}")

@@ -1,1 +1,0 @@
-"""`antecede meter`: in this process, and on Spark."""

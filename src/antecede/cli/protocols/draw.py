@@ -1,0 +1,257 @@
+"""`antecede explain SCENARIO`: what happened in words, then the space-time diagram.
+
+Exit code 0, also for a script that shows a published defect: it explains, it does not judge.
+1 when the file expects other output than it gets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from antecede.cli.files.output import check_writable, draft_of, save_text
+from antecede.cli.unused_options import refuse_unused
+from antecede.core.clocks.nanoseconds import seconds_text, signed_text
+from antecede.core.diagram_model import Diagram
+from antecede.errors import FormatError, InputError, MissingExtraError, ScriptError
+from antecede.formatting import counted
+from antecede.lab.check.scenario.channels import channel_line
+from antecede.lab.check.scenario.execution import JUDGES, ScriptRun, changed_states
+from antecede.lab.check.scenario.narrative import Words, listed
+from antecede.lab.check.scenario.parse import Script, Setup, load_script
+from antecede.lab.check.scenario.run import check_output, run_script, under
+from antecede.lab.diagram.scenario_diagram import stacked
+from antecede.lab.diagram.svg import draw_stacked
+from antecede.lab.diagram.text import draw_text
+from antecede.lab.diagram.themes import LIGHT, THEMES
+
+MIN_WIDTH, MAX_WIDTH = 40, 100
+SVG, PNG, PDF = "svg", "png", "pdf"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Fill in the options of `antecede explain`."""
+    parser.add_argument(
+        "script", metavar="SCENARIO", help="scenario file (scenarios/*.scenario), or a log"
+    )
+    parser.add_argument(
+        "--protocol",
+        metavar="NAME,...",
+        help="play it under these protocols instead of its own, one below the other on one axis",
+    )
+    parser.add_argument(
+        "--judge",
+        choices=tuple(JUDGES),
+        help="mark what comes before a cause by this relation, whatever the protocol promises",
+    )
+    parser.add_argument(
+        "--states",
+        action="store_true",
+        help="states of members (vectors, bits) after each step that changes them",
+    )
+    for format in (SVG, PNG, PDF):
+        parser.add_argument(f"--{format}", metavar="OUT", help=f"also write it as {format.upper()}")
+    parser.add_argument(
+        "--theme", choices=THEMES, help=f"colours of these pictures ({LIGHT}); print: without"
+    )
+    parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
+    parser.add_argument("--no-color", action="store_true", help="plain text, also on a terminal")
+    parser.add_argument("--width", type=int, metavar="N", help="columns to use, at least 40")
+    log = parser.add_argument_group("vector-clock logs")
+    log.add_argument("--regex", metavar="R", help="expression with groups host, clock and event")
+    log.add_argument("--delimiter", metavar="R", help="expression between executions")
+    log.add_argument("--in-run", metavar="RUN", help="which execution, where there are several")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the explanation, write the pictures; returns the exit code."""
+    if args.width is not None and args.width < MIN_WIDTH:
+        raise InputError(f"--width {args.width}: {MIN_WIDTH} columns or more")
+    outs = {format: Path(out) for format in (SVG, PNG, PDF) if (out := getattr(args, format))}
+    for out in outs.values():
+        check_writable(out, [args.script], args.force)
+    if not outs:
+        refuse_unused(args, "no picture is written", unused=["force", "theme"])
+    if len({out.absolute() for out in outs.values()}) < len(outs):
+        raise InputError("two pictures would have one name")
+    if args.regex is not None or not _is_script(args.script):
+        return _explain_log(args, outs)
+    why = "a scenario is no log"
+    refuse_unused(args, why, unused=["regex", "delimiter", "in_run"])
+    return _explain_script(args, outs)
+
+
+def _explain_script(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
+    script = _loaded(args.script)
+    names = [name.strip() for name in (args.protocol or "").split(",") if name.strip()]
+    if args.protocol is not None and not names:
+        raise InputError("--protocol names no protocol")
+    relation = JUDGES[args.judge] if args.judge else None
+    scripts = [under(script, name) for name in names] or [script]
+    done = [run_script(one, states=args.states, relation=relation) for one in scripts]
+    for one in done:
+        for line in explain(one):
+            print(textwrap.fill(line, _width(args), subsequent_indent=" " * 6) if line else "")
+        print()
+    titles = [_title(one, names) for one in done] if names else [""]
+    diagrams = stacked(done, titles)
+    _show(args, outs, diagrams)
+    # What a script expects, it expects of its own judge.
+    own = [run_script(one) for one in scripts] if relation else done
+    differs = [
+        line
+        for one in own
+        if any(m.command.expected for m in one.results)
+        for line in check_output(one)
+    ]
+    for line in differs:
+        print(f"antecede: {line}", file=sys.stderr)
+    return 1 if differs else 0
+
+
+def _title(run: ScriptRun, names: Sequence[str]) -> str:
+    wrong = len(run.violations())
+    found = f": {counted(wrong, 'violation')}" if wrong else ""
+    return f"{run.script.setup.protocol}{found}"
+
+
+def _explain_log(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
+    """Draw a vector-clock log from its own events."""
+    why = "a log has happened: it is not played"
+    refuse_unused(args, why, unused=["protocol", "judge", "states"])
+    try:
+        from antecede.tables.causality.clock_log_diagram import from_clocks
+        from antecede.tables.trace.arrow import read
+        from antecede.tables.trace.reader import ReadOptions
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("logs", "trace") from error
+    options = ReadOptions(regex=args.regex, delimiter=args.delimiter)
+    try:
+        trace = read([args.script], "shiviz", options)
+    except FormatError:
+        if args.regex is None:
+            _loaded(args.script)  # says what it is not, and who reads it
+        raise
+    title = Path(args.script).name
+    _show(args, outs, [from_clocks(trace, args.in_run, title)])
+    if aside := len(trace.quarantine):
+        print(f"\n{counted(aside, 'bad line')} left out: antecede audit says why")
+    return 0
+
+
+def _show(args: argparse.Namespace, outs: Mapping[str, Path], diagrams: Sequence[Diagram]) -> None:
+    """Draw as text, then as pictures."""
+    color = not args.no_color and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    for k, diagram in enumerate(diagrams):
+        head = f"{diagram.title}\n\n" if len(diagrams) > 1 else ""
+        print(("\n" if k else "") + head + draw_text(diagram, width=_width(args), color=color))
+    if not outs:
+        return
+    svg = draw_stacked(diagrams, args.theme or LIGHT)
+    print()
+    for format, out in outs.items():
+        if format == SVG:
+            write_svg(out, svg)
+        else:
+            from antecede.lab.report.pictures import as_picture
+
+            save_bytes(out, as_picture(svg, format))
+        print(f"The diagram as {format.upper()}: {out}")
+
+
+def _width(args: argparse.Namespace) -> int:
+    width: int = args.width or min(MAX_WIDTH, shutil.get_terminal_size().columns)
+    return max(MIN_WIDTH, width)
+
+
+def _is_script(path: str) -> bool:
+    """Tell whether a file is to be read as a script: by its name, else as it begins."""
+    if Path(path).suffix == ".scenario" or not Path(path).is_file():
+        return True
+    try:
+        load_script(path)
+    except ScriptError:
+        return False
+    return True
+
+
+def _loaded(path: str) -> Script:
+    """Read the script; where the file is something else, say which command reads that."""
+    try:
+        return load_script(path)
+    except ScriptError as error:
+        named = Path(path).suffix == ".scenario" or not Path(path).is_file()
+        if named or not ("unknown command" in error.message or "UTF-8" in error.message):
+            raise
+        raise ScriptError(
+            "is no script (a text of commands: protocol, members, send, arrive). Logs, traces "
+            "and tables of messages are read by antecede audit FILE (is the order causal?), "
+            "antecede order FILE and antecede convert FILE (--regex for a log of your own)",
+            path=path,
+        ) from error
+
+
+def save_bytes(path: Path, data: bytes) -> None:
+    """Write a picture whole or not at all; raises InputError for what the system says."""
+    with draft_of(path) as draft:
+        draft.write_bytes(data)
+
+
+def write_svg(path: Path, text: str) -> None:
+    """Write a diagram whole or not at all; raises InputError for what the system says."""
+    save_text(path, text)
+
+
+def explain(done: ScriptRun) -> Iterator[str]:
+    """Yield the script in words: a heading, one numbered line an action, and what is left.
+
+    Below an action stand the states that it changed, if the run noted states.
+    """
+    script = done.script
+    if script.title:
+        yield script.title
+    setup = script.setup
+    options = "".join(f", {name}={value}" for name, value in setup.options)
+    source = f" · {script.source}" if script.source else ""
+    yield f"protocol {setup.protocol}{options}{source}"
+    yield from _promises(setup)
+    yield ""
+    words = Words(done.relation)
+    states: dict[int, list[str]] = {}
+    for result, name, fields in changed_states(done.results):
+        text = ", ".join(f"{field} = {value}" for field, value in fields.items())
+        states.setdefault(result.number, []).append(f"      {name} keeps {text}")
+    for result in done.results:
+        if result.number:
+            yield f"{result.number:4}  {words.of(result)}"
+            yield from states.get(result.number, ())
+    for held in done.held:
+        yield f"      At the end {held.at} still holds {held.label}: {words.waits(held)}."
+    if line := channel_line(done):
+        yield f"      {line}"
+
+
+def _promises(setup: Setup) -> Iterator[str]:
+    """Yield what the scene says of clocks, delays and topics."""
+    bounds = setup.bounds
+    if bounds is not None:
+        delays = f"delays {seconds_text(bounds.least_ns)} to {seconds_text(bounds.most_ns)} s"
+        delays += "".join(
+            f", {source} to {target} {seconds_text(least)} to {seconds_text(most)} s"
+            for (source, target), (least, most) in bounds.channels_ns.items()
+        )
+        accuracy = f"clocks right within {seconds_text(bounds.accuracy_ns)} s"
+        accuracy += "".join(
+            f", {at}'s within {seconds_text(own)} s" for at, own in bounds.clocks_ns.items()
+        )
+        yield f"promised: {delays}; {accuracy}"
+    if off := [f"{at}'s is {signed_text(offset)} s off" for at, offset in setup.clocks if offset]:
+        yield f"clocks: {listed(tuple(off))}"
+    if setup.subscriptions:
+        read = (f"{at} reads {listed(topics)}" for at, topics in setup.subscriptions)
+        yield f"topics: {'; '.join(read)}"

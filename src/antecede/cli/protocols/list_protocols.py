@@ -1,0 +1,205 @@
+"""`antecede protocols [NAME] [--json]`: what there is, what each promises and what it costs."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from antecede.core.protocols.base import Addressing, Guarantee
+from antecede.core.protocols.factory import promise, relation_of, smallest
+from antecede.core.protocols.registry import ENTRIES, SYMBOLS, Entry, entry
+from antecede.formatting import aligned
+
+WIDTH = 100
+COST_WIDTH = 21
+
+KEPT = {
+    "none": "none",
+    "fifo": "of each sender",
+    "delivery": "causal",
+    "receipt": "causal (receipt)",
+    "total": "one for all",
+    "reply": "of replies",
+    "topic": "causal on topics",
+}
+"""Relation -> the order that is kept, in the words of the table."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `antecede protocols`."""
+    parser.add_argument("name", nargs="?", metavar="NAME", help="all about this protocol alone")
+    parser.add_argument("--json", action="store_true", help="everything, as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table, or all about one protocol; returns 0."""
+    chosen = [entry(args.name)] if args.name else list(ENTRIES.values())
+    facts = [facts_of(one) for one in chosen]
+    if args.json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+    else:
+        print("\n".join(card(facts[0]) if args.name else listing(facts)))
+    return 0
+
+
+def facts_of(found: Entry) -> dict[str, Any]:
+    """Return all that is known of a protocol, of plain values.
+
+    The promises are those of the members that `antecede check` would make; where roles differ
+    (hierarchical), what all of them promise.
+    """
+    members = smallest(found, {})
+    promised = [member.guarantee for member in members.values()]
+    told = {
+        name: all(getattr(one, name) for one in promised)
+        for name in Guarantee._fields
+        if name not in ("relation", "remark", "needs_time")
+    }
+    addressing = {member.addressing for member in members.values()}
+    return {
+        "name": found.name,
+        "title": found.title,
+        "order": KEPT[relation_of(members).value],
+        "relation": relation_of(members).value,
+        **told,
+        "needs_time": any(one.needs_time for one in promised),
+        "guarantee": promise(members),
+        "addressing": addressing.pop().value if len(addressing) == 1 else Addressing.ALL.value,
+        "overhead": found.overhead,
+        "storage": found.storage,
+        "symbols": {letter: SYMBOLS[letter] for letter in _letters(found)},
+        "source": found.source,
+        "variants": [_variant(found, name) for name in found.variants],
+        "page": f"docs/protocols/{found.page or found.name}.md",
+    }
+
+
+def _variant(found: Entry, name: str) -> dict[str, Any]:
+    members = smallest(found, found.options(name))
+    return {
+        "name": name,
+        "options": {key: _plain(value) for key, value in found.variants[name].items()},
+        "defective": name in found.defective,
+        "erratum": found.errata.get(name, ""),
+        "guarantee": promise(members),
+        "survives_loss": all(member.guarantee.survives_loss for member in members.values()),
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+def _letters(found: Entry) -> list[str]:
+    """Return the symbols that the costs use, in their order of definition."""
+    used = set(re.findall(r"(?<![A-Za-z])[a-z](?![A-Za-z])", f"{found.overhead} {found.storage}"))
+    return [letter for letter in SYMBOLS if letter in used]
+
+
+# -- for people -----------------------------------------------------------------------------
+
+
+def listing(facts: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield the table of protocols, the meaning of its columns, and how to go on."""
+    header = ("name", "order kept", "to", "a message", "a member keeps", "promise", "group")
+    rows = [[_lines(cell) for cell in row] for row in (header, *map(_cells, facts))]
+    lines = [line for row in rows for line in itertools.zip_longest(*row, fillvalue="")]
+    yield from aligned(lines, [True] * len(header))
+    yield ""
+    yield from _wrapped("promise", _PROMISES)
+    letters = {letter: words for one in facts for letter, words in one["symbols"].items()}
+    yield from _wrapped(
+        "group", "open: members join and leave; join, leave: that alone; fixed: neither"
+    )
+    yield from _wrapped("costs", "; ".join(f"{k} {letters[k]}" for k in SYMBOLS if k in letters))
+    yield ""
+    yield "antecede protocols NAME: guarantee, source, variants · antecede check NAME: try it"
+
+
+_PROMISES = (
+    "exact: nothing too early, no unnecessary wait; waits: some messages wait longer than they "
+    "must, time: also for time to pass; loss: lost messages are recovered; early: may come too "
+    "early"
+)
+
+
+_GROUP = {
+    (True, True): "open",
+    (True, False): "join",
+    (False, True): "leave",
+    (False, False): "fixed",
+}
+
+
+def _cells(one: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        one["name"],
+        one["order"],
+        one["addressing"],
+        one["overhead"] or "?",
+        one["storage"] or "?",
+        _promise(one),
+        _GROUP[one["joins"], one["leaves"]],
+    )
+
+
+def _promise(one: dict[str, Any]) -> str:
+    if not one["safe"]:
+        kept = "early"
+    else:
+        kept = "exact" if one["live"] and one["no_unnecessary_wait"] else "waits"
+    extra = [
+        word for word, field in (("time", "needs_time"), ("loss", "survives_loss")) if one[field]
+    ]
+    return ", ".join((kept, *extra))
+
+
+def _lines(cell: str) -> list[str]:
+    return textwrap.wrap(cell, COST_WIDTH) or [""]
+
+
+def _wrapped(head: str, text: str) -> Iterable[str]:
+    indent = " " * 9
+    return textwrap.wrap(f"{head:9}{text}", WIDTH, subsequent_indent=indent)
+
+
+def card(one: dict[str, Any]) -> Iterator[str]:
+    """Yield everything about one protocol."""
+    yield f"{one['name']}: {one['title']}"
+    letters = "; ".join(f"{letter} {words}" for letter, words in one["symbols"].items())
+    costs = f"{one['overhead'] or '?'} a message, {one['storage'] or '?'} kept by a member"
+    for head, text in (
+        ("source", one["source"]),
+        ("promises", one["guarantee"]),
+        ("sends to", _ADDRESSED[one["addressing"]]),
+        ("costs", f"{costs} ({letters})" if letters else costs),
+        ("page", one["page"]),
+    ):
+        yield from textwrap.wrap(f"  {head:10}{text}", WIDTH, subsequent_indent=" " * 12)
+    for number, variant in enumerate(one["variants"]):
+        options = ", ".join(f"{key}={value!r}" for key, value in variant["options"].items())
+        flaw = _flaw(variant)
+        head = "variants" if not number else ""
+        text = f"{variant['name']}: {options}{flaw}"
+        yield from textwrap.wrap(f"  {head:10}{text}", WIDTH, subsequent_indent=" " * 14)
+
+
+def _flaw(variant: Mapping[str, Any]) -> str:
+    if not variant["defective"]:
+        return ""
+    erratum = f", erratum {variant['erratum']}" if variant["erratum"] else ""
+    return f"  (as published: defective{erratum})"
+
+
+_ADDRESSED = {
+    "all": "every other member",
+    "members": "the members that the sender names, or all",
+    "topics": "those who subscribe to a topic of the message",
+}

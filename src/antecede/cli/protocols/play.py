@@ -1,0 +1,55 @@
+"""`antecede play [SCENARIO]`: a bench on which a scene is moved by hand, in the browser."""
+
+from __future__ import annotations
+
+import argparse
+
+from antecede.cli.files.browser import serve_until_interrupted
+from antecede.cli.unused_options import refuse_unused
+from antecede.core.pages.local_server import Guarded
+from antecede.errors import InputError
+from antecede.lab.check.scenario.parse import script_file
+from antecede.lab.play.server import Bench, Opened
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `antecede play`."""
+    parser.add_argument(
+        "script", nargs="?", metavar="SCENARIO", help="scenario file to begin with (*.scenario)"
+    )
+    parser.add_argument(
+        "--protocol",
+        metavar="NAME,...",
+        help="show it under these, side by side; your own as FILE.py:CLASS",
+    )
+    parser.add_argument("--exercise", metavar="NAME", help="begin with this exercise")
+    parser.add_argument("--port", type=int, default=0, help="of the server (any that is free)")
+    parser.add_argument(
+        "--no-browser", action="store_true", help="print where the page is, and open nothing"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve the bench until Ctrl-C; returns the exit code."""
+    if not 0 <= args.port < 65_536:
+        raise InputError(f"--port {args.port}: ports go from 0 (any) to 65535")
+    if args.exercise is not None:
+        refuse_unused(args, "an exercise brings its own scene", unused=["script"])
+    opened = _opened(args)
+    opened.try_protocols()
+    site = Bench(opened)
+    try:
+        serving = Guarded(site, args.port)
+        serve_until_interrupted(serving, "The bench is", browser=not args.no_browser)
+    finally:
+        site.close()
+    return 0
+
+
+def _opened(args: argparse.Namespace) -> Opened:
+    names = [name.strip() for name in (args.protocol or "").split(",") if name.strip()]
+    if args.protocol is not None and not names:
+        raise InputError("--protocol names no protocol")
+    if args.script is None:
+        return Opened(protocols=names, exercise=args.exercise)
+    return Opened(script_file(args.script), args.script, names)

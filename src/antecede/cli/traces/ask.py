@@ -1,0 +1,380 @@
+"""`antecede ask PATH past ID`: what led to an event, what it could have influenced, and why."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow
+import pyarrow as pa
+import pyarrow.compute
+
+from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say_shortage
+from antecede.cli.files.output import check_writable, draft_of
+from antecede.cli.trace_options import add_read_arguments, read_options
+from antecede.cli.traces.ask_output import Further, only_one, plain_rows
+from antecede.cli.unused_options import refuse_unused
+from antecede.errors import InputError
+from antecede.formatting import aligned, counted, harmless
+from antecede.tables.audit.skew import clock_skew
+from antecede.tables.audit.skew_text import findings
+from antecede.tables.causality.queries import CAUSES, CLOCKS, EVENTS, WAYS, Causality, Event
+from antecede.tables.kernels.graph import Ints, edge_table
+from antecede.tables.trace import time_text
+from antecede.tables.trace.arrow import read
+from antecede.tables.trace.evidence import SOURCE
+from antecede.tables.trace.schema import SEND
+from antecede.tables.trace.user_tables.append_columns import with_further
+from antecede.tables.trace.user_tables.writing import format_of, write_table
+
+MOST_EVENTS: Final = 200_000
+"""Events that are looked at: an answer waits for no more."""
+TIMES: Final = ("start_time", "send_time")
+"""Times by the clock of an event's own member; an arrival's may be of an archive."""
+
+
+def skew_among(asked: Causality, rows: pyarrow.Table) -> dict[str, Any] | None:
+    """Return what the immediate causes among some rows of `asked` say of their members' clocks, as
+    `antecede audit` tells it of a whole trace; None where there are no times or too many rows.
+
+    Where rows tell of sendings and arrivals, causes are those that sendings declare.
+    """
+    places: Any = pc.unique(rows["file_order"])
+    at = pc.index_in(places, asked.events["file_order"]).to_numpy(zero_copy_only=False)
+    at = np.sort(at[asked.alive[at]]).astype(np.int64)
+    if not 0 < len(at) <= MOST_EVENTS:
+        return None
+    events: Any = asked.events.take(pyarrow.array(at))
+    if asked.by == EVENTS:
+        events = _first_of_each(events.filter(pc.equal(events["kind"], SEND)))
+    time = next((one for one in TIMES if events[one].null_count < len(events)), None)
+    if time is None:
+        return None
+    causes, effects = _declared(events) if asked.by == EVENTS else _immediate(asked, at)
+    return clock_skew(events, causes, effects, time)
+
+
+def _immediate(asked: Causality, at: Ints) -> tuple[Ints, Ints]:
+    offsets, causes = asked.edges_among(at)
+    kept = causes >= 0
+    if asked.by == CLOCKS:
+        kept &= asked.immediate_among(at)
+    return causes[kept], np.repeat(np.arange(len(at)), np.diff(offsets))[kept]
+
+
+def _declared(events: pyarrow.Table) -> tuple[Ints, Ints]:
+    edges: Any = edge_table(events)
+    known = edges.filter(pc.is_valid(edges["parent"]))
+    return known["parent"].to_numpy().astype(np.int64), known["child"].to_numpy().astype(np.int64)
+
+
+def _first_of_each(events: Any) -> Any:
+    """Return the first row of each message: ids are to be distinct."""
+    codes = [
+        pc.fill_null(events[name].combine_chunks().dictionary_encode().indices, -1).to_numpy()
+        for name in ("run", "id")
+    ]
+    _, first = np.unique(np.stack(codes), axis=1, return_index=True)
+    return events.take(pyarrow.array(np.sort(first)))
+
+
+def skew_notes(skew: dict[str, Any] | None) -> list[str]:
+    """Return it in sentences; none where all times fit."""
+    if skew is None:
+        return []
+    return [f"among these, {what}" for what, _ in findings(skew, "events")]
+
+
+pc: Any = pyarrow.compute
+MOST: Final = 20
+NAMED: Final = 5
+"""Events of the question that an answer names."""
+WIDEST: Final = 60
+"""Characters of a cell that a terminal shows."""
+SHOWN: Final = ("id", "kind", "member", "topics", "text")
+QUESTIONS: Final = {
+    "past": ("ID...", "what happened before it: all that could have led to it"),
+    "future": ("ID...", "what happened after it: all that it could have influenced"),
+    "concurrent": ("ID", "what happened neither before nor after it"),
+    "between": ("A B", "what happened after A and before B"),
+    "before": ("A B", "did A happen before B, and by which chain of causes"),
+}
+WORDS: Final = {
+    EVENTS: "rows of sendings and arrivals",
+    CLOCKS: "vector clocks",
+    CAUSES: "declared causes",
+}
+_ARGUMENTS: Final = {"concurrent": 1, "between": 2, "before": 2}
+
+
+class Answer(NamedTuple):
+    """What is said, and the rows that go with it."""
+
+    says: str
+    rows: pa.Table
+    path: pa.Table | None = None
+    """A chain of causes as a witness."""
+    yes: bool = True
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `antecede ask`."""
+    add_read_arguments(parser, text=True)
+    add_engine_arguments(parser)
+    asked = "; ".join(f"{name} {ids}: {what}" for name, (ids, what) in QUESTIONS.items())
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="QUESTION ID",
+        help=f"{asked}. ID@MEMBER is the arrival of a message at a member; FIELD:TEXT the events "
+        "with that text in a column, as level:ERROR (not with Spark)",
+    )
+    parser.add_argument(
+        "--by",
+        choices=WAYS,
+        help="what tells what came before what: rows of sendings and arrivals, vector clocks, or "
+        "declared causes; the first of these that the trace has, if not given",
+    )
+    parser.add_argument("--in-run", metavar="RUN", help="of which run, where an id is in several")
+    parser.add_argument(
+        "--most", type=int, default=MOST, metavar="N", help=f"rows that are shown ({MOST})"
+    )
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--table", action="store_true", help="show all rows, and nothing else")
+    shape.add_argument("--json", action="store_true", help="print question and answer as JSON")
+    parser.add_argument(
+        "-o", "--out", metavar="F", help="write the rows too (.parquet, .csv or .jsonl)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace F where it exists")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer; 1 where the question was whether A came before B, and it did not."""
+    paths, question, ids = split_words([*args.paths, *args.words])
+    out = None if args.out is None else Path(args.out)
+    if args.most < 1:
+        raise InputError(f"--most {args.most}: a number of rows, 1 or more")
+    if args.table or args.json:
+        refuse_unused(args, "all rows are printed", unused=["most"])
+    if out is None:
+        refuse_unused(args, "without -o nothing is written", unused=["force"])
+    else:
+        check_writable(out, paths, args.force)
+        format_of(out)
+    asked, events, further = _found(args, paths, question, ids)
+    whole = further is not None
+    further = further or Further()
+    answer = answered(asked, question, events, whole=whole)
+    if out is not None:
+        with draft_of(out) as draft:
+            changed = write_table(further.attach(answer.rows), draft, format_of(out))
+        for one in changed:
+            print(f"changed: {one.words()}", file=sys.stderr)
+    _print(args, asked, question, ids, events, answer, whole, further)
+    if out is not None and not args.json:
+        print(f"{counted(len(answer.rows), 'row')} -> {out}")
+    return 0 if answer.yes else 1
+
+
+def _found(
+    args: argparse.Namespace, paths: list[str], question: str, ids: Sequence[str]
+) -> tuple[Causality, Sequence[Event], Further | None]:
+    """Return what answers, the events named, and further columns; None: a part of the trace."""
+    options = read_options(args)
+    engine = chosen_engine(args, paths, args.format, options)
+    if engine.name == SPARK:
+        from antecede.cli.traces.on_spark.ask import found_on_spark
+
+        return *found_on_spark(args, paths, options, question, ids, engine), None
+    say_shortage(engine)
+    trace = with_further(read(paths, args.format, options, own=True), options)
+    asked, further = Causality(trace, by=args.by), Further(trace)
+    asked.notes += time_text.notes(trace.details)
+    return asked, _events(asked, further, question, ids, args.in_run), further
+
+
+def split_words(words: Sequence[str]) -> tuple[list[str], str, list[str]]:
+    """Return paths, question and ids. Raises InputError where that cannot be told."""
+    at = next((k for k, word in enumerate(words) if k and word in QUESTIONS), None)
+    if at is None:
+        raise InputError(
+            f"no question: after the path say one of {', '.join(QUESTIONS)}, then an event's id"
+        )
+    question, ids = words[at], list(words[at + 1 :])
+    wanted = _ARGUMENTS.get(question)
+    if not ids or (wanted is not None and len(ids) != wanted):
+        takes = QUESTIONS[question][0]
+        raise InputError(f"{question} asks about {takes}; {counted(len(ids), 'id')} given")
+    return list(words[:at]), question, ids
+
+
+def _events(
+    asked: Causality, further: Further, question: str, ids: Sequence[str], run: str | None
+) -> list[Event]:
+    """Return the events that texts name: ids, then FIELD:TEXT, then ID@MEMBER."""
+    found: list[Event] = []
+    for text in ids:
+        several = None if asked.has(text) else further.events(asked, text, run)
+        if several is None:
+            found.append(_named(asked, text, run))
+        elif question in _ARGUMENTS:
+            found.append(only_one(text, several))
+        else:
+            found += several
+    return found
+
+
+def _named(asked: Causality, text: str, run: str | None) -> Event:
+    """Return the event that a text names: an id, or ID@MEMBER where no id is called that."""
+    name, at, member = text.rpartition("@")
+    if at and not asked.has(text):
+        return Event(name, member, run)
+    return Event(text, None, run)
+
+
+def answered(
+    asked: Causality, question: str, events: Sequence[Event], *, whole: bool = True
+) -> Answer:
+    """Ask one question of `QUESTIONS`; not `whole`: `asked` holds only what the answer needs."""
+    if question == "before":
+        return _before(asked, *events)
+    rows = getattr(asked, question)(*events)
+    if question == "between" and not asked.precedes(*events):
+        return Answer(f"none: {events[0]} did not happen before {events[1]}", rows)
+    of = f"{len(rows):,} of {counted(asked.placed, 'event')}"
+    what = of if whole else counted(len(rows), "event")
+    names = " or ".join(map(str, events[:NAMED]))
+    if len(events) > NAMED:
+        names += f" or {counted(len(events) - NAMED, 'other')}"
+    if question == "between":
+        path = asked.path(*events)
+        return Answer(f"{what} happened between {' and '.join(map(str, events))}", rows, path)
+    words = {
+        "past": f"happened before {names}",
+        "future": f"happened after {names}",
+        "concurrent": f"{'is' if len(rows) == 1 else 'are'} concurrent with {names}",
+    }
+    return Answer(f"{what} {words[question]}", rows)
+
+
+def _before(asked: Causality, a: Event, b: Event) -> Answer:
+    path = asked.path(a, b)
+    if len(path):
+        steps = counted(len(path) - 1, "step")
+        return Answer(f"yes: {a} happened before {b}; a chain of {steps}", path, path)
+    if asked.row(a) == asked.row(b):
+        return Answer(f"no: {a} and {b} are one event", path, yes=False)
+    path = asked.path(b, a)
+    if len(path):
+        steps = counted(len(path) - 1, "step")
+        says = f"no: {b} happened before {a}; a chain of {steps}"
+        return Answer(says, path, path, yes=False)
+    return Answer(f"no: {a} and {b} are concurrent", path, yes=False)
+
+
+# -- how it is shown ---------------------------------------------------------------------------
+
+
+def _print(
+    args: argparse.Namespace,
+    asked: Causality,
+    question: str,
+    ids: Sequence[str],
+    events: Sequence[Event],
+    answer: Answer,
+    whole: bool,
+    further: Further,
+) -> None:
+    if args.json:
+        told = _plain(asked, question, ids, answer, further)
+        told["clock_skew"] = skew_among(asked, _told(asked, events, answer))
+        if not whole:  # how many have a place in the whole was not looked for
+            del told["events"]
+        print(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    if args.table:
+        print("\n".join(_lines(further, answer.rows, len(answer.rows))))
+        return
+    print(harmless(f"{answer.says}, by {WORDS[asked.by]}{':' if len(answer.rows) else ''}"))
+    nearest = question == "past"  # what is nearest comes first
+    rows = answer.rows if _is_chain(answer) else asked.placed_rows(answer.rows, nearest=nearest)
+    for line in _lines(further, rows, args.most, _is_chain(answer)):
+        print(f"  {line}")
+    if answer.path is not None and not _is_chain(answer) and len(answer.path):
+        print(f"A chain of {counted(len(answer.path) - 1, 'step')}:")
+        for line in _lines(further, answer.path, args.most, chain=True):
+            print(f"  {line}")
+    for note in [*asked.notes, *skew_notes(skew_among(asked, _told(asked, events, answer)))]:
+        print(harmless(f"Note: {note}"))
+
+
+def _told(asked: Causality, events: Sequence[Event], answer: Answer) -> pa.Table:
+    """Return the rows of an answer and of its question."""
+    named = asked.events.take(pa.array([asked.row(one) for one in events], pa.int64()))
+    return pa.concat_tables([answer.rows, named])
+
+
+def _is_chain(answer: Answer) -> bool:
+    return answer.path is answer.rows
+
+
+def _plain(
+    asked: Causality, question: str, ids: Sequence[str], answer: Answer, further: Further
+) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "question": question,
+        "ids": list(ids),
+        "by": asked.by,
+        SOURCE: asked.source,
+        "answer": answer.yes if question == "before" else len(answer.rows),
+        "events": asked.placed,
+        "rows": [] if _is_chain(answer) else plain_rows(further.attach(answer.rows)),
+        "notes": asked.notes,
+    }
+    if answer.path is not None:
+        found["path"] = plain_rows(further.attach(answer.path))
+    return found
+
+
+def _lines(further: Further, rows: pa.Table, most: int, chain: bool = False) -> list[str]:
+    """Return rows as aligned lines: the first ones, or of a chain its two ends."""
+    if not len(rows):
+        return []
+    head = -(-most // 2) if chain and len(rows) > most else min(most, len(rows))
+    tail = most - head if chain and len(rows) > most else 0
+    rows = further.attach(rows)
+    names = [*(name for name in SHOWN if _tells(rows, name)), *further.shown(rows)]
+    cells = [[_cell(row[name]) for name in names] for row in _ends(rows, head, tail)]
+    width = shutil.get_terminal_size((100, 24)).columns
+    lines = list(aligned([names, *cells], [True] * len(names), within=width))
+    left = len(rows) - head - tail
+    if left:
+        more = f"... {left:,} more" + (" between these" if tail else " (--most, --table)")
+        lines.insert(len(lines) - tail, more)
+    return lines
+
+
+def _ends(rows: pa.Table, head: int, tail: int) -> list[dict[str, Any]]:
+    first = rows.slice(0, head).to_pylist()
+    return first + (rows.slice(len(rows) - tail).to_pylist() if tail else [])
+
+
+def _tells(rows: pa.Table, name: str) -> bool:
+    column: Any = rows[name]
+    if name == "kind":
+        return len(column.unique()) > 1
+    if name == "topics":
+        return bool(pc.max(pc.list_value_length(column)).as_py())
+    return bool(column.null_count < len(column))
+
+
+def _cell(value: Any) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value or "")
+    text = "".join(one if one.isprintable() else " " for one in text)
+    return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."

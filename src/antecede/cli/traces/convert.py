@@ -1,0 +1,138 @@
+"""`antecede convert PATH... -o OUT`: a trace as a log for ShiViz, as Parquet, CSV or JSON lines.
+
+Tables keep the user's columns beside those of the schema; see
+`antecede.tables.trace.user_tables.extra_columns`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from antecede.cli.files.output import check_writable, draft_of
+from antecede.cli.trace_options import add_read_arguments, read_options
+from antecede.errors import InputError
+from antecede.formatting import counted
+from antecede.progress import Progress
+from antecede.tables.audit.add_vector_clocks import with_clocks
+from antecede.tables.trace import time_text
+from antecede.tables.trace.arrow import read, read_batches
+from antecede.tables.trace.formats.shiviz_writer import write_log_file
+from antecede.tables.trace.reader import ReadOptions
+from antecede.tables.trace.user_tables import writing
+from antecede.tables.trace.user_tables.append_columns import Appender, UnlikeError, with_own
+from antecede.tables.trace.user_tables.chosen_columns import TIMES
+from antecede.tables.trace.user_tables.reader import absent_keys
+
+SHIVIZ = "shiviz"
+ENDINGS = {**writing.ENDINGS, ".log": SHIVIZ, ".shiviz": SHIVIZ}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `antecede convert`."""
+    add_read_arguments(parser, text=True)
+    parser.add_argument("-o", "--out", required=True, metavar="OUT", help="file to write")
+    parser.add_argument(
+        "--to",
+        choices=(SHIVIZ, writing.PARQUET, writing.CSV, writing.JSON_LINES),
+        help="format of OUT; told by its ending if not given (.log, .parquet, .csv, .jsonl)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, write, and say what was written. Raises InputError for unusable input or OUT."""
+    out = Path(args.out)
+    check_writable(out, args.paths, args.force)
+    format, options = _format(out, args.to), read_options(args)
+    with draft_of(out) as draft, Progress("converting"):
+        if format == SHIVIZ:
+            lines = _shiviz(args.paths, args.format, options, draft)
+        else:
+            lines = _table(args.paths, args.format, options, draft, format)
+    print(f"{lines[0]} -> {out}")
+    for line in lines[1:]:
+        print(f"  {line}")
+    return 0
+
+
+def _format(out: Path, given: str | None) -> str:
+    found = given or ENDINGS.get(out.suffix.lower())
+    if found is None:
+        message = f"its ending tells no format ({', '.join(ENDINGS)}); say --to"
+        raise InputError(message, path=str(out))
+    return found
+
+
+def _shiviz(paths: Sequence[str], format: str | None, options: ReadOptions, out: Path) -> list[str]:
+    trace = read(paths, format, options)
+    log = with_clocks(trace.events, trace.format)
+    written = write_log_file(log.entries, out, log.several_runs)
+    lines = [f"{counted(written, 'event')} as a log for ShiViz"]
+    if any(trace.events[name].null_count < trace.events.num_rows for name in TIMES):
+        lines.append("times are left out: a log holds hosts, clocks and what the events say")
+    if log.computed:
+        lines.append(
+            "vector clocks computed from the causes; a member's events follow each other in them"
+        )
+    lines += [f"left out: {count:,} x {reason}" for reason, count in log.left_out.items()]
+    lines += _times(trace.details)
+    return lines + _aside(Counter(_short(r) for r in trace.quarantine["reason"].to_pylist()))
+
+
+def _table(
+    paths: Sequence[str], format: str | None, options: ReadOptions, out: Path, to: str
+) -> list[str]:
+    """Write batch by batch, or at once where the user's columns change their types on the way."""
+    try:
+        return _piecewise(paths, format, options, out, to)
+    except UnlikeError:
+        trace = read(paths, format, options, own=True)
+    table, own = with_own(trace.events, trace.own)
+    changed = writing.write_table(table, out, to)
+    reasons = Counter(map(_short, trace.quarantine["reason"].to_pylist()))
+    lines = _told(table.num_rows, own, reasons) + [f"changed: {one.words()}" for one in changed]
+    if said := absent_keys(trace.details, to):
+        lines.append(f"changed: {said}")
+    return lines + _times(trace.details)
+
+
+def _piecewise(
+    paths: Sequence[str], format: str | None, options: ReadOptions, out: Path, to: str
+) -> list[str]:
+    reasons: Counter[str] = Counter()
+    details: Mapping[str, Any] = {}
+    with Appender(out, to) as appender:
+        for batch in read_batches(paths, format, options, own=True):
+            if batch.events.num_rows:
+                appender.add(batch.events, batch.own)
+            reasons.update(_short(r) for r in batch.quarantine["reason"].to_pylist())
+            details = batch.details  # the last one has those of all
+    if not appender.rows:
+        raise InputError("not one event could be read; `antecede audit` says why", path=paths[0])
+    lines = _told(appender.rows, appender.own, reasons)
+    if said := absent_keys(details, to):
+        lines.append(f"changed: {said}")
+    return lines + _times(details)
+
+
+def _times(details: Mapping[str, Any]) -> list[str]:
+    return [f"times: {said}" for said in time_text.notes(details)]
+
+
+def _told(rows: int, own: Sequence[str], reasons: Counter[str]) -> list[str]:
+    lines = [f"{counted(rows, 'event')} in the schema of antecede"]
+    if own:
+        lines.append(f"beside it your own columns: {', '.join(own)}")
+    return lines + _aside(reasons)
+
+
+def _short(reason: object) -> str:
+    return str(reason).partition(":")[0]
+
+
+def _aside(reasons: Counter[str]) -> list[str]:
+    return [f"set aside: {count:,} x {reason}" for reason, count in reasons.most_common()]

@@ -1,0 +1,71 @@
+"""`antecede ask --engine spark`: executors read and look for what the answer depends on."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from antecede.cli.engines import A_ROW, SHARE, Engine, free_bytes, needed_bytes
+from antecede.cli.spark_session import session
+from antecede.errors import InputError
+from antecede.formatting import counted
+from antecede.progress import Progress
+from antecede.spark.evidence import describe_none, source_in, supports_way
+from antecede.spark.relations.queries import Part, part, way_of
+from antecede.spark.sources.event_tables import events_of_tables, typed_failures
+from antecede.spark.sources.table_tasks import tables_of, work_of
+from antecede.tables.causality.queries import NO_EVENTS, Whole
+from antecede.tables.trace.evidence import NONE, describe_other
+from antecede.tables.trace.reader import ReadOptions
+from antecede.tables.trace.user_tables.writing import PARQUET
+
+FUTURE = "future"
+
+
+def found_on_spark(
+    args: argparse.Namespace,
+    paths: Sequence[str],
+    options: ReadOptions,
+    question: str,
+    ids: Sequence[str],
+    engine: Engine,
+) -> Part:
+    """Return the part of the trace that answers a question. Raises InputError."""
+    if question == "concurrent":
+        raise InputError(
+            "with Spark: what is concurrent is all that is in neither past nor future, and that "
+            "every row of it has a place only the whole tells: --engine local, or stamps in SQL "
+            "(antecede.spark.with_clocks, concurrent)"
+        )
+    works = work_of(tables_of(paths, args.format, options), options)
+    print(f"engine      {engine.name} ({engine.why})", file=sys.stderr, flush=True)
+    free = free_bytes()
+    with ExitStack() as open_:
+        spark = open_.enter_context(session(args.master, needed_bytes(paths) or 0))
+        open_.enter_context(typed_failures())
+        with Progress("reading"):
+            given = events_of_tables(spark, works, options, None, PARQUET)
+            events, survey = open_.enter_context(given)
+        known = frozenset(name for name, count in survey.known.items() if count)
+        whole = Whole("clock_members" in known and not survey.parents, known)
+        way = way_of(events, whole, args.by)
+        if not supports_way(events, way):
+            source = source_in(events)
+            if source != NONE:
+                raise InputError(describe_other(way, source))
+            raise InputError(describe_none(events, survey.details))
+        with Progress("following causes"):
+            found = part(
+                events,
+                ids,
+                way,
+                whole,
+                run=args.in_run,
+                backwards=question != FUTURE,
+                most=None if free is None else int(SHARE * free / A_ROW),
+            )
+    if survey.bad:
+        found.asked.notes.append(f"{counted(survey.bad, 'row')} {NO_EVENTS}")
+    return found

@@ -1,0 +1,311 @@
+"""`antecede deliver FILE --order NAME`: what a protocol would have delivered of logged bytes."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+
+from antecede.cli.files.output import check_apart, check_writable, draft_of
+from antecede.cli.files.pages import check_page, write_page_of_table
+from antecede.cli.unused_options import refuse_unused
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.errors import InputError
+from antecede.formatting import counted
+from antecede.lab.record.example_logs import Talk, recorded
+from antecede.progress import Progress
+from antecede.quantiles import quantile
+from antecede.tables.order.replay.spec import PER_S, DeliverSpec, DeliverStatus
+from antecede.tables.order.replay.table import Engine, deliver_table, deliver_wide
+from antecede.tables.order.replay.trace_export import trace_of
+from antecede.tables.trace.evidence import NONE, SOURCE
+from antecede.tables.trace.user_tables.writing import PARQUET, format_of, write_table
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pq: Any = pyarrow.parquet
+
+VALUES: dict[str, Any] = {"bounds": Bounds, "subscriptions": Subscriptions}
+"""Options that are values of these classes, written as a dictionary of their fields."""
+WORDS = {"true": True, "false": False, "none": None}
+"""As scenarios write them; the word "false" would count as true."""
+SHOWN = 5
+"""So many reasons and held rows are printed."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `antecede deliver`."""
+    spec = DeliverSpec()
+    parser.add_argument("file", metavar="FILE", help="Parquet or Arrow file: a row a message")
+    parser.add_argument(
+        "-o", "--out", metavar="OUT", help="file to write, rows as in FILE: .parquet, .csv, .jsonl"
+    )
+    parser.add_argument(
+        "--page",
+        metavar="F",
+        help="write a page (.html) to explore: what was sent, came, was held, and delivered",
+    )
+    parser.add_argument("--force", action="store_true", help="replace OUT and F where they exist")
+    parser.add_argument("--engine", choices=("local", "spark"), default="local")
+    parser.add_argument(
+        "--example", type=int, metavar="N", help="make FILE instead: a group sends N messages"
+    )
+    protocol = parser.add_argument_group("the group")
+    protocol.add_argument("--order", default=spec.order, help="protocol, or causal, fifo, reply")
+    protocol.add_argument(
+        "--members", metavar="A,B,...", help="the closed list; without it the group is open"
+    )
+    protocol.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of the protocol, as Python writes it: patience_s=5.0, bounds={'most_s': 0.2}",
+    )
+    columns = parser.add_argument_group("columns")
+    for name, what in (
+        ("observer", "who received"),
+        ("wire", "the bytes"),
+        ("time", "when they came: a timestamp or a number"),
+        ("group", "keeps groups apart"),
+        ("tiebreak", "orders rows of equal time; else their place in FILE does"),
+        ("sent", "true where the observer sent it (sent, to, topics: taken when there)"),
+        ("to", "whom own messages were for, where their bytes do not say"),
+        ("topics", "of own messages that were for nobody"),
+    ):
+        default = getattr(spec, name)
+        more = f" (default: {default})" if default else ""
+        columns.add_argument(f"--{name}", metavar="COLUMN", default=default, help=what + more)
+    columns.add_argument("--prefix", default="", help="goes before the names of added columns")
+    passing = parser.add_argument_group("time")
+    passing.add_argument("--time-unit", choices=tuple(PER_S), default=spec.time_unit)
+    for option, default, what in (
+        ("--tick-s", spec.tick_s, "time-bound protocols are told the time at its multiples"),
+        ("--finish-s", spec.finish_s, "time goes on so long after an observer's last row"),
+        ("--patience-s", None, "a held row is set aside after so long"),
+    ):
+        shown = "" if default is None else f" (default: {default:g})"
+        passing.add_argument(
+            option, type=float, default=default, metavar="SECONDS", help=what + shown
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, deliver, write, count; 1 if all was refused. Raises InputError for unusable input."""
+    spec = _spec(args)
+    path = Path(args.file)
+    if args.example is not None:
+        used = ("file", "example", "force", "order", "members", "option")
+        refuse_unused(args, "--example makes FILE and delivers nothing", but=used)
+        return _example(path, spec, args)
+    out = None if args.out is None else Path(args.out)
+    if out is None:
+        refuse_unused(args, "without -o no columns are written", unused=["prefix"])
+        if args.page is None:
+            refuse_unused(args, "without -o or --page nothing is written", unused=["force"])
+    if args.page is not None:
+        check_page(args.page)
+        check_apart(args.page, args.out)
+        check_writable(Path(args.page), [path], args.force)
+    if out is not None:
+        check_writable(out, [path], args.force)
+        format_of(out)
+    with Progress("reading"):
+        table = read_log_file(path)
+    if args.time in table.column_names and pa.types.is_timestamp(table[args.time].type):
+        why = f"column {args.time} holds timestamps, which have a unit of their own"
+        refuse_unused(args, why, unused=["time_unit"])
+    _demand_bytes(table, args.wire, path)
+    for name in ("sent", "to", "topics"):
+        if getattr(args, name) is None and name in table.column_names:
+            setattr(args, name, name)
+    spec = _spec(args)
+    begin = time.monotonic()
+    with Progress("delivering"):
+        done = deliver_wide(table, spec, _engine(args.engine))
+    seconds = time.monotonic() - begin
+    if out is not None:
+        _write(done, out)
+    if args.page is not None:
+        shown = trace_of(table, done, spec)
+        title = f"{path.name}, {spec.order}"
+        write_page_of_table(shown.events, title, _left_out(shown.left_out), Path(args.page))
+        print(f"page        {args.page}")
+    return _report(done, spec, seconds, args.engine, out)
+
+
+def _demand_bytes(table: pyarrow.Table, wire: str, path: Path) -> None:
+    """Raise InputError unless a cell holds bytes: they are all that tells an order here."""
+    what = f"no column {wire}"
+    if wire in table.column_names:
+        column: Any = table[wire]
+        if not len(column) or any(value not in (None, b"", "") for value in column.to_pylist()):
+            return
+        what = f"column {wire} holds no bytes of messages"
+    columns = ", ".join(table.column_names)[:300]
+    raise InputError(
+        f"{what} ({SOURCE}: {NONE}); columns are {columns}; say --wire COLUMN; of a table with a "
+        "column of causes: antecede order --after COLUMN",
+        path=str(path),
+    )
+
+
+def _source(order: str) -> str:
+    """Return what an order goes by: its messages' bytes, or nothing."""
+    return NONE if order == "unordered" else f"bytes of messages, order {order}"
+
+
+def _left_out(rows: int) -> str:
+    if not rows:
+        return ""
+    return f"{counted(rows, 'row')} without an observer or a time: in no lane of this page"
+
+
+def _spec(args: argparse.Namespace) -> DeliverSpec:
+    members = None if args.members is None else tuple(args.members.split(","))
+    same = "order observer wire time time_unit group tiebreak sent to topics tick_s finish_s"
+    chosen = {name: getattr(args, name) for name in (*same.split(), "patience_s", "prefix")}
+    return DeliverSpec(members=members, options=dict(map(option, args.option)), **chosen)
+
+
+def option(text: str) -> tuple[str, Any]:
+    """Return name and value of NAME=VALUE; what is no Python value is text. Raises InputError."""
+    name, equals, written = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise InputError(f"--option {text!r}: write NAME=VALUE, for instance patience_s=5.0")
+    try:
+        value = ast.literal_eval(written)
+    except (ValueError, SyntaxError):
+        value = WORDS.get(written, written)
+    if name in VALUES and isinstance(value, dict):
+        try:
+            value = VALUES[name](**value)
+        except TypeError as error:
+            fields = ", ".join(inspect.signature(VALUES[name]).parameters)
+            raise InputError(f"--option {name}: {error}; it has {fields}") from error
+    return name, value
+
+
+def read_log_file(path: Path) -> pyarrow.Table:
+    """Return the rows of a Parquet, Arrow or Feather file. Raises InputError."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(6)
+        if start[:4] == b"PAR1":
+            return _table(pq.read_table(str(path)))
+        opened = pa.ipc.open_file if start == b"ARROW1" else pa.ipc.open_stream
+        with pa.OSFile(str(path)) as source:
+            return _table(opened(source).read_all())
+    except (OSError, pa.ArrowException) as error:
+        text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        what = f"cannot be read as Parquet or Arrow: {text}"
+        raise InputError(what, path=str(path)) from error
+
+
+def _table(read: pyarrow.Table) -> pyarrow.Table:
+    return read
+
+
+def _engine(name: str) -> Engine:
+    if name == "local":
+        return deliver_table
+    from antecede.spark.replay import deliver_on_spark
+
+    return deliver_on_spark
+
+
+def _example(path: Path, spec: DeliverSpec, args: argparse.Namespace) -> int:
+    check_writable(path, (), args.force)
+    if format_of(path) != PARQUET:
+        raise InputError("an example is Parquet: it is read again", path=str(path))
+    if not 0 < args.example <= 1_000_000:
+        raise InputError(f"--example {args.example}: 1 to 1,000,000 messages")
+    names = spec.members or ("ann", "bob", "cat")
+    groups = {name: spec.group_of(name, None) for name in names}
+    table = recorded(groups, Talk(messages=args.example, lost=0.0))
+    _write(table, path)
+    print(f"example     {counted(table.num_rows, 'row')} of {', '.join(names)} -> {path}")
+    return 0
+
+
+def _write(table: pyarrow.Table, path: Path) -> None:
+    with draft_of(path) as draft:
+        write_table(table, draft, format_of(path))
+
+
+def _report(
+    done: pyarrow.Table, spec: DeliverSpec, seconds: float, engine: str, out: Path | None
+) -> int:
+    """Print what became of the rows; return 1 if rows were refused and none was taken."""
+
+    def column(name: str) -> list[Any]:
+        values: list[Any] = done[spec.prefix + name].to_pylist()
+        return values
+
+    statuses, waited = column("status"), column("waited_ms")
+    where = "" if out is None else f" -> {out}"
+    print(f"read        {counted(done.num_rows, 'row')} in {seconds:.2f} s, {engine} engine{where}")
+    print(f"causality   {SOURCE}: {_source(spec.order)}")
+    counts = Counter(statuses)
+    for status in DeliverStatus:
+        if counts[status]:
+            print(f"{status:<11} {counts[status]:,}")
+    waits = sorted(
+        w for w, s in zip(waited, statuses, strict=True) if s == DeliverStatus.DELIVERED and w
+    )
+    if waits:
+        middle, late = (quantile(waits, part) for part in (0.5, 0.99))
+        print(
+            f"waited      {len(waits):,} of the delivered; half of them at least {middle:,.1f} ms,"
+        )
+        print(f"            one in a hundred at least {late:,.1f} ms")
+    _report_reasons(column("reason"), statuses)
+    _report_lacking(done, spec)
+    if spec.sent is None:
+        print("note        no column says what observers sent themselves (--sent COLUMN); messages")
+        print("            that depend on those are refused or held")
+    refused = counts[DeliverStatus.REFUSED]
+    none_taken = refused > 0 and refused + counts[DeliverStatus.SENT] == done.num_rows
+    if none_taken:
+        print("nothing     was taken in: is this the order of the log, are these its members?")
+    sys.stdout.flush()
+    return int(none_taken)
+
+
+def _report_reasons(reasons: list[str | None], statuses: list[str]) -> None:
+    told = (DeliverStatus.REFUSED, DeliverStatus.DISCARDED, DeliverStatus.SENT)
+    found = Counter(
+        (status, reason)
+        for status, reason in zip(statuses, reasons, strict=True)
+        if reason is not None and status in told
+    )
+    for (status, reason), count in found.most_common(SHOWN):
+        print(f"{status:<11} {count:,}: {reason}")
+    if len(found) > SHOWN:
+        print(f"            and {counted(len(found) - SHOWN, 'other reason')}")
+
+
+def _report_lacking(done: pyarrow.Table, spec: DeliverSpec) -> None:
+    """Name what never came and is waited for; what waits for held rows follows from it."""
+    names = [spec.observer, *(spec.prefix + n for n in ("status", "sender", "seq", "waits_for"))]
+    columns = [done[name].to_pylist() for name in (spec.group or spec.observer, *names)]
+    aside = (DeliverStatus.HELD, DeliverStatus.EXPIRED)
+    rows = [row for row in zip(*columns, strict=True) if row[2] in aside]
+    held = {(group, observer, f"{who}:{seq}") for group, observer, _, who, seq, _ in rows}
+    lacking = Counter(
+        (observer, cause)
+        for group, observer, _, _, _, causes in rows
+        for cause in causes
+        if (group, observer, cause) not in held
+    )
+    for (observer, cause), count in lacking.most_common(SHOWN):
+        waiting = counted(count, "row")
+        print(f"lacking     {cause} never came to {observer}; waited for directly by {waiting}")

@@ -1,0 +1,250 @@
+"""`antecede view PATH`: a trace as a page to explore; written, opened, or served and followed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from antecede.cli.files.browser import open_browser, serve_until_interrupted
+from antecede.cli.files.output import check_writable, save_text
+from antecede.cli.trace_options import add_read_arguments, one_way, read_options
+from antecede.cli.unused_options import refuse_unused
+from antecede.errors import InputError
+from antecede.formatting import counted, harmless
+from antecede.progress import Progress
+from antecede.tables.causality.queries import CAUSES, WAYS, Causality, Event
+from antecede.tables.trace import evidence
+from antecede.tables.trace.arrow import Trace, read
+from antecede.tables.trace.sequence import SEQ, by_sequence
+from antecede.tables.trace.user_tables.append_columns import with_further
+from antecede.tables.view.id_lookup import event_named
+from antecede.tables.view.live_source import Followed
+from antecede.tables.view.page import render_page
+from antecede.tables.view.render_model import LARGEST, picture
+from antecede.tables.view.server import Serving, Source
+from antecede.tables.view.tiles import TILES, Tiles, is_tiles, write_tiles
+
+SPARK: Final = "spark"
+MOST_FINDINGS: Final = 8
+"""Findings that are printed."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `antecede view`."""
+    add_read_arguments(parser, text=True)
+    parser.add_argument(
+        "--around",
+        metavar="ID",
+        help="begin near this event (ID@MEMBER: the arrival of a message at a member); of a trace "
+        "too large for one page, show what is near it",
+    )
+    parser.add_argument("--in-run", metavar="RUN", help="of which run, where an id is in several")
+    parser.add_argument(
+        "--by",
+        choices=(*WAYS, SEQ),
+        help="what tells what came before what: rows of sendings and arrivals, vector clocks, or "
+        "declared causes; the first of these that the trace has, if not given; seq: each member's "
+        "own numbers (--member, --seq)",
+    )
+    parser.add_argument(
+        "-o", "--out", metavar="F", help="write the page (.html) and open no browser"
+    )
+    parser.add_argument("--force", action="store_true", help="replace F or DIR where it exists")
+    parser.add_argument(
+        "--most",
+        type=int,
+        default=LARGEST,
+        metavar="N",
+        help=f"events that one page holds ({LARGEST:,})",
+    )
+    parser.add_argument(
+        "--serve", action="store_true", help="serve the page from this machine, in pieces"
+    )
+    parser.add_argument(
+        "--follow", action="store_true", help="serve it, and show what the files get meanwhile"
+    )
+    parser.add_argument("--port", type=int, default=0, help="of the server (any that is free)")
+    parser.add_argument(
+        "--no-browser", action="store_true", help="print where the page is, and open nothing"
+    )
+    parser.add_argument(
+        "--tiles",
+        metavar="DIR",
+        help="cut the trace into pieces there, for `antecede view DIR`, and do nothing else",
+    )
+    parser.add_argument(
+        "--engine",
+        choices=("local", SPARK),
+        default="local",
+        help="with --tiles: who cuts; spark for what does not fit into memory (Parquet)",
+    )
+    parser.add_argument(
+        "--master", metavar="M", help="Spark's master, as local[4] or spark://host:7077"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the page. Raises InputError for what cannot be shown."""
+    _check(args)
+    if args.engine == SPARK:
+        refuse_unused(
+            args,
+            "Spark cuts Parquet in the schema of antecede (`antecede convert --to parquet` writes "
+            "it), and looks for no causes",
+            but=["paths", "tiles", "engine", "master", "force"],
+        )
+        return _cut_on_spark(args)
+    if len(args.paths) == 1 and is_tiles(Path(args.paths[0])):
+        why = "the folder holds a trace in pieces"
+        refuse_unused(args, why, unused=["out", "follow", "by", "most", "format", "tiles"])
+        return _serve(args, Tiles(Path(args.paths[0]), _around(args)))
+    if args.follow:
+        source = Followed(
+            _title(args),
+            args.paths,
+            lambda: _read(args),
+            by=_way(args),
+            around=args.around,
+            run=args.in_run,
+            most=args.most,
+        )
+        source.block({})  # so that what cannot be read is said before a browser opens
+        return _serve(args, source)
+    with Progress("reading"):
+        trace = _read(args)
+    if args.by != SEQ and not evidence.supports(trace.events, args.by, trace.format):
+        other = evidence.source_in(trace.events, trace.format)
+        if other != evidence.NONE:
+            raise InputError(evidence.describe_other(args.by, other))
+        print(f"antecede: {evidence.describe_none(trace.events, trace.details)}", file=sys.stderr)
+    if args.tiles is not None:
+        return _cut(args, trace, Path(args.tiles))
+    large = len(trace.events) > args.most and args.around is None and args.out is None
+    if args.serve or large:
+        with tempfile.TemporaryDirectory(prefix="antecede-view-") as folder:
+            with Progress("cutting into pieces"):
+                write_tiles(trace, Path(folder) / TILES, _title(args), by=_way(args))
+            whole = partial(Causality, trace, by=_way(args), unproven=True)
+            return _serve(args, Tiles(Path(folder) / TILES, _around(args), whole))
+    return _write(args, trace)
+
+
+def _check(args: argparse.Namespace) -> None:
+    if args.most < 1:
+        raise InputError(f"--most {args.most}: a number of events, 1 or more")
+    if not 0 <= args.port < 65_536:
+        raise InputError(f"--port {args.port}: ports go from 0 (any) to 65535")
+    served = args.serve or args.follow
+    if args.engine != SPARK:
+        refuse_unused(args, "without --engine spark nothing runs there", unused=["master"])
+    if args.around is None:
+        refuse_unused(args, "without --around no event is looked for", unused=["in_run"])
+    if args.tiles is not None:
+        why = "--tiles makes pieces and no page"
+        refuse_unused(
+            args, why, unused=["out", "around", "most", "serve", "follow", "port", "no_browser"]
+        )
+    elif args.engine == SPARK:
+        raise InputError("--engine spark cuts a trace into pieces: say --tiles DIR, where to")
+    if args.out is not None:
+        why = "-o writes a page and serves none"
+        refuse_unused(args, why, unused=["serve", "follow", "port", "no_browser"])
+        if Path(args.out).suffix.lower() not in (".html", ".htm"):
+            raise InputError("name a page that ends in .html", path=args.out)
+        check_writable(Path(args.out), args.paths, args.force)
+    elif args.tiles is None:
+        refuse_unused(args, "without -o or --tiles nothing is replaced", unused=["force"])
+    if args.serve and not args.follow:
+        refuse_unused(args, "--serve hands out the whole trace, in pieces", unused=["most"])
+    if not served and args.out is not None and args.port:
+        raise InputError("--port is of a server, and none runs")
+
+
+def _read(args: argparse.Namespace) -> Trace:
+    options = one_way(read_options(args))
+    trace = read(args.paths, args.format, options, own=True)
+    if args.by == SEQ:
+        trace = by_sequence(trace)
+    return with_further(trace, options)
+
+
+def _way(args: argparse.Namespace) -> str | None:
+    """Return the way for `Causality`: `_read` makes causes of members' own numbers."""
+    return CAUSES if args.by == SEQ else str(args.by) if args.by is not None else None
+
+
+def _title(args: argparse.Namespace) -> str:
+    names = [Path(path).resolve().name or str(path) for path in args.paths]
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    title = ", ".join(names[:2]) + more
+    return title.encode(errors="backslashreplace").decode()  # a file's name may be no Unicode
+
+
+def _around(args: argparse.Namespace) -> Event | None:
+    if args.around is None:
+        return None
+    return Event(args.around, None, args.in_run)
+
+
+def _write(args: argparse.Namespace, trace: Trace) -> int:
+    around = None
+    if args.around is not None:
+        around = event_named(trace.events, args.around, args.in_run)
+    with Progress("looking for what came before what"):
+        shown = picture(trace, title=_title(args), by=_way(args), around=around, most=args.most)
+        text = render_page(shown)
+    if args.out is not None:
+        out = Path(args.out)
+    else:
+        # Nobody else may read it: a trace can be confidential.
+        out = Path(tempfile.mkdtemp(prefix="antecede-view-")) / "page.html"
+    save_text(out, text)
+    what = counted(shown.meta["events"], "event")
+    print(f"{what}, {len(text) / 1e6:.1f} MB -> {out}")
+    _print_findings(shown.meta["findings"])
+    if args.out is None and not args.no_browser:
+        open_browser(out.as_uri())
+    return 0
+
+
+def _cut(args: argparse.Namespace, trace: Trace, folder: Path) -> int:
+    with Progress("cutting into pieces"):
+        said = write_tiles(trace, folder, _title(args), by=_way(args), force=args.force)
+    print(f"{counted(said['rows'], 'event')} -> {folder}; look: antecede view {folder}")
+    _print_findings([*said["findings"], *({"what": note} for note in said["notes"])])
+    return 0
+
+
+def _print_findings(findings: Sequence[Mapping[str, Any]]) -> None:
+    """Print what the page says beside the picture: rows that it lacks are among it."""
+    for one in findings[:MOST_FINDINGS]:
+        print(f"  - {harmless(one['what'])}")
+    if len(findings) > MOST_FINDINGS:
+        print(f"  and {counted(len(findings) - MOST_FINDINGS, 'more finding')} on the page")
+
+
+def _cut_on_spark(args: argparse.Namespace) -> int:
+    from antecede.cli.engines import needed_bytes
+    from antecede.cli.spark_session import session
+    from antecede.spark.tiles import write_tiles as write_on_spark
+
+    with (
+        session(args.master, needed_bytes(args.paths, args.format) or 0) as spark,
+        Progress("cutting into pieces"),
+    ):
+        rows = write_on_spark(
+            spark.read.parquet(*args.paths), args.tiles, _title(args), force=args.force
+        )
+    print(f"{counted(rows, 'row')} -> {args.tiles}; look: antecede view {args.tiles}")
+    return 0
+
+
+def _serve(args: argparse.Namespace, source: Source) -> int:
+    serving = Serving(source, args.port)
+    serve_until_interrupted(serving, source.title, browser=not args.no_browser)
+    return 0

@@ -1,0 +1,1 @@
+"""Clocks, protocols, groups and the oracle, on the standard library alone."""

@@ -1,0 +1,266 @@
+"""What is known about clocks and channels: accuracy of each clock, delays of each channel.
+
+Source: Tsuneizumi et al., sections 2 and 4.2 (accuracy lambda_i, condition (1); delay delta_ij),
+with the repair of the errata: rules about causality need the LEAST delay, rules about waiting the
+LARGEST, so a channel has both.
+
+A group is homogeneous when every member has the same accuracy and every channel the same
+delays, else heterogeneous (Tsuneizumi et al., section 2; Nakayama 2017: LAN inside a subgroup, WAN
+between).
+
+Bounds are whole nanoseconds. Given in seconds, an accuracy and a largest delay are rounded up, a
+least delay down, so that what held of the seconds holds of the nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from antecede.core.clocks.coercion import plain
+from antecede.core.clocks.nanoseconds import LONGEST_NS, NS, Seconds, down_ns, seconds_text, up_ns
+from antecede.errors import LocalError
+from antecede.formatting import shown
+
+Member = TypeVar("Member", bound=Hashable)
+_FAR = 1 << 100
+"""More than any path takes."""
+
+
+@dataclass(frozen=True, init=False)
+class Bounds(Generic[Member]):
+    """Bounds of clocks and channels; members are numbers, or names until `numbered`.
+
+    `accuracy_s`: no clock is ever further from true time than this (lambda, epsilon).
+    `least_s`, `most_s`: every message takes at least and at most this long, unless
+    `channels` says otherwise for (from, to); `clocks` is the accuracy of single members. These are
+    seconds, read as the decimal that was typed. Each can be given in whole nanoseconds instead,
+    under the names of the attributes: `accuracy_ns`, `least_ns`, `most_ns`, `clocks_ns`,
+    `channels_ns`.
+
+    Raises LocalError when a bound is negative, not finite, given twice, or least exceeds most.
+    """
+
+    accuracy_ns: int
+    least_ns: int
+    most_ns: int
+    clocks_ns: Mapping[Member, int]
+    channels_ns: Mapping[tuple[Member, Member], tuple[int, int]]
+
+    def __init__(
+        self,
+        accuracy_s: Seconds | None = None,
+        least_s: Seconds | None = None,
+        most_s: Seconds | None = None,
+        clocks: Mapping[Member, Seconds] | None = None,
+        channels: Mapping[tuple[Member, Member], tuple[Seconds, Seconds]] | None = None,
+        *,
+        accuracy_ns: int | None = None,
+        least_ns: int | None = None,
+        most_ns: int | None = None,
+        clocks_ns: Mapping[Member, int] | None = None,
+        channels_ns: Mapping[tuple[Member, Member], tuple[int, int]] | None = None,
+    ) -> None:
+        given: dict[str, Any] = {
+            "accuracy_ns": _once("accuracy", accuracy_s, accuracy_ns, 0, up_ns),
+            "least_ns": _once("least", least_s, least_ns, 0, down_ns),
+            "most_ns": _once("most", most_s, most_ns, NS, up_ns),
+            "clocks_ns": _once("clocks", clocks, clocks_ns, {}, _clocks),
+            "channels_ns": _once("channels", channels, channels_ns, {}, _channels),
+        }
+        for name, value in given.items():
+            object.__setattr__(self, name, _plain(value))
+        _check_table(self.clocks_ns, "bounds: clocks")
+        _check_table(self.channels_ns, "bounds: channels")
+        _check_pairs(self.channels_ns, "bounds: channels")
+        self._check()
+
+    def _check(self) -> None:
+        channels = [("by default", (self.least_ns, self.most_ns))]
+        channels += [(f"{a} to {b}", delays) for (a, b), delays in self.channels_ns.items()]
+        for where, (least, most) in channels:
+            if not _whole(least, most) or not 0 <= least <= most <= LONGEST_NS:
+                raise LocalError(
+                    f"delays of a channel ({where}) are {_text(least)} to {_text(most)}; "
+                    "they are at least 0, finite, and the least comes first"
+                )
+        clocks = [("by default", self.accuracy_ns)]
+        clocks += [(f"of {member}", accuracy) for member, accuracy in self.clocks_ns.items()]
+        for whose, accuracy in clocks:
+            if not _whole(accuracy) or not 0 <= accuracy <= LONGEST_NS:
+                raise LocalError(f"the accuracy {whose} is {_text(accuracy)}; it is 0 or more")
+
+    def __hash__(self) -> int:
+        clocks, channels = frozenset(self.clocks_ns.items()), frozenset(self.channels_ns.items())
+        return hash((self.accuracy_ns, self.least_ns, self.most_ns, clocks, channels))
+
+    @property
+    def accuracy_s(self) -> float:
+        """The accuracy of clocks in seconds, to be read; arithmetic goes by nanoseconds."""
+        return self.accuracy_ns / NS
+
+    @property
+    def least_s(self) -> float:
+        """The least delay in seconds, to be read; arithmetic goes by nanoseconds."""
+        return self.least_ns / NS
+
+    @property
+    def most_s(self) -> float:
+        """The largest delay in seconds, to be read; arithmetic goes by nanoseconds."""
+        return self.most_ns / NS
+
+    @cached_property
+    def homogeneous(self) -> bool:
+        """Whether all clocks and all channels have the same bounds (Tsuneizumi et al., section
+        2).
+        """
+        return all(a == self.accuracy_ns for a in self.clocks_ns.values()) and all(
+            delays == (self.least_ns, self.most_ns) for delays in self.channels_ns.values()
+        )
+
+    def in_one_writing(self) -> Bounds[Member]:
+        """Return the same, without clocks and channels that only repeat what holds for all."""
+        usual = self.least_ns, self.most_ns
+        clocks = {one: a for one, a in self.clocks_ns.items() if a != self.accuracy_ns}
+        channels = {ends: two for ends, two in self.channels_ns.items() if tuple(two) != usual}
+        return Bounds(
+            accuracy_ns=self.accuracy_ns,
+            least_ns=self.least_ns,
+            most_ns=self.most_ns,
+            clocks_ns=clocks,
+            channels_ns=channels,
+        )
+
+    def error_ns(self, member: Member) -> int:
+        """Return the accuracy of a member's clock, in nanoseconds (lambda_i)."""
+        return self.clocks_ns.get(member, self.accuracy_ns)
+
+    def least_delay_ns(self, source: Member, target: Member) -> int:
+        """Return the least delay of a channel, in nanoseconds."""
+        return self.channels_ns.get((source, target), (self.least_ns, self.most_ns))[0]
+
+    def most_delay_ns(self, source: Member, target: Member) -> int:
+        """Return the largest delay of a channel, in nanoseconds (delta_ij, maxd_ij)."""
+        return self.channels_ns.get((source, target), (self.least_ns, self.most_ns))[1]
+
+    def least_path_ns(self, source: Member, target: Member, members: tuple[Member, ...]) -> int:
+        """Return the least delay over any path through the members; 0 from one to itself.
+
+        A chain of messages can be faster than the direct channel, so this and not the channel's
+        least delay says how close in time a message and its effect can be. All paths from one
+        member are found at its first question, O(n^2) for n members (Dijkstra): at once where all
+        channels are alike.
+        """
+        if source == target:
+            return 0
+        if not self.channels_ns:
+            return self.least_ns
+        found = self._paths.get((source, members))
+        if found is None:
+            found = self._paths[source, members] = self._least_paths_ns(source, members)
+        return found[target]
+
+    @cached_property
+    def _paths(self) -> dict[tuple[Member, tuple[Member, ...]], dict[Member, int]]:
+        return {}
+
+    def _least_paths_ns(self, source: Member, members: tuple[Member, ...]) -> dict[Member, int]:
+        near = dict.fromkeys(members, _FAR)
+        near[source] = 0
+        left = set(near)
+        while left:
+            nearest = min(left, key=near.__getitem__)
+            left.remove(nearest)
+            for member in left:
+                step = near[nearest] + self.least_delay_ns(nearest, member)
+                near[member] = min(near[member], step)
+        return near
+
+    def among(self, members: Collection[Member]) -> Bounds[Member]:
+        """Return the bounds without clocks and channels of anybody else."""
+        return Bounds(
+            accuracy_ns=self.accuracy_ns,
+            least_ns=self.least_ns,
+            most_ns=self.most_ns,
+            clocks_ns={one: error for one, error in self.clocks_ns.items() if one in members},
+            channels_ns={
+                (a, b): delays
+                for (a, b), delays in self.channels_ns.items()
+                if a in members and b in members
+            },
+        )
+
+    def numbered(self, numbers: Mapping[Any, Any]) -> Bounds[Any]:
+        """Return the same bounds with names replaced, as by member numbers; raises LocalError."""
+        if unknown := [member for member in self.named() if member not in numbers]:
+            raise LocalError(f"bounds are given for {unknown[0]!r}, who is not in the group")
+        return Bounds(
+            accuracy_ns=self.accuracy_ns,
+            least_ns=self.least_ns,
+            most_ns=self.most_ns,
+            clocks_ns={numbers[member]: error for member, error in self.clocks_ns.items()},
+            channels_ns={
+                (numbers[a], numbers[b]): delays for (a, b), delays in self.channels_ns.items()
+            },
+        )
+
+    def named(self) -> set[Member]:
+        """Return the members for whom something else holds than for the others."""
+        return {*self.clocks_ns, *(member for channel in self.channels_ns for member in channel)}
+
+
+def _once(name: str, seconds: Any, ns: Any, otherwise: Any, rounded: Any) -> Any:
+    """Return what is given in seconds or in nanoseconds, as nanoseconds."""
+    if seconds is not None and ns is not None:
+        raise LocalError(f"bounds: {name} is given twice, in seconds and in nanoseconds")
+    if seconds is None:
+        return otherwise if ns is None else ns
+    return rounded(seconds, f"bounds: {name}")
+
+
+def _clocks(clocks: Mapping[Any, Seconds], what: str) -> dict[Any, int]:
+    _check_table(clocks, what)
+    return {member: up_ns(accuracy, what) for member, accuracy in clocks.items()}
+
+
+def _channels(
+    channels: Mapping[Any, tuple[Seconds, Seconds]], what: str
+) -> dict[Any, tuple[int, int]]:
+    _check_table(channels, what)
+    _check_pairs(channels, what)
+    return {pair: (down_ns(a, what), up_ns(b, what)) for pair, (a, b) in channels.items()}
+
+
+def _check_table(table: object, what: str) -> None:
+    """Raise LocalError for what is no table by member or by channel."""
+    if not isinstance(table, Mapping):
+        raise LocalError(f"{what} are a table by member, not {shown(table)}")
+
+
+def _check_pairs(channels: Mapping[Any, Any], what: str) -> None:
+    """Raise LocalError for a channel that is not (from, to), or delays not (least, most)."""
+    for channel, delays in channels.items():
+        for pair in (channel, delays):
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise LocalError(
+                    f"{what} are (from, to): (least, most), not {shown(channel)}: {shown(delays)}"
+                )
+
+
+def _plain(value: Any) -> Any:
+    """Return a bound, or a table of them, in Python's own numbers and texts."""
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(map(_plain, value))
+    return plain(value)
+
+
+def _whole(*values: object) -> bool:
+    return all(type(value) is int for value in values)
+
+
+def _text(ns: object) -> str:
+    return f"{seconds_text(ns)} s" if type(ns) is int and abs(ns) < 1 << 80 else f"{shown(ns)} ns"

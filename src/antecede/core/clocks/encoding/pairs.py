@@ -1,0 +1,97 @@
+"""Packed vectors on the wire: as (member, counter) pairs, or as a dense row of counters.
+
+Pairs are for sparse vectors (differences, immediate dependencies): a varint for the gap to
+the next member and one for its counter. A dense row is for whole vectors. Members above
+`lanes.MAX_MEMBER` are refused, so that memory does not follow a member's number; whether a
+member is in the group is for the receiver to say.
+"""
+
+from __future__ import annotations
+
+from antecede.core.clocks import lanes
+from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.clocks.lanes import LANE_BITS, MAX_MEMBER, MAX_VALUE
+from antecede.errors import DecodeError, SequenceError, UnknownMemberError
+
+
+def encode_pairs(vector: int) -> bytes:
+    """Encode the counters that are not 0: their number, then gap and counter of each."""
+    out = bytearray()
+    before, count = -1, 0
+    for member, value in lanes.items(vector):
+        out += varint(member - before - 1) + varint(value)
+        before = member
+        count += 1
+    return varint(count) + bytes(out)
+
+
+def read_pairs(reader: Reader) -> int:
+    """Read what `encode_pairs` wrote into a packed vector.
+
+    Raises DecodeError, UnknownMemberError for a member above MAX_MEMBER, and SequenceError for
+    a counter that no lane holds.
+    """
+    data, at, end = reader.data, reader.offset, len(reader.data)
+    count = reader.varint()
+    if 2 * count > end - reader.offset:
+        raise DecodeError(f"{count} pairs announced at byte {at}, {end - reader.offset} bytes left")
+    member = -1
+    pairs = []
+    for _ in range(count):
+        # Inlined from Reader.varint for gaps of one byte and counters of one or two: calls
+        # for some hundred numbers would cost more than all the rest.
+        at = reader.offset
+        if at + 2 < end and data[at] < 0x80 and (data[at + 1] < 0x80 or 0 < data[at + 2] < 0x80):
+            member += data[at] + 1
+            value = data[at + 1]
+            reader.offset = at + 2
+            if value >= 0x80:
+                value += (data[at + 2] - 1) << 7
+                reader.offset = at + 3
+        else:
+            member += reader.varint() + 1
+            value = reader.varint()
+        if not value:
+            raise DecodeError(f"a counter of 0 for member {member} before byte {reader.offset}")
+        if value > MAX_VALUE:
+            raise SequenceError(f"control information names message {value} of member {member}")
+        pairs.append((member, value))
+    if member > MAX_MEMBER:
+        raise UnknownMemberError(f"control information names member {member}, above {MAX_MEMBER}")
+    return lanes.pack(pairs)
+
+
+def encode_dense(vector: int) -> bytes:
+    """Encode the counters of members 0 .. the last one that is not 0, after their number."""
+    count = -(-vector.bit_length() // LANE_BITS)
+    return varint(count) + b"".join(map(varint, lanes.unpack(vector, count)))
+
+
+def read_dense(reader: Reader) -> int:
+    """Read what `encode_dense` wrote. Raises as `read_pairs` does."""
+    data, at, end = reader.data, reader.offset, len(reader.data)
+    count = reader.varint()
+    if count > end - reader.offset:
+        raise DecodeError(f"{count} counters announced at byte {at}, {end - reader.offset} left")
+    if count > MAX_MEMBER + 1:
+        raise UnknownMemberError(f"control information names member {count - 1}")
+    width = LANE_BITS // 8
+    buffer = bytearray(width * count)
+    value = 1
+    for start in range(0, width * count, width):
+        at = reader.offset
+        # Inlined as above.
+        if at + 1 < end and (data[at] < 0x80 or 0 < data[at + 1] < 0x80):
+            value = data[at]
+            reader.offset = at + 1
+            if value >= 0x80:
+                value += (data[at + 1] - 1) << 7
+                reader.offset = at + 2
+        else:
+            value = reader.varint()
+        if value > MAX_VALUE:
+            raise SequenceError(f"control information names message {value}, above {MAX_VALUE}")
+        buffer[start : start + width] = value.to_bytes(width, "little")
+    if not value:
+        raise DecodeError(f"a vector before byte {reader.offset} ends with a counter of 0")
+    return int.from_bytes(buffer, "little")

@@ -1,0 +1,87 @@
+"""The snapshot algorithm of Chandy and Lamport 1985: markers on channels that keep their order.
+
+Who records sends a marker on every channel before anything else. Who gets a first marker records,
+and the channel it came on was empty. What comes on another channel until its marker was under way.
+A marker cuts its channel in two: before it what was sent before the sender recorded, behind it what
+was sent after. So order is all that matters: where a message overtakes the marker, it is inside at
+its receiver and outside at its sender (`antecede snapshot chandy-lamport --channels any`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+from antecede.core.global_snapshots.base import (
+    Algorithm,
+    Complete,
+    Content,
+    Effect,
+    Marker,
+    Record,
+    Tell,
+)
+from antecede.errors import SequenceError
+
+
+class ChandyLamport(Algorithm):
+    """One member's end; control information: a marker a channel and snapshot."""
+
+    def __init__(self, me: str, members: Iterable[str]) -> None:
+        super().__init__(me, members)
+        self._open: dict[int, dict[str, tuple[Hashable, ...]]] = {}
+        """Snapshot -> channel that its marker did not come on yet -> what has come since."""
+        self._marked = dict.fromkeys(self.others, 0)
+        """Member -> the newest marker that came from it."""
+
+    def send(self, to: str) -> int:
+        """Return 0: messages carry nothing."""
+        return 0
+
+    def arrive(self, sender: str, stamp: int, message: Hashable) -> Sequence[Effect]:
+        """Keep it for all snapshots in which it was under way; nothing is to be done."""
+        self._check(sender, stamp)
+        for channels in self._open.values():
+            if sender in channels:
+                channels[sender] += (message,)
+        return ()
+
+    def marker(self, sender: str, marker: Marker) -> Sequence[Effect]:
+        """Record where that was not done, and close the channel."""
+        self._check(sender, marker.number)
+        if marker.number != self._marked[sender] + 1:
+            raise SequenceError(
+                f"marker {marker.number} of {sender} behind {self._marked[sender]}: its channel "
+                "does not keep its order, or one was lost"
+            )
+        self._marked[sender] = marker.number
+        effects = self._record_up_to(marker.number)
+        channels = self._open[marker.number]
+        effects.append(Content(marker.number, sender, channels.pop(sender)))
+        return effects + self._completed(marker.number)
+
+    def _record(self, number: int) -> list[Effect]:
+        self._open[number] = dict.fromkeys(self.others, ())
+        told = [Tell(name, Marker(number)) for name in self.others]
+        return [Record(number), *told, *self._completed(number)]
+
+    def _completed(self, number: int) -> list[Effect]:
+        if self._open[number]:
+            return []
+        del self._open[number]
+        return [Complete(number)]
+
+    def open_channels(self, number: int) -> tuple[str, ...]:
+        """Return the channels of a snapshot that are not closed."""
+        return tuple(self._open.get(number, ()))
+
+    def snapshot(self) -> Hashable:
+        """Return number, markers, and what is kept of open channels."""
+        kept = tuple((n, tuple(sorted(of.items()))) for n, of in sorted(self._open.items()))
+        return self.number, tuple(self._marked.values()), kept
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned."""
+        self.number, marked, kept = state
+        self._marked = dict(zip(self.others, marked, strict=True))
+        self._open = {number: dict(channels) for number, channels in kept}

@@ -1,0 +1,106 @@
+"""The snapshot algorithm of Lai and Yang 1987 for channels that keep no order, counted as by
+Mattern 1993: every message carries how many snapshots its sender had recorded.
+
+Who gets a message of a later snapshot records first. A message of an earlier one that comes after
+was under way. When all of these are here cannot be told by a marker, which they may overtake; so
+with its marker each member tells how many messages it had sent on that channel before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+from antecede.core.global_snapshots.base import (
+    Algorithm,
+    Complete,
+    Content,
+    Effect,
+    Marker,
+    Record,
+    Tell,
+)
+from antecede.errors import SequenceError
+
+
+class LaiYang(Algorithm):
+    """One member's end; control information: a number a message, and a marker with a count."""
+
+    needs_fifo = False
+    stamped = True
+
+    def __init__(self, me: str, members: Iterable[str]) -> None:
+        super().__init__(me, members)
+        self._sent = dict.fromkeys(self.others, 0)
+        self._came = dict.fromkeys(self.others, 0)
+        """Member -> messages on the channel to it, and from it."""
+        self._open: dict[int, dict[str, tuple[int, tuple[Hashable, ...]]]] = {}
+        """Snapshot -> channel of which something may lack -> (messages sent before it that are
+        here, those of them that came after it was recorded here)."""
+        self._told: dict[tuple[int, str], int] = {}
+        """(snapshot, member) -> how many messages it had sent before."""
+
+    def send(self, to: str) -> int:
+        """Count, and return the number of the newest snapshot here."""
+        self._sent[to] += 1
+        return self.number
+
+    def arrive(self, sender: str, stamp: int, message: Hashable) -> Sequence[Effect]:
+        """Record where the sender had, and keep it for snapshots in which it was under way."""
+        self._check(sender, stamp)
+        effects = self._record_up_to(stamp)
+        self._came[sender] += 1
+        for number in [number for number in self._open if number > stamp]:
+            if sender in self._open[number]:
+                here, kept = self._open[number][sender]
+                self._open[number][sender] = here + 1, (*kept, message)
+                effects += self._closed(number, sender)
+        return effects
+
+    def marker(self, sender: str, marker: Marker) -> Sequence[Effect]:
+        """Record where that was not done; from now on it is known when the channel is complete."""
+        self._check(sender, marker.number)
+        if (marker.number, sender) in self._told or marker.number < 1 or marker.sent < 0:
+            raise SequenceError(f"marker {marker.number} of {sender} that cannot be")
+        effects = self._record_up_to(marker.number)
+        if sender not in self._open.get(marker.number, {}):
+            raise SequenceError(f"marker {marker.number} of {sender} came before")
+        self._told[marker.number, sender] = marker.sent
+        return effects + self._closed(marker.number, sender)
+
+    def _record(self, number: int) -> list[Effect]:
+        self._open[number] = {name: (count, ()) for name, count in self._came.items()}
+        told = [Tell(name, Marker(number, count)) for name, count in self._sent.items()]
+        return [Record(number), *told, *self._completed(number)]
+
+    def _closed(self, number: int, sender: str) -> list[Effect]:
+        """Close a channel when all that was sent on it before is here."""
+        here, kept = self._open[number][sender]
+        if self._told.get((number, sender)) != here:
+            return []
+        del self._open[number][sender], self._told[number, sender]
+        return [Content(number, sender, kept), *self._completed(number)]
+
+    def _completed(self, number: int) -> list[Effect]:
+        if self._open[number]:
+            return []
+        del self._open[number]
+        return [Complete(number)]
+
+    def open_channels(self, number: int) -> tuple[str, ...]:
+        """Return the channels of a snapshot that are not closed."""
+        return tuple(self._open.get(number, ()))
+
+    def snapshot(self) -> Hashable:
+        """Return number, counts, and what is kept of open channels."""
+        kept = tuple((n, tuple(sorted(of.items()))) for n, of in sorted(self._open.items()))
+        counts = tuple(self._sent.values()), tuple(self._came.values())
+        return self.number, *counts, kept, tuple(sorted(self._told.items()))
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned."""
+        self.number, sent, came, kept, told = state
+        self._sent = dict(zip(self.others, sent, strict=True))
+        self._came = dict(zip(self.others, came, strict=True))
+        self._open = {number: dict(channels) for number, channels in kept}
+        self._told = dict(told)

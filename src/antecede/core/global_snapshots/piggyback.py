@@ -1,0 +1,190 @@
+"""Snapshots around the payloads of a `Group` or a live `Peer`: what goes through is bytes.
+
+    snapshots = Snapshots("alice", names, "chandy-lamport", state=lambda: pickled)
+    group.send(snapshots.wrap(b"pay 5"))             # instead of group.send(b"pay 5")
+    for message in group.receive(wire):
+        told = snapshots.unwrap(message.sender, message.payload)
+        ...told.payload (None: it was no message of the application), told.send, told.complete
+
+Everything is for everybody, as in a broadcast group. The order must keep each sender's own ("fifo",
+"causal", ...) for `chandy-lamport`; `lai-yang` goes over any.
+
+    0 stamp payload             a message of the application
+    1 number (sent a member)    a marker, with a count for each member in the order of names
+    2 number block(state) channels   a member's part: block(name), how many, block(payload) ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.global_snapshots.base import (
+    Algorithm,
+    Complete,
+    Content,
+    Effect,
+    Marker,
+    Record,
+    Tell,
+)
+from antecede.core.global_snapshots.chandy_lamport import ChandyLamport
+from antecede.core.global_snapshots.lai_yang import LaiYang
+from antecede.errors import DecodeError, LocalError
+
+MESSAGE, MARKER, PART = range(3)
+KINDS: Final = {"chandy-lamport": ChandyLamport, "lai-yang": LaiYang}
+
+
+class GlobalState(NamedTuple):
+    """A global state that can have been."""
+
+    number: int
+    states: dict[str, bytes]
+    """Member -> what its `state` returned."""
+    channels: dict[tuple[str, str], tuple[bytes, ...]]
+    """(sender, receiver) -> payloads under way; channels with nothing left out."""
+
+
+class Unwrapped(NamedTuple):
+    """What came of a payload."""
+
+    payload: bytes | None
+    """For the application; None: it was of the snapshots alone."""
+    send: tuple[bytes, ...] = ()
+    """Payloads to send now, before anything else."""
+    complete: tuple[GlobalState, ...] = ()
+    """Snapshots of which all parts are here."""
+
+
+class _Part(NamedTuple):
+    state: bytes
+    channels: dict[str, tuple[bytes, ...]]
+
+
+class Snapshots:
+    """One member's end. `state` is asked for the own state, as bytes, when it is to be recorded.
+
+    Raises LocalError for an algorithm that does not exist, and a list of members without `me`.
+    """
+
+    def __init__(
+        self, me: str, members: Iterable[str], algorithm: str, state: Callable[[], bytes]
+    ) -> None:
+        if algorithm not in KINDS:
+            raise LocalError(f"algorithm= is one of {', '.join(KINDS)}, not {algorithm!r:.40}")
+        self._algorithm: Algorithm = KINDS[algorithm](me, members)
+        self._own_state = state
+        self._own: dict[int, _Part] = {}
+        """Snapshot -> what is recorded of one's own part."""
+        self._parts: dict[int, dict[str, _Part]] = {}
+        """Snapshot -> member -> its part."""
+
+    @property
+    def under_way(self) -> tuple[int, ...]:
+        """Numbers of the snapshots whose parts are not all here."""
+        return tuple(sorted({*self._own, *self._parts}))
+
+    def begin(self) -> tuple[bytes, ...]:
+        """Begin a snapshot; returns the payloads to send now."""
+        return self._done(self._algorithm.begin()).send
+
+    def wrap(self, payload: bytes) -> bytes:
+        """Return a message of the application as it is to be sent to all others."""
+        stamps = [self._algorithm.send(name) for name in self._algorithm.others]
+        return bytes((MESSAGE,)) + varint(max(stamps, default=0)) + payload
+
+    def unwrap(self, sender: str, data: bytes) -> Unwrapped:
+        """Take in a payload of another member. Raises DecodeError or another RemoteError.
+
+        What is to be recorded is recorded before the payload is returned.
+        """
+        reader = Reader(data)
+        kind = reader.take(1)[0]
+        if kind == MESSAGE:
+            stamp = reader.varint()
+            payload = reader.rest()
+            return self._done(self._algorithm.arrive(sender, stamp, payload), payload)
+        if kind == MARKER:
+            number = reader.varint()
+            counts = [reader.varint() for _ in self._algorithm.members]
+            reader.finish()
+            mine = counts[self._algorithm.members.index(self._algorithm.me)]
+            return self._done(self._algorithm.marker(sender, Marker(number, mine)))
+        if kind == PART:
+            return self._done((), None, self._part(sender, reader))
+        raise DecodeError(f"a payload of an unknown kind, {kind}")
+
+    # -- what is to be done --------------------------------------------------------------------
+
+    def _done(
+        self, effects: Sequence[Effect], payload: bytes | None = None, number: int | None = None
+    ) -> Unwrapped:
+        send: list[bytes] = []
+        touched = [] if number is None else [number]
+        markers: dict[int, dict[str, int]] = {}
+        for effect in effects:
+            if isinstance(effect, Record):
+                self._own[effect.number] = _Part(self._recorded(), {})
+            elif isinstance(effect, Tell):
+                markers.setdefault(effect.marker.number, {})[effect.to] = effect.marker.sent
+            elif isinstance(effect, Content):
+                kept = tuple(one for one in effect.messages if isinstance(one, bytes))
+                self._own[effect.number].channels[effect.source] = kept
+            elif isinstance(effect, Complete):
+                part = self._own.pop(effect.number)
+                self._parts.setdefault(effect.number, {})[self._algorithm.me] = part
+                send.append(_pack_part(effect.number, part))
+                touched.append(effect.number)
+        first = [self._pack_marker(number, sent) for number, sent in markers.items()]
+        whole = [state for one in touched if (state := self._whole(one)) is not None]
+        return Unwrapped(payload, (*first, *send), tuple(whole))
+
+    def _recorded(self) -> bytes:
+        state = self._own_state()
+        if type(state) is not bytes:
+            raise LocalError(f"state= returns bytes, not {type(state).__name__}")
+        return state
+
+    def _pack_marker(self, number: int, sent: dict[str, int]) -> bytes:
+        counts = (varint(sent.get(name, 0)) for name in self._algorithm.members)
+        return bytes((MARKER,)) + varint(number) + b"".join(counts)
+
+    def _part(self, sender: str, reader: Reader) -> int:
+        number, state = reader.varint(), reader.block()
+        channels = {}
+        for _ in range(min(reader.varint(), len(self._algorithm.members))):
+            source = reader.block().decode(errors="replace")
+            channels[source] = tuple(reader.block() for _ in range(reader.varint()))
+        reader.finish()
+        known = self._parts.get(number, {})
+        if sender in known or not 1 <= number <= self._algorithm.number:
+            raise DecodeError(f"a part of snapshot {number} of {sender} that cannot be")
+        self._parts.setdefault(number, {})[sender] = _Part(state, channels)
+        return number
+
+    def _whole(self, number: int) -> GlobalState | None:
+        parts = self._parts.get(number, {})
+        if len(parts) < len(self._algorithm.members):
+            return None
+        del self._parts[number]
+        return GlobalState(
+            number,
+            {name: part.state for name, part in sorted(parts.items())},
+            {
+                (source, name): kept
+                for name, part in sorted(parts.items())
+                for source, kept in sorted(part.channels.items())
+                if kept
+            },
+        )
+
+
+def _pack_part(number: int, part: _Part) -> bytes:
+    channels = [
+        block(source.encode()) + varint(len(kept)) + b"".join(map(block, kept))
+        for source, kept in part.channels.items()
+    ]
+    head = bytes((PART,)) + varint(number) + block(part.state) + varint(len(channels))
+    return head + b"".join(channels)

@@ -1,0 +1,82 @@
+"""Counters of a group, kept as things happen: what `Group.stats` answers without looking around."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from antecede.core.protocols.base import DUPLICATE, OWN, MessageId
+from antecede.core.protocols.serialization.schema import NUMBER, SIGNED, TEXT, Many, OneOf, Shape
+from antecede.errors import MismatchError, RemoteError
+
+MOST_REASONS = 64
+"""Different reasons that are counted apart; further ones are "other"."""
+OTHER = "other"
+
+SHAPE: Shape = (
+    (NUMBER, NUMBER, NUMBER, NUMBER),
+    Many((TEXT, NUMBER)),
+    Many(((NUMBER, NUMBER), OneOf(None, SIGNED))),
+)
+"""Of what `Tallies.state` returns."""
+
+
+class Tallies:
+    """What happened so far, and since when each held message is held."""
+
+    def __init__(self) -> None:
+        self.sent = self.delivered = self.released = self.duplicates = 0
+        self.discarded: dict[str, int] = {}
+        self.refused: dict[str, int] = {}
+        self.since: OrderedDict[MessageId, int | None] = OrderedDict()
+        """Held message -> the reading when it came, in the order of their arrival."""
+
+    def wait(self, key: MessageId, now: int | None) -> None:
+        """Note since when a message is held."""
+        self.since.setdefault(key, now)
+
+    def discard(self, key: MessageId, reason: str) -> None:
+        """Count what came and will not be delivered; a copy is no loss."""
+        if reason in (DUPLICATE, OWN):
+            self.duplicates += 1
+            return
+        self.since.pop(key, None)
+        self.drop(reason)
+
+    def drop(self, reason: str) -> None:
+        """Count a message that will not be delivered."""
+        _add(self.discarded, reason)
+
+    def refuse(self, error: RemoteError) -> None:
+        """Count a message that was not taken in."""
+        what = type(error).__name__
+        _add(self.refused, f"{what}: {error.differs}" if isinstance(error, MismatchError) else what)
+
+    def state(self) -> tuple[Any, ...]:
+        """Return everything as plain tuples, but for refusals: what was refused changed nothing."""
+        return (
+            (self.sent, self.delivered, self.released, self.duplicates),
+            tuple(self.discarded.items()),
+            tuple((tuple(key), since) for key, since in self.since.items()),
+        )
+
+    def copy(self) -> Tallies:
+        """Return the same, to be changed alone."""
+        made = Tallies.of(self.state())
+        made.refused = dict(self.refused)
+        return made
+
+    @classmethod
+    def of(cls, state: Any) -> Tallies:
+        """Return what `state` returned, of shape `SHAPE`."""
+        made = cls()
+        counts, discarded, since = state
+        made.sent, made.delivered, made.released, made.duplicates = counts
+        made.discarded = dict(discarded)
+        made.since = OrderedDict((MessageId(*key), at) for key, at in since)
+        return made
+
+
+def _add(table: dict[str, int], reason: str) -> None:
+    key = reason if reason in table or len(table) < MOST_REASONS else OTHER
+    table[key] = table.get(key, 0) + 1

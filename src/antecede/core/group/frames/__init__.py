@@ -1,0 +1,1 @@
+"""Format and codec of the frames that members exchange."""

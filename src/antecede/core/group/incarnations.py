@@ -1,0 +1,456 @@
+"""Who speaks: which group, and which life of which member. No protocol knows of it.
+
+Theory of operation
+-------------------
+**Group.** A fingerprint of `room=`, one of the order and the options that must agree, and a view.
+The table of names of a closed group only grows, and numbers are never given out twice. So a view
+is a number of joins since the first list, with a hash over the list and these joins. Who knows as
+many joins or more has that hash too, and compares. Bounds and subscriptions by member belong to the
+list, since they speak of its members.
+
+**Life.** A member whose state is restored from a snapshot may have said more than the snapshot
+knows. It would give out numbers again that others know with other content. So each life of a member
+is an `Incarnation`: its generation, one more at each restore, a nonce, and the first number that it
+gives out. A receiver keeps for each member the lives that it has heard of and the highest number,
+and then
+
+- a new life begins above every number that was heard; otherwise it is refused, by name;
+- a message belongs to its life: one of an older life, numbered at or above the first of a newer
+  one, is refused;
+- two lives of one generation cannot both be: the second that is heard is refused.
+
+Frames also carry lives, from generation 1 on, as their sender knows them: those in which the causes
+of the message were sent, and the newest of every member while they are few; all of them where
+messages are for chosen receivers, since each of these makes other causes of a message. So a message
+that depends on a superseded one is refused as well, and never delivered after the wrong cause.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any, ClassVar, TypeAlias
+
+from antecede.core.clocks.coercion import plain
+from antecede.core.clocks.encoding.wire import block, varint
+from antecede.core.clocks.nanoseconds import NS
+from antecede.core.group.frames.format import Incarnation, View
+from antecede.core.group.message import Id
+from antecede.core.protocols.base import Protocol
+from antecede.core.protocols.options.checks import is_word_set
+from antecede.core.protocols.options.declared import options_of
+from antecede.core.protocols.serialization.schema import NUMBER, TEXT, Many, Shape
+from antecede.errors import DecodeError, IncarnationError, LocalError, MismatchError
+from antecede.formatting import shown
+
+FEW = 64
+"""So many members that began anew are named in every frame; beyond, causes alone."""
+Told: TypeAlias = tuple[tuple[str, Incarnation], ...]
+"""(name, life) of members that began anew, as a frame carries them."""
+MOST_FORGOTTEN = 4096
+"""Members that were forgotten whose names are kept, to know late mentions of them."""
+MAX_LIVES = 64
+"""Lives of one member that are remembered; the oldest are forgotten."""
+
+
+def fingerprint(data: bytes, size: int = 4) -> int:
+    """Return a short hash as a number."""
+    import hashlib  # with its libraries it would be a twentieth of `import antecede`
+
+    return int.from_bytes(hashlib.blake2s(data, digest_size=size).digest(), "little")
+
+
+def new_nonce() -> int:
+    """Return a nonce from the system."""
+    return int.from_bytes(os.urandom(4), "little")
+
+
+# -- options --------------------------------------------------------------------------------
+
+
+def canonical(value: Any) -> str:
+    """Return a value of an option as text that does not depend on order or on addresses."""
+    if isinstance(value, Mapping):
+        pairs = sorted((canonical(key), canonical(item)) for key, item in value.items())
+        return "{" + ", ".join(f"{key}: {item}" for key, item in pairs) + "}"
+    if isinstance(value, set | frozenset):
+        return "{" + ", ".join(sorted(map(canonical, value))) + "}"
+    if isinstance(value, list | tuple):
+        return "(" + ", ".join(map(canonical, value)) + ")"
+    if hasattr(value, "__dataclass_fields__"):
+        fields = {name: getattr(value, name) for name in value.__dataclass_fields__}
+        return canonical(fields)
+    if isinstance(value, str):
+        return repr(plain(value))
+    if isinstance(value, Real | Decimal) and not isinstance(value, bool):
+        return _number(value)
+    return repr(value)
+
+
+def _number(value: Any) -> str:
+    """Return a number as text that goes by its value: 1, 1.0 and Decimal("1.00") are one."""
+    if isinstance(value, Integral):
+        return str(int(value))
+    try:
+        exact = Fraction(value if isinstance(value, Decimal | Fraction) else str(float(value)))
+    except (ValueError, OverflowError):  # infinite, or none
+        return repr(value)
+    return str(exact)
+
+
+def _words(value: Any) -> Any:
+    """Return words, in whatever collection and order they were given, in one writing."""
+    return value if value is None else tuple(sorted({plain(word) for word in value}))
+
+
+def _by_member(value: Any) -> bool:
+    """Tell whether an option speaks of members by name."""
+    return hasattr(value, "numbered")
+
+
+def _settled_seconds(protocol: Protocol, name: str, value: Any) -> Any:
+    """Return seconds as the whole nanoseconds that a protocol made of them, where it says so."""
+    settled = getattr(protocol, f"{name.removesuffix('_s')}_ns", None)
+    if not name.endswith("_s") or type(settled) is not int or not isinstance(value, Real | Decimal):
+        return value
+    return Fraction(settled, NS)
+
+
+def agreeing(
+    protocol: Protocol, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options that must agree, defaults filled in: of the group, and by member.
+
+    `options` are what `protocol`, which is new, was made with. They go by what they mean: what is
+    the same without them, or written otherwise, is the same here.
+    """
+    known = options_of(type(protocol))
+    whole = {name: one.default for name, one in known.items() if not one.needed}
+    whole |= protocol.settled(options)
+    agree = {name: value for name, value in whole.items() if name not in protocol.own_options}
+    common: dict[str, Any] = {}
+    members: dict[str, Any] = {}
+    for name, value in agree.items():
+        if not _by_member(value):
+            value = _settled_seconds(protocol, name, value)
+            common[name] = _words(value) if is_word_set(known[name].hint) else plain(value)
+            continue
+        value = value.in_one_writing()
+        fields = {field: getattr(value, field) for field in value.__dataclass_fields__}
+        tables = {field: item for field, item in fields.items() if isinstance(item, Mapping)}
+        common[name] = {field: fields[field] for field in fields.keys() - tables.keys()}
+        members[name] = tables
+    return common, members
+
+
+# -- the table of names ---------------------------------------------------------------------
+
+
+class Roster:
+    """Names by number, and the fingerprint of the table after each join."""
+
+    def __init__(self, names: Mapping[int, str], first: int | None = None, extra: str = "") -> None:
+        self.names = dict(names)
+        self.numbers = {name: number for number, name in self.names.items()}
+        rows = b"".join(_row(number, name) for number, name in sorted(self.names.items()))
+        start = fingerprint(rows + extra.encode()) if first is None else first
+        self.digests = [start]
+        self.joined: list[int] = []
+        """Numbers that were given out since the first list, in order."""
+        self.version = object()
+        """Another one after each change: what was worked out from the table holds no longer."""
+        self.forgotten: dict[str, int] = {}
+        """The newest members that left and were forgotten: names and numbers."""
+        self.given = max(self.names, default=-1)
+        """The greatest number that was given out."""
+
+    def table(self) -> tuple[Any, ...]:
+        """Return everything as plain tuples; with two more where somebody was forgotten."""
+        table = tuple(self.names.items()), self.digests[0], tuple(self.joined)
+        if not self.forgotten:
+            return table
+        return *table, (tuple(self.digests), self.given), tuple(self.forgotten.items())
+
+    def copy(self) -> Roster:
+        """Return the same table, to be changed alone."""
+        made = Roster(self.names, self.digests[0])
+        made.digests, made.joined = list(self.digests), list(self.joined)
+        made.forgotten, made.given = dict(self.forgotten), self.given
+        return made
+
+    def forget(self, number: int) -> None:
+        """Drop the name of a member that left. Its number is not given out again."""
+        self.version = object()
+        name = self.names.pop(number)
+        del self.numbers[name]
+        self.forgotten[name] = number
+        while len(self.forgotten) > MOST_FORGOTTEN:
+            del self.forgotten[next(iter(self.forgotten))]
+
+    def is_forgotten(self, number: int) -> bool:
+        """Tell whether a number was given out to a member that is forgotten."""
+        return bool(self.forgotten) and 0 <= number <= self.given and number not in self.names
+
+    def add(self, number: int, name: str) -> None:
+        """Give a newcomer its number."""
+        self.version = object()
+        self.given = max(self.given, number)
+        self.names[number] = name
+        self.numbers[name] = number
+        self.joined.append(number)
+        before = self.digests[-1].to_bytes(4, "little")
+        self.digests.append(fingerprint(before + _row(number, name)))
+
+    def drop(self, number: int) -> None:
+        """Take back the newest `add`."""
+        self.version = object()
+        del self.numbers[self.names.pop(number)]
+        assert self.joined.pop() == number
+        self.given -= 1
+        self.digests.pop()
+
+    @property
+    def next_number(self) -> int:
+        """The number that the next newcomer gets."""
+        return self.given + 1
+
+    @property
+    def view(self) -> View:
+        """What a frame says of the table as it is now."""
+        return View(len(self.joined), self.digests[-1])
+
+    def name(self, number: int) -> str:
+        """Return a member's name, or its number where there is none."""
+        name = self.names.get(number)
+        return f"#{number}" if name is None else name
+
+    def check(self, view: View) -> int:
+        """Return how many joins the sender knows that were not told here; 0: none.
+
+        Raises MismatchError when the sender's table is not the beginning of this one.
+        """
+        joins, digest = view
+        if joins >= len(self.digests):
+            return joins - len(self.joined)
+        if digest == self.digests[joins]:
+            return 0
+        if not view.joins:
+            raise MismatchError(
+                "members",
+                "a message of a group made with another list of members, or with other bounds or "
+                f"subscriptions of theirs; here the list began with {self._first()}",
+            )
+        newest = self.name(self.joined[view.joins - 1])
+        raise MismatchError(
+            "members",
+            f"a message whose sender was told of other joins; here the last of them was {newest!r}:"
+            " were there two sponsors at once, or joins in another order?",
+        )
+
+    def _first(self) -> str:
+        first = [name for number, name in sorted(self.names.items()) if number not in self.joined]
+        return ", ".join(first[:5]) + (f" and {len(first) - 5} more" if len(first) > 5 else "")
+
+
+def _row(number: int, name: str) -> bytes:
+    return varint(number) + block(name.encode())
+
+
+# -- lives ----------------------------------------------------------------------------------
+
+
+class Lives:
+    """The incarnations of every member that is known here, and the highest number of each."""
+
+    SHAPE: ClassVar[Shape] = (
+        Many((TEXT, Many((NUMBER, NUMBER, NUMBER)))),
+        Many((TEXT, Many((NUMBER, NUMBER)))),
+    )
+    """Of what `state` returns."""
+
+    def __init__(self) -> None:
+        self.chains: dict[str, list[Incarnation]] = {}
+        """By name, by generation."""
+        self.tops: dict[str, dict[int, int]] = {}
+        """By name, by generation: the highest number that is known to be of it."""
+        self.restarted: set[str] = set()
+        """Members of which a life of generation 1 or above is known."""
+
+    def state(self) -> tuple[Any, ...]:
+        """Return everything as plain tuples."""
+        chains = tuple((name, tuple(map(tuple, one))) for name, one in sorted(self.chains.items()))
+        tops = tuple((name, tuple(sorted(one.items()))) for name, one in sorted(self.tops.items()))
+        return chains, tops
+
+    @classmethod
+    def of_state(cls, state: Any) -> Lives:
+        """Return what `state` returned. Raises DecodeError for what cannot be."""
+        made = cls()
+        for name, chain in state[0]:
+            lives = [Incarnation(*life) for life in chain]
+            if not lives or lives != sorted(set(lives)) or any(x.nonce >= 1 << 32 for x in lives):
+                raise DecodeError(f"stored lives of {name!r:.40} that cannot be")
+            made.chains[name] = lives
+            if lives[-1].generation:
+                made.restarted.add(name)
+        made.tops = {name: dict(one) for name, one in state[1]}
+        return made
+
+    def heard(self, name: str) -> int:
+        """Return the highest number of a member that is known here; 0: none."""
+        return max(self.tops.get(name, {}).values(), default=0)
+
+    def forget(self, name: str) -> None:
+        """Drop what is known of a member that left."""
+        self.chains.pop(name, None)
+        self.tops.pop(name, None)
+        self.restarted.discard(name)
+
+    def learn(self, name: str, life: Incarnation) -> None:
+        """Remember a life, which `check` has let pass."""
+        chain = self.chains.setdefault(name, [])
+        if life not in chain:
+            chain.append(life)
+            chain.sort()
+            del chain[:-MAX_LIVES]
+        if life.generation:
+            self.restarted.add(name)
+
+    def hear(self, name: str, life: Incarnation, seq: int) -> None:
+        """Remember a message that was taken in."""
+        chain, tops = self.chains.get(name), self.tops.get(name)
+        if chain is None or chain[-1] != life:
+            self.learn(name, life)
+        if tops is None:
+            tops = self.tops[name] = {}
+        if seq > tops.get(life.generation, 0):
+            tops[life.generation] = seq
+
+    def hear_of(self, causes: Iterable[Id], told: Told) -> None:
+        """Remember numbers that a held message depends on: their senders gave them out."""
+        for name, seq in causes:
+            tops = self.tops.get(name)
+            if tops is None:
+                tops = self.tops[name] = {}
+            generation = _generation(told, name, seq) if told else 0
+            if seq > tops.get(generation, 0):
+                tops[generation] = seq
+
+    def of(self, name: str, seq: int) -> Incarnation:
+        """Return the life in which a member gave out a number, as it is known here.
+
+        Of a life before all that are known here, nothing is known: it counts as the first.
+        """
+        for life in reversed(self.chains.get(name, [])):
+            if life.first <= seq:
+                return life
+        return Incarnation(0, 0)
+
+    def told(self, causes: Iterable[Id], *, all_lives: bool = False) -> Told:
+        """Return what a frame says of members that began anew: the lives of its causes, and all
+        that are the newest of their members, while these are few.
+
+        `all_lives`: every life of them, where causes are what the receiver makes of a message.
+        """
+        if all_lives:
+            every = {(name, life) for name in self.restarted for life in self.chains[name]}
+            return tuple(sorted((name, life) for name, life in every if life.generation))
+        found = {(n, self.of(n, seq)) for n, seq in causes if n in self.restarted}
+        if len(self.restarted) <= FEW:
+            found |= {(name, self.chains[name][-1]) for name in self.restarted}
+        return tuple(sorted((name, life) for name, life in found if life.generation))
+
+    def check(self, name: str, life: Incarnation, seq: int | None, said_by: str = "") -> bool:
+        """Judge a message, or what another member says of a life (`seq` is None for both).
+
+        Return False for what is of an older life and carries no number: it is to be dropped.
+        Raises IncarnationError where numbers of two lives meet.
+        """
+        chain = self.chains.get(name, ())
+        if seq is not None and seq < life.first:
+            raise IncarnationError(
+                f"message {seq} of {name}, in a life of it that began with {life.first}",
+                name,
+            )
+        if chain and life == chain[-1]:  # as nearly always
+            return True
+        if life not in chain:
+            self._check_new(name, life, said_by)
+        newer = [one.first for one in chain if one.generation > life.generation]
+        if newer and seq is not None and seq >= min(newer):
+            raise IncarnationError(
+                f"message {seq} of {name} is superseded: {name} was restored and began anew with "
+                f"message {min(newer)}",
+                name,
+            )
+        return seq is not None or not newer
+
+    def _check_new(self, name: str, life: Incarnation, said_by: str) -> None:
+        whose = f"{said_by} says that {name}" if said_by else name
+        tops = self.tops.get(name, {})
+        known = max((top for g, top in tops.items() if g < life.generation), default=0)
+        if known >= life.first:
+            raise IncarnationError(
+                f"{whose} was restored from a snapshot that is too old: it begins anew with "
+                f"message {life.first}, and message {known} of it is known here. Restore it from "
+                "a newer snapshot (or with the log of inputs), or let it join under another name",
+                name,
+            )
+        if any(one.generation == life.generation for one in self.chains.get(name, ())):
+            how = (
+                "was started without its state"
+                if not life.generation
+                else "was restored twice from one snapshot"
+            )
+            raise IncarnationError(
+                f"{whose} {how}: another life of it is known here, with messages up to "
+                f"{tops.get(life.generation, 0)}. Restore it from its newest snapshot, or let it "
+                "join under another name",
+                name,
+            )
+
+    def check_told(self, told: Told, said_by: str, me: str) -> None:
+        """Judge what a frame says of members that began anew. Raises IncarnationError."""
+        for name, life in told:
+            own = self.chains.get(name, ())
+            if life in own:
+                continue
+            if name == me:
+                raise IncarnationError(
+                    f"{said_by} knows a life of {name} that is not this one", name
+                )
+            self.check(name, life, None, said_by)
+
+    def check_causes(self, causes: Iterable[Id], told: Told, said_by: str) -> None:
+        """Refuse a message that depends on a number of another life than the one known here."""
+        names = self.restarted.union(name for name, _ in told)
+        for name, seq in causes:
+            if name not in names:
+                continue
+            theirs = _generation(told, name, seq)
+            ours = max(theirs, self.of(name, seq).generation)
+            if theirs != ours:
+                raise IncarnationError(
+                    f"a message of {said_by} depends on {name}'s message {seq} as it was before "
+                    f"{name} began anew with message {self.of(name, seq).first}",
+                    name,
+                )
+
+
+def _generation(told: Told, name: str, seq: int) -> int:
+    """Return the generation in which a member gave out a number, by what a frame says."""
+    lives = [life.generation for other, life in told if other == name and life.first <= seq]
+    return max(lives, default=0)
+
+
+def checked_nonce(value: int | None) -> int:
+    """Return the nonce of a new incarnation. Raises LocalError for what is none."""
+    if value is None:
+        return new_nonce()
+    value = plain(value)
+    if type(value) is not int or not 0 <= value < 1 << 32:
+        raise LocalError(f"incarnation={shown(value)}: a whole number from 0 to 2**32 - 1, or None")
+    return value

@@ -1,0 +1,203 @@
+"""Questions to a group: what waits and for what, what was delivered, what others have."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+from antecede.core.clocks.intervals import contains
+from antecede.core.group.frames.codec import Frames
+from antecede.core.group.message import Blocked, Id, Message, Missing, Packet, Sent, Stats, Thread
+from antecede.core.group.options import with_names
+from antecede.core.group.state import GroupState
+from antecede.core.protocols.base import Addressing, Held, MessageId, Relation
+from antecede.errors import LocalError
+from antecede.formatting import shown
+
+_BY_NUMBER = (Relation.FIFO, Relation.BY_DELIVERY, Relation.BY_RECEIPT)
+"""Promises of which it is part that a sender's messages come by number."""
+
+
+class Questions:
+    """Answers from the state alone; asking changes nothing."""
+
+    def __init__(self, state: GroupState, frames: Frames) -> None:
+        self._state, self._frames = state, frames
+
+    def blocked_on(self) -> list[Blocked]:
+        """See `Group.blocked_on`."""
+        state = self._state
+        joins = len(state.roster.joined)
+        held = self._all_blocked(state.protocol.blocked_on())
+        return held + [Blocked(m, (), (), None, at - joins) for m, at, _ in state.ahead.values()]
+
+    def blocked_by_id(self) -> dict[tuple[int, int], Blocked]:
+        """See `Group.blocked_by_id`."""
+        protocol = self._state.protocol
+        held = protocol.blocked_on()
+        ids = (protocol.identity(one.message) for one in held)
+        shown = self._all_blocked(held)
+        return {(key.sender, key.seq): one for key, one in zip(ids, shown, strict=True)}
+
+    def _all_blocked(self, held: Sequence[Held]) -> list[Blocked]:
+        """Return what is held by names; thousands of messages may wait for one and the same."""
+        state, found = self._state, []
+        missing: tuple[MessageId, ...] | None = None
+        waits_for: tuple[Id, ...] = ()
+        for one in held:
+            if one.missing is not missing:
+                missing, waits_for = one.missing, state.named(one.missing)
+            silent = tuple([state.roster.name(k) for k in one.silent]) if one.silent else ()
+            message = state.message(one.message)
+            reason = with_names(one.reason, state.roster.names) if one.reason else ""
+            found.append(Blocked(message, waits_for, silent, one.until_ns, 0, reason))
+        return found
+
+    def missing(self) -> list[Missing]:
+        """See `Group.missing`."""
+        protocol, name = self._state.protocol, self._state.roster.name
+        blocked = protocol.blocked_on()
+        here = {protocol.identity(one.message) for one in blocked}
+        messages = Counter(chain.from_iterable(one.missing for one in blocked))
+        members = Counter(chain.from_iterable(one.silent for one in blocked))
+        named = [one for one in messages if one not in here]
+        first = self._firsts(named, here) if named else {}
+        roots = [Missing(name(one.sender), one.seq, messages[one], first.get(one)) for one in named]
+        roots += [Missing(name(member), None, count) for member, count in members.items()]
+        return sorted(roots, key=lambda root: (root.sender, root.seq or 0))
+
+    def _firsts(
+        self, named: Sequence[MessageId], here: set[MessageId]
+    ) -> dict[tuple[int, int], int]:
+        """Return where the gap begins that ends with a message, if not with that alone.
+
+        Only where every number of a sender is for everybody, and comes after those before it.
+        """
+        protocol = self._state.protocol
+        every = protocol.addressing is Addressing.ALL and not self._state.renumbers
+        if not every or protocol.guarantee.relation not in _BY_NUMBER:
+            return {}
+        known: dict[int, list[int]] = {sender: [0] for sender, _ in named}
+        for member, bounds in protocol.delivered_runs().items():
+            if member in known:
+                known[member] += (stop - 1 for stop in bounds[1::2])
+        for sender, seq in here:
+            if sender in known:
+                known[sender].append(seq)
+        for numbers in known.values():
+            numbers.sort()
+        begins = ((one, known[one[0]][bisect_left(known[one[0]], one[1]) - 1] + 1) for one in named)
+        return {(sender, seq): begin for (sender, seq), begin in begins if begin < seq}
+
+    def stats(self) -> Stats:
+        """See `Group.stats`."""
+        state = self._state
+        tally = state.tally
+        oldest = next(iter(tally.since), None)
+        return Stats(
+            members=len(state.protocol.members),
+            sent=tally.sent,
+            delivered=tally.delivered,
+            released=tally.released,
+            held=state.protocol.held_count(),
+            ahead=len(state.ahead),
+            oldest=None if oldest is None else state.named([oldest])[0],
+            held_since_ns=None if oldest is None else tally.since[oldest],
+            duplicates=tally.duplicates,
+            discarded=dict(tally.discarded),
+            refused=dict(tally.refused),
+        )
+
+    def frontier(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        """See `Group.frontier`."""
+        if self._state.renumbers:
+            raise LocalError(
+                f"order {self._state.order!r} numbers messages anew on their way, and keeps no "
+                "numbers of their senders: what was delivered of whom cannot be told by them"
+            )
+        runs: dict[str, tuple[tuple[int, int], ...]] = {}
+        for member, bounds in sorted(self._state.protocol.delivered_runs().items()):
+            pairs = zip(bounds[::2], bounds[1::2], strict=True)
+            runs[self._state.roster.name(member)] = tuple((a, stop - 1) for a, stop in pairs)
+        return runs
+
+    def last(self, member: str | None) -> int:
+        """See `Group.last`."""
+        state = self._state
+        name = state.name if member is None else member
+        number = state.number(name)
+        if state.renumbers and (name != state.name or not state.protocol.application):
+            raise LocalError(
+                f"order {state.order!r} numbers messages anew on their way: no number of {name} is "
+                "known here. Who sends knows its own: last() in its own group"
+            )
+        told = state.protocol.departed().get(number)
+        if told is not None:
+            return told
+        bounds = () if state.renumbers else state.protocol.delivered_runs().get(number, ())
+        # What counts as delivered may never have been heard (`begin_at`).
+        heard = max(state.lives.heard(name), bounds[-1] - 1 if bounds else 0)
+        return max(heard, state.sent) if name == state.name else heard  # one's own to nobody too
+
+    def held(self) -> list[Packet]:
+        """See `Group.held`."""
+        state = self._state
+        wires = [self._frames.wire(one.message) for one in state.protocol.blocked_on()]
+        return [Packet((), wire) for wire in (*wires, *state.ahead)]
+
+    def thread(self, message: Message | Sent | Id) -> Thread:
+        """See `Group.thread`."""
+        state = self._state
+        if not state.by_reply:
+            raise LocalError(f"order {state.order!r} keeps no answers, so it has no threads")
+        named = state.answered(message, "a thread's message")
+        if len(named) != 1:
+            raise LocalError(
+                f"a thread is that of one message, not of {len(named)}: give one delivered "
+                "Message, what send returned, or (sender, number)"
+            )
+        (one,) = named
+        if one not in state.threads:
+            raise LocalError(f"{one[0]}'s message {shown(one[1])} is not (or no longer) known here")
+        runs = state.protocol.delivered_runs()
+
+        def was_here(message: Id) -> bool:
+            number = state.roster.numbers.get(message[0])
+            return number is not None and contains(tuple(runs.get(number, ())), message[1])
+
+        return state.threads.tree(state.threads.root(one), was_here)
+
+    def knows(self, member: str, of: str) -> int:
+        """See `Group.knows`."""
+        return int(self._matrix("knows")(self._state.number(member), self._state.number(of)))
+
+    def stable(self) -> dict[str, int]:
+        """See `Group.stable`."""
+        found = self._matrix("stable")()
+        return {self._state.roster.name(number): count for number, count in sorted(found.items())}
+
+    def _matrix(self, method: str) -> Any:
+        found = getattr(self._state.protocol, method, None)
+        if found is None:
+            raise LocalError(
+                f"order {self._state.order!r} does not know what others have: use 'matrix'"
+            )
+        return found
+
+    def topics(self) -> tuple[str, ...]:
+        """See `Group.topics`."""
+        subscriptions = getattr(self._state.protocol, "subscriptions", None)
+        if subscriptions is None:
+            raise LocalError(f"with order {self._state.order!r} nobody subscribes to topics")
+        return tuple(subscriptions.all_topics())
+
+    def subscriptions(self) -> dict[str, tuple[str, ...]]:
+        """See `Group.subscriptions`."""
+        self.topics()
+        state = self._state
+        known = getattr(state.protocol, "subscriptions").topics  # noqa: B009 - of topic orders alone
+        names = state.roster.names
+        return {names[number]: tuple(sorted(own)) for number, own in known.items() if own}

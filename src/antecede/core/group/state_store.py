@@ -1,0 +1,177 @@
+"""Storing: the whole state as bytes, the log of inputs since then, and the way back."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from antecede.core.group.assumptions import Assumptions
+from antecede.core.group.counters import Tallies
+from antecede.core.group.frames.format import Incarnation
+from antecede.core.group.incarnations import Lives, Roster, checked_nonce
+from antecede.core.group.message import Message, Packet
+from antecede.core.group.options import SNAPSHOT, roster_of
+from antecede.core.group.state import GroupState, Threads, replay_input
+from antecede.core.protocols.serialization.codec import pack_state, unpack_state
+from antecede.core.protocols.serialization.schema import misfit
+from antecede.errors import DecodeError, LocalError, ProtocolError
+from antecede.formatting import shown
+
+Doors = Mapping[str, Callable[..., Any]]
+_BROKEN = (TypeError, ValueError, LookupError, ProtocolError, ArithmeticError)
+"""What a protocol raises when it is given a state or an input that cannot be."""
+
+
+class Storing:
+    """Writes a group's state, and becomes what was written."""
+
+    def __init__(self, state: GroupState) -> None:
+        self._state = state
+
+    def snapshot(self) -> bytes:
+        """See `Group.snapshot`."""
+        state = self._state
+        state.records = []
+        assumptions = state.assumptions
+        return pack_state(
+            (
+                (state.order, state.open, state.room, state.options),
+                state.name,
+                state.roster.table(),
+                (state.sent, tuple(state.life), state.lives.state()),
+                tuple((packet.to, bytes(packet.wire)) for packet in state.outbox),
+                tuple(tuple(message) for message in state.inbox),
+                tuple((w, *shown[:3], at, now) for w, (shown, at, now) in state.ahead.items()),
+                state.tally.state(),
+                state.threads.state(),
+                state.protocol.snapshot(),
+                *(() if assumptions is None else (assumptions.state(),)),
+            )
+        )
+
+    def log(self) -> list[bytes]:
+        """See `Group.log`."""
+        state = self._state
+        if not state.keep_log:
+            raise LocalError("inputs are not kept: make the group with keep_log=True")
+        records, state.records = state.records, []
+        return records
+
+    def restore(
+        self,
+        stored: bytes,
+        log: Iterable[bytes],
+        doors: Doors,
+        resume: bool,
+        incarnation: int | None,
+    ) -> None:
+        """See `Group.restore`; the records of the log go through `doors`."""
+        from antecede.core.protocols.serialization.states import (
+            check_state,  # for those who join or restart
+        )
+
+        # Whatever can be refused is, before anything changes.
+        nonce = checked_nonce(incarnation)
+        records = _records(log)
+        most = len(SNAPSHOT) + 1  # the last field is there where something may be assumed
+        fields = unpack_state(stored, most - 1, most)
+        shape = SNAPSHOT if len(fields) < most else (*SNAPSHOT, Assumptions.SHAPE)
+        if where := misfit(fields, shape):
+            raise DecodeError(f"a snapshot of no group: {where}")
+        head, name, table, lives, outbox, inbox, ahead, tally, links, inner, *assumed = fields
+        state = self._state
+        self._check_head(head, name)
+        roster = roster_of(table)
+        self._check_list(roster)
+        check_state(state.protocol, inner, roster.names)
+        before = state.protocol.snapshot(), dict(vars(state))
+        try:
+            self._take_over(roster, inner)
+            state.sent, life, known = lives
+            state.life, state.lives = Incarnation(*life), Lives.of_state(known)
+            state.outbox = [Packet(*packet) for packet in outbox]
+            state.inbox = [Message(*message) for message in inbox]
+            state.ahead = {w: (Message(*shown), at, now) for w, *shown, at, now in ahead}
+            state.tally, state.recent = Tallies.of(tally), OrderedDict()
+            state.threads = Threads(state.limits.threads, links)
+            state.assumptions = Assumptions.of(assumed[0]) if assumed else None
+            if state.assumptions is not None and state.assumptions.listens:
+                state.protocol.check_listening()
+            if state.is_total:  # earlier versions did not note since when own messages wait
+                for held in state.protocol.blocked_on():
+                    state.tally.wait(state.protocol.identity(held.message), None)
+        except _BROKEN as error:
+            self._go_back(before)
+            raise DecodeError(
+                f"a snapshot whose state is none of {state.order}: {error}"
+            ) from error
+        self._replay(records, doors, before)
+        if not resume:
+            first = max(state.sent, state.lives.heard(state.name)) + 1
+            state.begin(Incarnation(state.life.generation + 1, nonce, first))
+
+    def _check_head(self, head: Any, name: str) -> None:
+        state = self._state
+        order, is_open, room, options = head
+        if (order, is_open) != (state.order, state.open):
+            theirs, ours = ("open" if o else "closed" for o in (is_open, state.open))
+            raise LocalError(
+                f"a snapshot of a {order} group, {theirs}; this is {state.order}, {ours}"
+            )
+        if name != state.name:
+            raise LocalError(f"a snapshot of {name!r}; this is the group of {state.name!r}")
+        if room != state.room:
+            raise LocalError("a snapshot of another room")
+        if options != state.options:
+            raise LocalError(f"a snapshot of a {order} group that was made with other options")
+
+    def _check_list(self, roster: Roster) -> None:
+        """Refuse a snapshot of a list that cannot have become this one, where that can be told."""
+        ours = self._state.roster
+        same = ours.digests[0] == roster.digests[0]
+        if self._state.open or ours.joined or roster.joined or same:
+            return
+        if ours.names == roster.names:
+            raise LocalError("a snapshot of a group with other bounds or subscriptions of members")
+        raise LocalError(
+            f"a snapshot of a group with another list of members: {sorted(roster.numbers)}"
+        )
+
+    def _take_over(self, roster: Roster, inner: Any) -> None:
+        """Become what was stored; raises ValueError and others when that cannot be."""
+        state, protocol = self._state, self._state.protocol
+        me = protocol.me
+        protocol.restore(inner)
+        state.roster = roster
+        if protocol.snapshot() != inner or protocol.me != me or me not in protocol.members:
+            raise ValueError("it does not come back as it was stored")
+        protocol.check_whole()
+        for held in protocol.blocked_on():
+            written = protocol.encode(held.message)
+            if protocol.decode(written, held.message.payload) != held.message:
+                raise ValueError("a held message that nobody can have sent")
+            state.message(held.message)
+
+    def _replay(self, log: Sequence[bytes], doors: Doors, before: tuple[Any, Any]) -> None:
+        """Do again what the log of inputs says, or go back and raise DecodeError."""
+        state = self._state
+        keep, state.keep_log = state.keep_log, False
+        for number, record in enumerate(log, 1):
+            try:
+                replay_input(record, doors)
+            except _BROKEN as error:
+                self._go_back(before)
+                raise DecodeError(f"record {number} of the log of inputs: {error}") from error
+        state.keep_log = keep
+
+    def _go_back(self, before: tuple[Any, Any]) -> None:
+        self._state.protocol.restore(before[0])
+        vars(self._state).update(before[1])
+
+
+def _records(log: Iterable[bytes]) -> Sequence[bytes]:
+    """Read a whole log: where reading fails, nothing has changed yet."""
+    if isinstance(log, str | bytes | bytearray | memoryview) or not isinstance(log, Iterable):
+        raise LocalError(f"a log is a list of records, as log() returns it, not {shown(log)}")
+    return list(log)

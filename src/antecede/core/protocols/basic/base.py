@@ -1,0 +1,170 @@
+"""What the protocols without causal information share: messages with a number of their sender.
+
+Theory of operation
+-------------------
+State: for each member the numbers that have arrived, as intervals (`core.clocks.intervals`), one
+node as long as nothing is missing: they tell duplicates. A departed member's intervals stay,
+so that late copies are still known as duplicates. Control information is the number: one
+varint on the wire, 4 bytes in the accounting of the sources.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from antecede.core.clocks import intervals
+from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.clocks.intervals import MAX_NUMBER
+from antecede.core.protocols.base import NOTHING, Effect, MessageId, Protocol, Transmit
+from antecede.core.protocols.membership import changes
+from antecede.errors import SequenceError, UnknownMemberError
+
+INTEGER_BYTES = 4
+
+
+class NumberedMessage(NamedTuple):
+    """A message with its sender's number for it, counted from 1."""
+
+    sender: int
+    seq: int
+    payload: Any
+
+
+class NumberedProtocol(Protocol):
+    """Base of protocols whose messages carry a number and nothing else.
+
+    Subclasses implement `receive`, `newest`, `frontier` and `causes`.
+    """
+
+    control_power: ClassVar[int | None] = 0
+
+    def __init__(self, me: int, members: Iterable[int]) -> None:
+        super().__init__(me, members)
+        self.sent = 0
+        self.arrived: dict[int, list[int]] = {member: [] for member in self.others()}
+        """Bounds of the numbers that arrived, for everybody who ever was a member, but me."""
+        self.last: dict[int, int] = {}
+        """Number of the last message of each member that left."""
+
+    def send(
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        """Number the message and transmit it to all others."""
+        self.sent += 1
+        return (Transmit(self.others(), NumberedMessage(self.me, self.sent, payload)),)
+
+    def check(self, sender: int, seq: int) -> None:
+        """Raise UnknownMemberError or SequenceError for a message that can not be."""
+        if sender not in self.arrived:
+            raise UnknownMemberError(f"message {seq} from member {sender}, who is not in the group")
+        last = self.last.get(sender, MAX_NUMBER)
+        if not 1 <= seq <= last:
+            raise SequenceError(f"message {seq} from member {sender}: numbers are 1 to {last}")
+
+    @abstractmethod
+    def newest(self, member: int) -> int:
+        """Return the greatest number delivered from a member; 0: none."""
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return 1 up to the newest number of everybody, as bounds."""
+        newest = {member: self.newest(member) for member in self.arrived}
+        return changes.runs_of({**newest, self.me: self.sent})
+
+    def describe(self, names: Mapping[int, str]) -> dict[str, str]:
+        """Return the state in words: how many were sent, which numbers arrived from whom."""
+
+        def runs(bounds: Sequence[int]) -> str:
+            pairs = zip(bounds[::2], bounds[1::2], strict=True)
+            found = [f"{low}" if stop - low == 1 else f"{low}-{stop - 1}" for low, stop in pairs]
+            return ", ".join(found) or "none"
+
+        there = (f"{names[k]}: {runs(self.arrived[k])}" for k in sorted(self.arrived))
+        fields = {"sent": str(self.sent), "arrived": "; ".join(there)}
+        if self.last:
+            left = (f"{names[k]} after {self.last[k]}" for k in sorted(self.last))
+            fields["left"] = "; ".join(left)
+        return fields
+
+    # -- membership -------------------------------------------------------------------------
+
+    def adopt(self, frontier: Any) -> None:
+        """Regard everything in a frontier of (member, bounds) and (member, last) as delivered.
+
+        Only as a newcomer; raises LocalError later.
+        """
+        arrived, last = frontier
+        changes.check_new(self.sent, *self.arrived.values())
+        self.arrived = {member: list(bounds) for member, bounds in arrived if member != self.me}
+        self.last = dict(last)
+        self.members = changes.still_here((*self.arrived, self.me), self.last)
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count the messages of other members up to these numbers as arrived."""
+        for member, number in newest.items():
+            self.arrived[member] = intervals.with_all_up_to(self.arrived[member], number)
+
+    def check_listening(self) -> None:
+        """Return: a message is preceded by earlier ones of its sender, or by none."""
+
+    def join(self, member: int) -> Sequence[Effect]:
+        """Expect the newcomer's messages."""
+        known = self.arrived.keys() | {self.me}
+        self.members = changes.with_newcomers(self.members, known, (member,))
+        self.arrived[member] = []
+        return NOTHING
+
+    def unjoin(self, members: Sequence[int]) -> None:
+        """Take back a join of members of whom nothing has come."""
+        for member in members:
+            del self.arrived[member]
+        self.members = changes.without(self.members, members)
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Stop sending to the member; its messages up to `last` are still delivered."""
+        changes.check_leaver(self.members, self.me, member)
+        changes.check_last(member, last, self.newest(member))
+        self.members = changes.without(self.members, (member,))
+        self.last[member] = last
+        return NOTHING
+
+    def check_whole(self) -> None:
+        """Raise ValueError unless the tables have the same members."""
+        changes.check_whole(self.me, self.members, self.arrived, self.last, {}, {})
+
+    def forget(self, member: int) -> None:
+        """Drop the numbers of a member that left and of which all has come."""
+        bounds = self.arrived[member]
+        whole = len(bounds) == 2 and bounds[0] == 1
+        changes.check_delivered(member, self.last, bounds[1] - 1 if whole else 0)
+        del self.arrived[member], self.last[member]
+
+    # -- size and wire ----------------------------------------------------------------------
+
+    def mentions(self, message: NumberedMessage) -> tuple[int, ...]:
+        """Return the sender: the control information speaks of nobody else."""
+        return (message.sender,)
+
+    def renumber(self, message: NumberedMessage, numbers: Mapping[int, int]) -> NumberedMessage:
+        """Return the message with its sender's number replaced."""
+        return message._replace(sender=numbers[message.sender])
+
+    def encode(self, message: NumberedMessage) -> bytes:
+        """Return sender and number as two varints."""
+        return varint(message.sender) + varint(message.seq)
+
+    def decode(self, control: bytes, payload: Any) -> NumberedMessage:
+        """Return the message; raises DecodeError."""
+        reader = Reader(control)
+        message = NumberedMessage(reader.varint(), reader.varint(), payload)
+        reader.finish()
+        return message
+
+    def control_bytes(self, message: NumberedMessage) -> int:
+        """Return 4: the number, which tells duplicates apart."""
+        return INTEGER_BYTES

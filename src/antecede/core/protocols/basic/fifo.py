@@ -1,0 +1,166 @@
+"""FIFO order: the messages of one sender are delivered in the order in which it sent them.
+
+Source: Sahai et al. 2020, "Message ordering", the FIFO model. Nothing is promised across senders.
+
+Theory of operation
+-------------------
+State: what `core.protocols.basic.base` keeps (`arrived[k]`, the numbers that arrived from member k,
+as intervals), and the held messages by (k, number). What is delivered from k is the run 1 .. n
+at the start of the intervals, so a duplicate, the next message and the nearest gap are all one
+look-up, however many messages are held. The frontier for a newcomer is the number of the last
+delivered message of each member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+from antecede.core.clocks import intervals
+from antecede.core.clocks.intervals import Intervals
+from antecede.core.protocols.base import (
+    AFTER_LEAVE,
+    DUPLICATE,
+    OWN,
+    Deliver,
+    Discard,
+    Effect,
+    Guarantee,
+    Held,
+    Hold,
+    MessageId,
+    Relation,
+)
+from antecede.core.protocols.basic.base import INTEGER_BYTES, NumberedMessage, NumberedProtocol
+from antecede.core.protocols.membership.lost_messages import pass_over
+
+
+class Fifo(NumberedProtocol):
+    """One member of a group with FIFO order; members may come and go."""
+
+    guarantee: Guarantee = Guarantee(Relation.FIFO, joins=True, leaves=True)
+
+    def __init__(self, me: int, members: Iterable[int]) -> None:
+        super().__init__(me, members)
+        self.held: dict[MessageId, NumberedMessage] = {}
+
+    def receive(self, message: NumberedMessage, *, now: int | None = None) -> Sequence[Effect]:
+        """Deliver the sender's next message, and the held ones that follow without a gap.
+
+        Raises UnknownMemberError and SequenceError.
+        """
+        sender, seq = message.sender, message.seq
+        if sender == self.me:
+            return (Discard(message, OWN),)
+        self.check(sender, seq)
+        if not intervals.insert(self.arrived[sender], seq):
+            return (Discard(message, DUPLICATE),)
+        missing = self._missing(sender, seq)
+        if missing:
+            self.held[MessageId(sender, seq)] = message
+            return (Hold(message, missing),)
+        return self._deliver_run(message)
+
+    def would_hold(self, message: NumberedMessage, now: int | None = None) -> bool:
+        """Tell whether a message would be held; see the base."""
+        sender, seq = message.sender, message.seq
+        if sender == self.me:
+            return False
+        self.check(sender, seq)
+        known = intervals.contains(self.arrived[sender], seq)
+        return not known and bool(self._missing(sender, seq))
+
+    def _deliver_run(self, message: NumberedMessage) -> Sequence[Effect]:
+        effects: list[Effect] = []
+        following: NumberedMessage | None = message
+        while following is not None:
+            effects.append(Deliver(following))
+            following = self.held.pop(MessageId(following.sender, following.seq + 1), None)
+        return effects
+
+    def _missing(self, sender: int, seq: int) -> tuple[MessageId, ...]:
+        """Return the nearest message before this one that has not arrived, if any."""
+        gap = intervals.nearest_gap(self.arrived[sender], seq)
+        return (MessageId(sender, gap),) if gap else ()
+
+    def newest(self, member: int) -> int:
+        """Return the number of the last message delivered from a member; 0: none."""
+        bounds = self.arrived[member]
+        return bounds[1] - 1 if bounds and bounds[0] == 1 else 0
+
+    def blocked_on(self) -> tuple[Held, ...]:
+        """Return held messages by (sender, number), each with the nearest gap before it.
+
+        The gap is looked up once for each run of numbers that arrived, not for each message.
+        """
+        found, held = [], self.held
+        sender = stop = -1
+        missing: tuple[MessageId, ...] = ()
+        for key in sorted(held):
+            if key[0] != sender or key[1] >= stop:
+                sender, stop = key[0], intervals.run_end(self.arrived[key[0]], key[1])
+                missing = self._missing(sender, key[1])
+            found.append(Held(held[key], missing))
+        return tuple(found)
+
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.held)
+
+    def describe(self, names: Mapping[int, str]) -> dict[str, str]:
+        """Return the state in words; with what is held, where anything is."""
+        held = ", ".join(str(self.held[key].payload) for key in sorted(self.held))
+        return super().describe(names) | ({"held": held} if held else {})
+
+    # -- membership -------------------------------------------------------------------------
+
+    def frontier(self) -> Hashable:
+        """Return (member, delivered) of all who ever were, and (member, last) of those who left."""
+        counts = {member: self.newest(member) for member in self.arrived}
+        counts[self.me] = self.sent
+        return tuple(sorted(counts.items())), tuple(sorted(self.last.items()))
+
+    def adopt(self, frontier: Any) -> None:
+        """Regard everything up to the sponsor's frontier as delivered. Only as a newcomer."""
+        counts, last = frontier
+        arrived = tuple((member, Intervals.up_to(count).bounds) for member, count in counts)
+        super().adopt((arrived, last))
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Stop sending to the member; its messages up to `last` are still delivered.
+
+        Held messages of it numbered above `last` can not be right and are discarded.
+        """
+        super().leave(member, last)
+        late = sorted(key for key in self.held if key.sender == member and key.seq > last)
+        return tuple(Discard(self.held.pop(key), AFTER_LEAVE) for key in late)
+
+    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+        """Go on behind messages that are lost; see the base."""
+        return pass_over(self, lost, self.newest, self.held.__contains__, self._pass)
+
+    def _pass(self, lost: MessageId) -> Sequence[Effect]:
+        intervals.insert(self.arrived[lost.sender], lost.seq)
+        following = self.held.pop(MessageId(lost.sender, lost.seq + 1), None)
+        return () if following is None else self._deliver_run(following)
+
+    def check_whole(self) -> None:
+        """Raise ValueError unless what is held has arrived, and is not delivered."""
+        super().check_whole()
+        for key, message in self.held.items():
+            number = key.seq
+            here = key.sender in self.arrived and number > self.newest(key.sender)
+            if key != self.identity(message) or not here:
+                raise ValueError(f"held: message {number} of member {key.sender}")
+            if not intervals.contains(self.arrived[key.sender], number):
+                raise ValueError(f"held: message {number} of member {key.sender} has not arrived")
+
+    # -- what a message says ------------------------------------------------------------------
+
+    def causes(self, message: NumberedMessage) -> tuple[MessageId, ...]:
+        """Return the sender's message before this one."""
+        return (MessageId(message.sender, message.seq - 1),) if message.seq > 1 else ()
+
+    def storage_bytes(self) -> int:
+        """Return 4 bytes a member."""
+        return INTEGER_BYTES * (len(self.arrived) + 1)

@@ -1,0 +1,128 @@
+"""No order: every message is delivered when it arrives, once. The smallest complete protocol.
+
+Source: Sahai et al. 2020, "Message ordering", the NON-FIFO model; the filter of duplicates is the
+ordering list of Bhavanasi and Iyer, section VI.B.
+
+Theory of operation
+-------------------
+State: for each member the numbers that have arrived, as intervals (`core.clocks.intervals`), one
+node as long as nothing is missing. The frontier for a newcomer is these intervals: what the
+sponsor has delivered in any order is not owed to the newcomer again. A departed member's
+intervals stay, so that late copies are still known as duplicates. It builds on
+`core.protocols.basic.base`.
+
+A number that never comes leaves a gap, two integers, for ever. So of each member `max_gaps` of them
+are remembered; beyond that the oldest sixteenth counts as filled. What comes of these numbers after
+all is discarded, with a reason that says so: it cannot be told from a duplicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from antecede.core.clocks import intervals
+from antecede.core.clocks.intervals import MAX_GAPS, NODE_BYTES, Intervals
+from antecede.core.protocols.base import (
+    DUPLICATE,
+    FORGOTTEN,
+    OWN,
+    Deliver,
+    Discard,
+    Effect,
+    Guarantee,
+    MessageId,
+    Relation,
+)
+from antecede.core.protocols.basic.base import INTEGER_BYTES, NumberedMessage, NumberedProtocol
+from antecede.core.protocols.serialization.state_tuples import freeze, thaw
+
+SEEN = DUPLICATE, FORGOTTEN
+"""Why a number that counts as here is discarded: above, and up to, the gaps that are closed."""
+GIVEN = frozenset({"max_gaps", "guarantee"})
+"""Attributes that the constructor is given, and no state."""
+
+
+class Unordered(NumberedProtocol):
+    """One member of a group without order; members may come and go.
+
+    `max_gaps`: gaps remembered in the numbers of each member, None: all.
+    """
+
+    guarantee: Guarantee = Guarantee(Relation.NONE, joins=True, leaves=True)
+    own_options: ClassVar[frozenset[str]] = frozenset({"max_gaps"})
+
+    def __init__(self, me: int, members: Iterable[int], *, max_gaps: int | None = MAX_GAPS) -> None:
+        super().__init__(me, members)
+        self.max_gaps = max_gaps = intervals.gap_limit(max_gaps)
+        if max_gaps is not None and max_gaps < MAX_GAPS:
+            remark = f"a message that more than {max_gaps} gaps have followed is not delivered"
+            self.guarantee = self.guarantee._replace(live=False, remark=remark)
+        self.closed: dict[int, int] = {}
+        """By member: up to this number gaps count as filled."""
+
+    def receive(self, message: NumberedMessage, *, now: int | None = None) -> Sequence[Effect]:
+        """Deliver the message unless it was here before.
+
+        Raises UnknownMemberError and SequenceError.
+        """
+        sender, seq = message.sender, message.seq
+        if sender == self.me:
+            return (Discard(message, OWN),)
+        self.check(sender, seq)
+        bounds = self.arrived[sender]
+        if intervals.insert(bounds, seq):
+            intervals.bound_gaps(bounds, self.max_gaps, self.closed, sender)
+            return (Deliver(message),)
+        return (Discard(message, SEEN[intervals.is_closed(self.closed, sender, seq)]),)
+
+    def newest(self, member: int) -> int:
+        """Return the greatest number delivered from a member; 0: none."""
+        return self.arrived[member][-1] - 1 if self.arrived[member] else 0
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return the numbers that arrived from everybody, as bounds.
+
+        In gaps older than `max_gaps` those too that never came.
+        """
+        return {**self.arrived, self.me: Intervals.up_to(self.sent).bounds}
+
+    def frontier(self) -> Hashable:
+        """Return (member, bounds) of all who ever were, and (member, last) of those who left."""
+        arrived = ((member, tuple(bounds)) for member, bounds in self.delivered_runs().items())
+        return tuple(sorted(arrived)), tuple(sorted(self.last.items()))
+
+    def causes(self, message: NumberedMessage) -> tuple[MessageId, ...]:
+        """Return nothing: no message waits for another."""
+        return ()
+
+    # -- snapshot ---------------------------------------------------------------------------
+
+    def snapshot(self) -> Hashable:
+        """Return the state, a subclass's too, without what the constructor was given."""
+        kept = {name: value for name, value in vars(self).items() if name not in GIVEN}
+        if not self.closed:
+            del kept["closed"]
+        return freeze(kept)
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned, in an object made with the same options."""
+        given = {name: value for name, value in vars(self).items() if name in GIVEN}
+        vars(self).clear()
+        vars(self).update({"closed": {}, **given, **thaw(state)})
+
+    def forget(self, member: int) -> None:
+        """Drop the numbers of a member that left and of which all has come."""
+        super().forget(member)
+        self.closed.pop(member, None)
+
+    def check_whole(self) -> None:
+        """Raise ValueError unless the tables have the same members."""
+        super().check_whole()
+        if not self.arrived.keys() >= self.closed.keys():
+            raise ValueError(f"closed: members {sorted(self.closed)}")
+
+    def storage_bytes(self) -> int:
+        """Return 4 bytes for the own number and 8 bytes a node of the intervals."""
+        nodes = sum(map(intervals.nodes, self.arrived.values()))
+        return INTEGER_BYTES + NODE_BYTES * nodes

@@ -1,0 +1,480 @@
+"""A whole protocol around `timed.delivery`: options, promise, membership, sizes, bytes.
+
+Source: Tsuneizumi et al., sections 2 (groups), 6 (fields, variables); the repairs of the errata.
+
+Theory of operation
+-------------------
+A member joins without anybody's messages: what was sent before its join names its receivers, and
+it is none of them. It takes over the sponsor's linear time, so that what it sends comes after all
+that the sponsor knew. With physical time the same holds because an invitation takes the
+least delay of a channel like any message. Members that were sent other numbers before get a copy
+with another number before it, so a broadcast is two `Transmit`s after a join, once.
+
+A member that left is waited for until its last number is here, or for as long as its messages can
+be under way, when bounds are known. In a selective group its last number may have been for
+others: there the bounds are needed.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.clocks.coercion import plain
+from antecede.core.clocks.nanoseconds import exact, seconds_text, up_ns
+from antecede.core.protocols.base import (
+    AFTER_LEAVE,
+    Discard,
+    Effect,
+    Guarantee,
+    Held,
+    MessageId,
+)
+from antecede.core.protocols.base import Relation as CausalRelation
+from antecede.core.protocols.clock_based import messages as wire
+from antecede.core.protocols.clock_based.channel import KEEP, Channel
+from antecede.core.protocols.clock_based.clock_lead import MAX_AHEAD_S, MAX_JUMP, Limits
+from antecede.core.protocols.clock_based.delivery import ClockDelivery
+from antecede.core.protocols.clock_based.messages import AnyMessage, StampedMessage
+from antecede.core.protocols.clock_based.receive_buffer import ReceiveBuffer
+from antecede.core.protocols.clock_based.relations import Floor, Relation, Separation
+from antecede.core.protocols.membership import changes
+from antecede.core.protocols.options.checks import ANYTHING, Excludes, Needs
+from antecede.core.protocols.serialization.state_tuples import freeze, thaw
+from antecede.errors import LocalError
+
+INTEGER_BYTES, CLOCK_BYTES = wire.INTEGER_BYTES, wire.CLOCK_BYTES
+PROMISE = Guarantee(
+    CausalRelation.BY_RECEIPT, no_unnecessary_wait=False, joins=True, leaves=True, needs_time=True
+)
+
+
+class ClockOrdered(ClockDelivery):
+    """Base of the three protocols; subclasses say what they carry and compare.
+
+    `bounds` of clocks and delays are needed for physical time and for delivery "bound".
+    `heartbeat_s`: silence after which a null message goes out, None: never. `retry_s`: recovery
+    is on, and asks again so often. `recovery_s`: by how much recovery may make a message late,
+    for delivery "bound". `keep`: messages kept to be sent again, None: all. `buffer_limit`:
+    messages held or ahead. `max_jump`: by how much a message's LT may be above one's own;
+    `max_ahead_s`: by how much its PT, beyond the accuracies (see `jumps`; None: any). `printed`:
+    defects of Tsuneizumi et al. to show. Raises LocalError.
+    """
+
+    control_power: ClassVar[int | None] = 0
+    needs_lanes: ClassVar[bool] = True
+
+    guarantee: Guarantee = PROMISE
+    misprints: ClassVar[frozenset[str]] = frozenset(
+        {"dropped", "dseq", "exclusive-end", "no-null-messages"}
+    )
+    """Words that `printed` may hold."""
+
+    own_options: ClassVar[frozenset[str]] = frozenset(
+        {"keep", "buffer_limit", "max_jump", "max_ahead_s"}
+    )
+
+    dependent_options: ClassVar[tuple[Needs | Excludes, ...]] = (
+        Needs("keep", (("retry_s", ANYTHING),)),
+        Needs("recovery_s", (("retry_s", ANYTHING),), off=0),
+        Needs("recovery_s", (("delivery", "bound"),), off=0),
+        Needs("heartbeat_s", (("delivery", "null"), ("retry_s", ANYTHING)), off=None),
+        Excludes("heartbeat_s", "printed", "no-null-messages", off=None),
+    )
+
+    def __init__(
+        self,
+        me: int,
+        members: Iterable[int],
+        *,
+        bounds: Bounds[int] | None = None,
+        delivery: str = "null",
+        heartbeat_s: float | None = 1.0,
+        retry_s: float | None = None,
+        recovery_s: float = 0.0,
+        keep: int | None = KEEP,
+        buffer_limit: int | None = None,
+        max_jump: int | None = MAX_JUMP,
+        max_ahead_s: float | None = MAX_AHEAD_S,
+        printed: Collection[str] = (),
+    ) -> None:
+        super().__init__(me, members)
+        self.printed = frozenset(printed)
+        self.channel = Channel(
+            self,
+            heartbeat_s=heartbeat_s,
+            retry_s=retry_s,
+            keep=keep,
+            exclusive_end="exclusive-end" in self.printed,
+        )
+        self.bounds, self.delivery = bounds, delivery
+        if not exact(recovery_s, "recovery_s") >= 0:
+            raise LocalError(f"recovery_s is {recovery_s}; it is 0 or more seconds")
+        self.recovery_ns = up_ns(recovery_s, "recovery_s")
+        self.buffer = ReceiveBuffer(self, plain(buffer_limit))
+        self.limits = Limits.of(
+            max_jump, max_ahead_s, counts=self.carries_lt, clocks=self.carries_pt
+        )
+        self._check_options()
+        self.begin()
+        self._relate(self.members)
+        self.guarantee = self._promise()
+
+    @property
+    def heartbeat_ns(self) -> int | None:
+        """Nanoseconds of silence after which a null message goes out; None: never."""
+        return self.channel.heartbeat_ns
+
+    @property
+    def retry_ns(self) -> int | None:
+        """Nanoseconds after which what is missing is asked for again; None: no recovery."""
+        return self.channel.retry_ns
+
+    def _check_options(self) -> None:
+        name = type(self).__name__
+        if self.delivery not in ("null", "bound"):
+            raise LocalError(f"delivery is 'null' or 'bound', not {self.delivery!r}")
+        if self.bounds is None and (self.delivery == "bound" or self.carries_pt):
+            raise LocalError(
+                f"{name} (delivery {self.delivery!r}) needs bounds of clocks and delays: give "
+                "bounds=Bounds(accuracy_s=..., least_s=..., most_s=...)"
+            )
+        if unknown := sorted(self.printed - self.misprints):
+            known = ", ".join(sorted(self.misprints))
+            raise LocalError(f"{name} has no misprint {unknown[0]!r}; there are {known}")
+        channel, limit = self.channel, self.buffer.limit
+        if channel.exclusive_end and channel.retry_ns is None:
+            raise LocalError("printed 'exclusive-end' is of answers to requests: it needs retry_s")
+        if limit is not None and (limit < 1 or channel.retry_ns is None):
+            raise LocalError("buffer_limit is 1 or more, and needs recovery (retry_s)")
+        if self.delivery == "bound" and channel.retry_ns is None:
+            channel.heartbeat_ns = None  # nobody would go by a null message
+        if "no-null-messages" in self.printed:
+            channel.heartbeat_ns = None
+
+    def _promise(self) -> Guarantee:
+        """Return what holds under these options; a printed variant claims what Tsuneizumi et al.
+        claim.
+        """
+        promise, keep = PROMISE, self.channel.keep
+        recovers, silent = self.channel.retry_ns is not None, self.channel.heartbeat_ns is None
+        if recovers:
+            remark = f"while nobody lacks what {keep} newer messages have followed (keep)"
+            promise = promise._replace(survives_loss=True, leaves=False)
+            promise = promise._replace(remark=remark if keep is not None else "")
+        if self.bounds is None:
+            promise = promise._replace(leaves=False)
+        if self.printed:
+            return promise
+        if recovers and keep is not None and keep < KEEP:
+            remark = f"what {keep} newer messages have followed can be lost for good (keep)"
+            return promise._replace(safe=False, live=False, remark=remark)
+        if silent and self.delivery == "null":
+            remark = "a member that sends nothing stops all others: there are no null messages"
+            return promise._replace(live=False, survives_loss=False, remark=remark)
+        if silent and recovers:
+            remark = "the loss of a last message is not found: there are no null messages"
+            return promise._replace(survives_loss=False, safe=False, remark=remark)
+        if self.delivery == "bound" and recovers and not self.recovery_ns:
+            remark = "the bound leaves no time for recovery (recovery_s): a lost cause comes late"
+            return promise._replace(safe=False, remark=remark)
+        if self.delivery == "bound" and recovers:
+            late = seconds_text(self.recovery_ns)
+            words = (f"in order if recovery makes nothing later than {late} s", promise.remark)
+            return promise._replace(remark="; ".join(filter(None, words)))
+        return promise
+
+    def _relate(self, everybody: Iterable[int]) -> None:
+        """Set up the relation among all who ever were members; raises LocalError first."""
+        separation = Separation(self.bounds or Bounds[int](), everybody)
+        self.relation = self.relate(separation)
+        self.separation = separation
+        self._waits_ns: dict[int, int] = {}
+
+    @abstractmethod
+    def relate(self, separation: Separation) -> Relation:
+        """Return the relation to order by; raises LocalError when the bounds forbid it."""
+
+    def carry_in_lanes(self) -> None:
+        """Number all messages as in a group that nobody joins late; wait as if there were always
+        a third member, who may not be known here yet.
+        """
+        self.in_lanes = self.channel.in_lanes = True
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Regard each other member's messages up to a number as delivered; in lanes alone.
+
+        Raises LocalError where that is not so, or something has come.
+        """
+        channel = self.channel
+        if not self.in_lanes:
+            raise LocalError(
+                "an order by clocks begins at a frontier only where the host carries lanes: give "
+                "lanes=True, or use an invitation (accept)"
+            )
+        others = {k: number for k, number in newest.items() if k in self.floors}
+        here = {k: number for k, number in others.items() if k not in channel.last}
+        changes.check_new(channel.sent, *(channel.newest[k] for k in here), *channel.ahead.values())
+        for member, number in here.items():
+            if member != self.me:
+                self.channel.newest[member] = self.channel.high[member] = number
+                self.delivered[member] = number
+
+    def mentions(self, message: AnyMessage) -> tuple[int, ...]:
+        """Return the sender; raises LocalError where no lanes are carried.
+
+        Who else may have spoken before is not said, so in an open group a member could deliver
+        too early, as long as it does not know of somebody.
+        """
+        if not self.in_lanes:
+            return super().mentions(message)
+        return (message.sender,)
+
+    def renumber(self, message: AnyMessage, numbers: Mapping[int, int]) -> AnyMessage:
+        """Return the message with its sender's number replaced; in lanes alone."""
+        if not self.in_lanes:
+            return super().renumber(message, numbers)  # type: ignore[no-any-return]
+        return message._replace(sender=numbers[message.sender])
+
+    # -- membership -------------------------------------------------------------------------
+
+    def frontier(self) -> Hashable:
+        """Return LT, everybody who ever was a member, and (member, last) of those who left."""
+        everybody = tuple(sorted((*self.channel.newest, self.me)))
+        return self.linear_time, everybody, tuple(sorted(self.channel.last.items()))
+
+    def adopt(self, frontier: Any) -> None:
+        """Begin with the sponsor's linear time and members. Only as a newcomer."""
+        linear_time, everybody, last = frontier
+        channel = self.channel
+        changes.check_new(channel.sent, *channel.newest.values(), *channel.ahead.values())
+        others = [member for member in everybody if member != self.me]
+        self._relate((*others, self.me))
+        self.members = changes.still_here((*others, self.me), dict(last))
+        self.linear_time = linear_time
+        channel.adopt(others, dict(last))
+        self.delivered = dict(channel.newest)
+        self.floors = dict.fromkeys(others, Floor())
+        self.look_again()
+
+    def entry_wait_ns(self) -> int:
+        """Return the wait where times of the network keep the order: PT, or delivery "bound"."""
+        if self.bounds is None or not (self.carries_pt or self.delivery == "bound"):
+            return 0
+        members = self.separation.members
+        least_ns = max(self.separation.path_ns(member, self.me) for member in members)
+        return least_ns + 2 * self.bounds.error_ns(self.me) if least_ns else 0
+
+    def join(self, member: int) -> Sequence[Effect]:
+        """Send to the newcomer too, and wait for it as for everybody."""
+        known = (*self.channel.newest, self.me)
+        members = changes.with_newcomers(self.members, known, (member,))
+        self._relate((*known, member))
+        self.members = members
+        self.channel.join(member)
+        self.delivered[member] = 0
+        self.floors[member] = Floor()
+        self.look_again()
+        return ()
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.channel.last
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Send to the member no more; its messages up to `last` are still delivered."""
+        changes.check_leaver(self.members, self.me, member)
+        changes.check_last(member, last, self.channel.newest[member])
+        self.members = changes.without(self.members, (member,))
+        effects: list[Effect] = [
+            Discard(late, AFTER_LEAVE) for late in self.channel.leave(member, last)
+        ]
+        if self.bounds is not None and self.channel.done(member) < last:
+            self.left_ns[member] = None
+        self.look_again()
+        if self.delivery == "null":
+            effects += self._deliver(0)  # by which nobody goes under "null"
+        return effects
+
+    def correct_clock(self, now: int) -> None:
+        """Go on from `now`; what is held waits by it. Raises LocalError where messages carry no PT.
+
+        Others refuse a PT further ahead than `max_ahead_s`, so nothing above that is taken in
+        anywhere. Up to that it may be. So nothing is sent before the clock is past it, or past
+        the last reading. What is kept to be sent again is stamped anew.
+        """
+        if not self.carries_pt:
+            super().correct_clock(now)
+        assert self.bounds is not None
+        if self.limits.ahead_ns is None:
+            raise LocalError(
+                "with max_ahead_s=None any physical time is believed, and a clock that was ahead "
+                "cannot be corrected: leave, and join under another name"
+            )
+        clock, before = self.own_clock.corrected(now), self.own_clock.read_ns
+        assert clock.read_ns is not None
+        assert before is not None
+        error_ns = self.bounds.error_ns(self.me) + max(
+            map(self.bounds.error_ns, self.floors), default=0
+        )
+        self.own_clock, reading = clock, clock.read_ns
+        channel = self.channel
+        channel.kept = deque(
+            (group, message._replace(pt_ns=min(message.pt_ns, reading)))
+            for group, message in channel.kept
+        )
+        for times in (channel.spoke_ns, channel.asked_ns, self.left_ns):
+            times.update((k, min(at, reading)) for k, at in times.items() if at is not None)
+        self.bar_until(min(before, reading + self.limits.ahead_ns + error_ns) + 1)
+        self.look_again()
+
+    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+        """Give up numbers that are known to miss, and all before them that are not here.
+
+        Numbers before may be for others. Raises LocalError for one that is not known to miss.
+        """
+        channel, effects = self.channel, list[Effect]()
+        for sender, seq in sorted(lost):
+            gaps = channel.gaps(sender) if sender in channel.newest else []
+            if not any(first <= seq <= last for first, last in gaps):
+                raise LocalError(f"message {seq} of member {sender} is not known to miss here")
+        for sender, seq in sorted(lost):
+            effects += self._pass_over(sender, seq, self.own_clock.read_ns or 0)
+            self._note_gap(sender)
+        return effects
+
+    def snapshot(self) -> Hashable:
+        """Return the state, without what the constructor was given."""
+        parts = ((self, ("members",)), (self.channel, Channel.state), (self, self.own_state))
+        values = (freeze(getattr(part, k)) for part, names in parts for k in names)
+        return self.me, *values, *self.entry
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned, in an object made with the same options.
+
+        Raises ValueError for numbers sent to somebody that were not given out yet.
+        """
+        self.me, self.members, *values = state
+        parts = ((self.channel, Channel.state), (self, self.own_state))
+        names = [(part, name) for part, own in parts for name in own]
+        self.take_entry(tuple(values[len(names) :]))
+        for (part, name), value in zip(names, values[: len(names)], strict=True):
+            setattr(part, name, thaw(value))
+        sent = self.channel.sent
+        if max(self.channel.before.values(), default=0) > sent:
+            raise ValueError(f"a message above {sent}, the newest, was sent to somebody")
+        everybody = {*self.channel.newest, self.me}
+        if everybody != set(self.separation.members):
+            self._relate(everybody)
+        self.look_again()
+
+    def check_whole(self) -> None:
+        """Raise ValueError unless all tables have their members, and what is held can be."""
+        channel, present = self.channel, set(self.others())
+        whole: dict[str, Collection[int]] = {
+            "ahead": channel.ahead,
+            "high": channel.high,
+            "floors": self.floors,
+            "delivered": self.delivered,
+        }
+        some: dict[str, Collection[int]] = {
+            "given up": channel.given_up,
+            "asked": channel.asked_ns,
+            "heard": self.heard,
+        }
+        known = channel.newest
+        changes.check_whole(self.me, self.members, known, channel.last, whole, some)
+        if set(channel.before) != present or not present.issuperset(channel.spoke_ns):
+            raise ValueError(f"before: members {sorted(channel.before)} in place of {present}")
+        if not channel.last.keys() >= self.left_ns.keys():
+            raise ValueError(f"left: members {sorted(self.left_ns)}")
+        ahead = [(k, at, one) for k in known for at, one in channel.ahead[k].items()]
+        if any(one.sender != k or not at == one.before < one.seq for k, at, one in ahead):
+            raise ValueError("a message ahead of a gap that is of another member or number")
+        held = [(key, taken.message) for key, taken in self.held.items()]
+        if any(key != self.identity(one) or key.sender not in known for key, one in held):
+            raise ValueError("a held message under another number, or of a stranger")
+        if any(one.seq > known[one.sender] for _, one in held):
+            raise ValueError("a held message that was not taken in")
+        if any(sender != note.sender for sender, note in self.heard.items()):
+            raise ValueError("a null message of another member")
+        if self.delivery == "bound" and not self.carries_pt:
+            waiting = {key for key, _ in held} | {self.identity(one) for _, _, one in ahead}
+            if not waiting <= self.arrived_ns.keys():
+                raise ValueError("a held message that never arrived")
+
+    # -- what a message says ------------------------------------------------------------------
+
+    def is_note(self, message: AnyMessage) -> bool:
+        """Tell whether a message is a null message, a request or an answer to one."""
+        return not isinstance(message, StampedMessage)
+
+    def blocked_on(self) -> tuple[Held, ...]:
+        """Return what is held or ahead of a gap, by (sender, number), with what it waits for.
+
+        O(held x members) under delivery "null".
+        """
+        ahead = [one for member in self.channel.ahead.values() for one in member.values()]
+        every = sorted([one.message for one in self.held.values()] + ahead, key=self.identity)
+        return tuple(map(self.explained, every))
+
+    def held_count(self) -> int:
+        """Return how many messages are held back. O(1), and for each member with a gap."""
+        return len(self.held) + sum(len(self.channel.ahead[member]) for member in self.gapped)
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return 1 up to the newest number delivered of everybody, as bounds."""
+        return changes.runs_of({**self.delivered, self.me: self.channel.sent})
+
+    def kept_messages(self) -> Iterator[StampedMessage]:
+        """Yield what is kept to be sent again; a copy for each number before it."""
+        return (message for _, message in self.channel.kept)
+
+    def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
+        """Return the sender's message to the same receiver before: the only one that is named."""
+        if isinstance(message, StampedMessage) and message.before:
+            return (MessageId(message.sender, message.before),)
+        return ()
+
+    def describe(self, names: Mapping[int, str]) -> dict[str, str]:
+        """Return the variables of section 6 as text: LT, SEQ, REQ, DSEQ and RBF."""
+
+        def row(values: Mapping[int, int], more: int = 0) -> str:
+            return ", ".join(f"{names[k]}: {value + more}" for k, value in sorted(values.items()))
+
+        buffer = ", ".join(str(held.message.payload) for held in self.blocked_on())
+        fields = {"LT": str(self.linear_time)} if self.carries_lt else {}
+        taken = {member: self.channel.done(member) for member in self.channel.newest}
+        return {
+            **fields,
+            "SEQ": str(self.channel.sent + 1),
+            "REQ": row(taken, 1),
+            "DSEQ": row(self.delivered),
+            "RBF": buffer or "Ø",
+        }
+
+    # -- size and wire ----------------------------------------------------------------------
+
+    def encode(self, message: AnyMessage) -> bytes:
+        """Return the control information; see `timed.messages`."""
+        return wire.encode(message, lt=self.carries_lt, pt=self.carries_pt)
+
+    def decode(self, control: bytes, payload: Any) -> AnyMessage:
+        """Return what `encode` wrote. Raises DecodeError and SequenceError."""
+        return wire.decode(control, payload, lt=self.carries_lt, pt=self.carries_pt)
+
+    def control_bytes(self, message: AnyMessage) -> int:
+        """Return 4 bytes for SEQ, 4 for LT, 8 for PT; 4 more where numbers are left out."""
+        return wire.control_bytes(message, lt=self.carries_lt, pt=self.carries_pt)
+
+    def storage_bytes(self) -> int:
+        """Return SEQ and LT; of each other member REQ, the number before, and its floor.
+
+        Without what is held, or kept to be sent again: `memory_bytes`.
+        """
+        times = INTEGER_BYTES * self.carries_lt + CLOCK_BYTES * self.carries_pt
+        own = INTEGER_BYTES * (1 + self.carries_lt)
+        return own + len(self.channel.newest) * (2 * INTEGER_BYTES + times)

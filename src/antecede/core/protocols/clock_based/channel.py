@@ -1,0 +1,360 @@
+"""The data transmission procedure of Tsuneizumi et al.: numbers, gaps, recovery, null messages.
+
+Source: Tsuneizumi et al., section 6, with the repairs of the errata: the message that reveals a
+gap is kept; recovery asks for REQ_j .. m.seq - 1, both included; null messages carry the last
+number, so that the loss of a last message is found.
+
+Theory of operation
+-------------------
+Of every other member j: `newest[j]`, the number of the last message taken in (REQ_j - 1);
+`ahead[j]`, what came after a gap, by the number before it; `high[j]`, the highest
+number known to be for me. A message is next when the message before it (`before`, see
+`timed.messages`) is taken in. One that is next is taken in with all that is ahead and
+follows without a gap; one that is not opens a gap, or lies in one.
+
+Recovery (`retry_s`): a new gap is asked for at once, and all gaps again every `retry_s` seconds.
+The source sends again from what it keeps. Of what it keeps no longer it says so, and the
+receiver gives that up: the sender's next message is a `DeliverIncomplete` that names the
+newest number given up. Messages of others that depend on it cannot be told and are not marked.
+
+Null messages (`heartbeat_s`): a member that has sent nothing to another for so long says what
+its last number to it was, and its times.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+from antecede.core.clocks.coercion import plain
+from antecede.core.clocks.intervals import MAX_NUMBER
+from antecede.core.clocks.nanoseconds import LONGEST_NS, span_ns
+from antecede.core.protocols.base import (
+    Effect,
+    MessageId,
+    Protocol,
+    Transmit,
+)
+from antecede.core.protocols.clock_based.messages import (
+    AnyMessage,
+    Gone,
+    NullMessage,
+    Request,
+    StampedMessage,
+)
+from antecede.errors import LocalError, SequenceError, UnknownMemberError
+
+KEEP = 1 << 16
+"""Default of `keep`: messages of one's own kept to be sent again. Nobody acknowledges any."""
+OVERRUN = "receipt buffer overrun"
+GIVEN_UP = "duplicate, or given up before"
+
+
+Times: TypeAlias = tuple[int, int]
+"""LT and PT, 0 for what the protocol does not carry."""
+
+
+class Taken(NamedTuple):
+    """A message that is taken in, and the one before it where that was given up."""
+
+    message: StampedMessage
+    missing: tuple[MessageId, ...]
+
+
+class Channel:
+    """What one member numbers, asks for, keeps and sends again; others order and deliver it.
+
+    `member`: whose part it is; its number, its other members and the payload of its notes are
+    asked for there. Raises LocalError for options that cannot be.
+    """
+
+    state: ClassVar[tuple[str, ...]] = (
+        *("sent", "before", "spoke_ns", "kept", "dropped"),
+        *("newest", "ahead", "high", "asked_ns", "last", "given_up"),
+    )
+    """Attributes that a snapshot holds; everything else is given to the constructor."""
+
+    def __init__(
+        self,
+        member: Protocol,
+        *,
+        heartbeat_s: float | None,
+        retry_s: float | None,
+        keep: int | None,
+        exclusive_end: bool,
+    ) -> None:
+        if keep is not None and keep <= 0:
+            raise LocalError(f"keep is {keep}; it is greater than 0, or None for without")
+        self.member = member
+        self.heartbeat_ns = None if heartbeat_s is None else span_ns(heartbeat_s, "heartbeat_s")
+        self.retry_ns = None if retry_s is None else span_ns(retry_s, "retry_s")
+        self.keep: int | None = plain(keep)
+        self.exclusive_end = exclusive_end
+        """Whether answers to requests end as printed: one before the last that was asked for."""
+        self.in_lanes = False
+        """Whether all get all of my messages, those too who come later."""
+        self.sent = 0
+        self.last: dict[int, int] = {}
+        """Number of the last message of each member that left."""
+        self.begin(member.others())
+
+    def begin(self, others: Sequence[int]) -> None:
+        """Set up what is kept of the others, who have sent nothing that is known."""
+        self.before = dict.fromkeys(others, 0)
+        """Number of my last message to each present member."""
+        self.spoke_ns: dict[int, int] = {}
+        """When I last sent my times to each, by my clock."""
+        self.beat_ns = -LONGEST_NS
+        """Nobody is due a null message before this; derived."""
+        self.kept: deque[tuple[tuple[int, ...], StampedMessage]] = deque()
+        self.dropped = 0
+        """Numbers up to this are kept no longer."""
+        self.newest = dict.fromkeys(others, 0)
+        self.ahead: dict[int, dict[int, StampedMessage]] = {member: {} for member in others}
+        self.high = dict.fromkeys(others, 0)
+        self.asked_ns: dict[int, int] = {}
+        """When I last asked each member with a gap."""
+        self.given_up: dict[int, int] = {}
+        """Highest number given up of a member."""
+
+    # -- sending ----------------------------------------------------------------------------
+
+    def targets(self, to: Iterable[int] | None) -> tuple[int, ...]:
+        """Return whom a message is for, sorted; raises LocalError."""
+        if to is None:
+            return self.member.others()
+        chosen = tuple(sorted(set(to)))
+        if strangers := [member for member in chosen if member not in self.before]:
+            others = self.member.others()
+            raise LocalError(f"member {strangers[0]} is not among the others {others}")
+        if not chosen:
+            raise LocalError("a message is for somebody: name members, or None for all")
+        return chosen
+
+    def number(
+        self, payload: Any, targets: tuple[int, ...], times: Times, now: int
+    ) -> Sequence[Effect]:
+        """Number a message with these times, keep it, and transmit it once a number before."""
+        self.sent += 1
+        lt, pt_ns = times
+        effects: list[Effect] = []
+        for before, group in self._by_number(targets, self.sent - 1):
+            message = StampedMessage(self.member.me, self.sent, payload, before, lt, pt_ns)
+            self._keep(group, message)
+            effects.append(Transmit(group, message))
+        self.before.update(dict.fromkeys(targets, self.sent))
+        self._spoke(targets, now)
+        return effects
+
+    def _by_number(self, targets: Iterable[int], newest: int) -> list[tuple[int, tuple[int, ...]]]:
+        """Return (number before, targets): in a broadcast group one, whoever the targets are.
+
+        `newest`: the number before for everybody, where that is so (`in_lanes`).
+        """
+        if self.in_lanes:
+            return [(newest, tuple(targets))]
+        groups: dict[int, list[int]] = {}
+        for target in targets:
+            groups.setdefault(self.before[target], []).append(target)
+        return [(before, tuple(groups[before])) for before in sorted(groups)]
+
+    def _keep(self, group: tuple[int, ...], message: StampedMessage) -> None:
+        if self.retry_ns is None:
+            self.dropped = message.seq
+            return
+        self.kept.append((group, message))
+        while self.keep is not None and len(self.kept) > self.keep:
+            self.dropped = self.kept.popleft()[1].seq
+
+    def _spoke(self, targets: Iterable[int], now: int) -> None:
+        if self.heartbeat_ns is not None:
+            self.spoke_ns.update(dict.fromkeys(targets, now))
+
+    def heartbeats(self, times: Times, now: int) -> list[Effect]:
+        """Return null messages with these times, for whom nothing was sent to for `heartbeat_s`."""
+        if self.heartbeat_ns is None or now < self.beat_ns:
+            return []
+        spoke_ns = self.spoke_ns
+        member, everybody = self.member, self.member.others()
+        silent = [k for k in everybody if now - spoke_ns.setdefault(k, now) >= self.heartbeat_ns]
+        self._spoke(silent, now)
+        self.beat_ns = min((spoke_ns[k] for k in everybody), default=now) + self.heartbeat_ns
+        lt, pt_ns = times
+        return [
+            Transmit(group, NullMessage(member.me, 0, member.note_payload, last, lt, pt_ns))
+            for last, group in self._by_number(silent, self.sent)
+        ]
+
+    # -- recovery -----------------------------------------------------------------------------
+
+    def gaps(self, member: int) -> list[tuple[int, int]]:
+        """Return (first, last) of the numbers from a member that I know to miss, ascending.
+
+        The last of each is a message for me; those before it may have been for others.
+        """
+        found = []
+        low = self.done(member) + 1
+        for before, message in sorted(self.ahead[member].items()):
+            if before >= low:
+                found.append((low, before))
+            low = message.seq + 1
+        if self.high[member] >= low:
+            found.append((low, self.high[member]))
+        return found
+
+    def first_gap(self, member: int) -> MessageId | None:
+        """Return the last message of the first gap of a member, if there is one."""
+        if self.ahead[member]:
+            return MessageId(member, min(self.ahead[member]))
+        high = self.high[member]
+        return MessageId(member, high) if high > self.done(member) else None
+
+    def ask(self, member: int, gaps: Iterable[tuple[int, int]], now: int) -> list[Effect]:
+        """Return requests for these numbers, where recovery is on and the member is here."""
+        if self.retry_ns is None or member not in self.before:
+            return []
+        self.asked_ns[member] = now
+        me, note = self.member.me, self.member.note_payload
+        return [Transmit((member,), Request(me, 0, note, first, last)) for first, last in gaps]
+
+    def retries(self, now: int) -> list[Effect]:
+        """Return requests for all gaps that were asked for `retry_s` ago or longer."""
+        effects: list[Effect] = []
+        for member, asked_ns in sorted(self.asked_ns.items()):
+            if self.first_gap(member) is None:
+                del self.asked_ns[member]
+            elif self.retry_ns is not None and now - asked_ns >= self.retry_ns:
+                effects += self.ask(member, self.gaps(member), now)
+        return effects
+
+    def answer(self, request: Request) -> Sequence[Effect]:
+        """Send again what a member asks for; say so of what is kept no longer."""
+        first, last = request.first, request.last
+        effects: list[Effect] = []
+        if first <= self.dropped:
+            gone = Gone(self.member.me, 0, self.member.note_payload, min(last, self.dropped))
+            effects.append(Transmit((request.sender,), gone))
+        if self.exclusive_end:
+            last -= 1
+        effects += [
+            Transmit((request.sender,), message)
+            for group, message in self.kept
+            if request.sender in group and first <= message.seq <= last
+        ]
+        return effects
+
+    # -- taking in ----------------------------------------------------------------------------
+
+    def done(self, member: int) -> int:
+        """Return the number up to which all is taken in or given up (REQ_j - 1)."""
+        newest = self.newest[member]
+        return max(newest, self.given_up.get(member, 0)) if self.given_up else newest
+
+    def follow(self, member: int) -> list[Taken]:
+        """Take in what is ahead of a member and follows without a gap; return it in order."""
+        run = []
+        ahead = self.ahead[member]
+        while (at := self._next(member)) is not None:
+            message = ahead.pop(at)
+            given_up = message.before > self.newest[member]
+            missing = (MessageId(member, message.before),) if given_up else ()
+            self.newest[member] = message.seq
+            run.append(Taken(message, missing))
+        self.high[member] = max(self.high[member], self.newest[member])
+        if self.first_gap(member) is None:
+            self.asked_ns.pop(member, None)
+        return run
+
+    def _next(self, member: int) -> int | None:
+        """Return the number that the next message to take in follows, if that is here."""
+        ahead, newest = self.ahead[member], self.newest[member]
+        if newest in ahead or not ahead:
+            return newest if ahead else None
+        first = min(ahead)
+        return first if first <= self.done(member) else None
+
+    def give_up(self, member: int, last: int) -> list[Taken]:
+        """Miss for good what is missing up to `last`; return what can be taken in now."""
+        self.given_up[member] = max(last, self.given_up.get(member, 0))
+        return self.follow(member)
+
+    def is_old(self, message: StampedMessage) -> bool:
+        """Tell whether a message was here before, or comes after its giving up was passed on."""
+        sender, seq, before = message.sender, message.seq, message.before
+        return seq <= self.newest[sender] or before in self.ahead[sender]
+
+    # -- what cannot be -----------------------------------------------------------------------
+
+    def check(self, message: AnyMessage) -> None:
+        """Raise UnknownMemberError or SequenceError when a message can not be right."""
+        sender = message.sender
+        if sender not in self.newest:
+            raise UnknownMemberError(f"a message from member {sender}, who is not in the group")
+        last = self.last.get(sender, MAX_NUMBER)
+        match message:
+            case StampedMessage():
+                self._check_number(sender, message.seq, message.before, last)
+            case NullMessage():
+                if not 0 <= message.last <= last:
+                    raise SequenceError(f"member {sender} says that it sent message {message.last}")
+            case Request():
+                if not 1 <= message.first <= message.last <= self.before.get(sender, self.sent):
+                    raise SequenceError(
+                        f"member {sender} asks for messages {message.first} to {message.last};"
+                        f" the last one to it is {self.before.get(sender, self.sent)}"
+                    )
+            case Gone():
+                if not 1 <= message.last <= self.high[sender]:
+                    raise SequenceError(
+                        f"member {sender} no longer keeps message {message.last}, "
+                        f"and {self.high[sender]} is the newest known of it"
+                    )
+
+    def _check_number(self, sender: int, seq: int, before: int, last: int) -> None:
+        if not 1 <= seq <= last or not 0 <= before < seq:
+            raise SequenceError(
+                f"message {seq} after {before} from member {sender}: numbers are 1 to {last}, "
+                "and the one before is less"
+            )
+        newest = self.newest[sender]
+        if before < newest < seq:
+            raise SequenceError(
+                f"message {seq} from member {sender} is said to follow {before}, "
+                f"but message {newest} came between"
+            )
+        there = self.ahead[sender].get(before)
+        if there is not None and there.seq != seq:
+            raise SequenceError(
+                f"messages {there.seq} and {seq} from member {sender} both follow {before}"
+            )
+
+    # -- membership, snapshot -------------------------------------------------------------------
+
+    def join(self, member: int) -> None:
+        """Send to a newcomer too, and expect its messages."""
+        for table in (self.before, self.newest, self.high):
+            table[member] = 0
+        self.ahead[member] = {}
+
+    def adopt(self, others: Sequence[int], last: dict[int, int]) -> None:
+        """As newcomer: expect nothing that was sent before, and nothing of those that left."""
+        self.begin(others)
+        self.last = last
+        for gone in last:
+            self.before.pop(gone, None)
+        self.newest.update(last)
+        self.high.update(last)
+
+    def leave(self, member: int, last: int) -> list[StampedMessage]:
+        """Stop sending to a member that left after `last`, and asking it.
+
+        Returns what came of it that can not be right, in order.
+        """
+        self.last[member] = last
+        for table in (self.before, self.spoke_ns, self.asked_ns):
+            table.pop(member, None)
+        self.high[member] = min(self.high[member], last)
+        ahead = self.ahead[member]
+        late = sorted(before for before, one in ahead.items() if one.seq > last)
+        return [ahead.pop(before) for before in late]

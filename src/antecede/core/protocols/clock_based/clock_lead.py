@@ -1,0 +1,93 @@
+"""How far the times in one message may be above what is known here.
+
+Linear times, topic counts and vector entries are taken over by whoever gets them. So one message
+with an absurd number would let the numbers of the whole group run out, and all later messages be
+refused. Where a message waits by its physical time, one far in the future keeps it held for ever.
+Neither paper limits them (Tsuneizumi et al., Nakayama 2017); these limits are ours.
+
+A linear time grows by one a message at most, so an honest one is above one's own by no more than
+the messages that the group has sent since one last heard of it. The bound is of one message: who
+sends many can raise a time by as much with each, 2^26 of them until a topic count runs out. And
+who sends a message at the bound to some members only, by intent, makes what these send then too
+high for the others, until that message is there too: refused is not lost, it may be offered again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from antecede.core.clocks.coercion import plain
+from antecede.core.clocks.nanoseconds import Seconds, seconds_text, span_ns
+from antecede.errors import LimitError, LocalError
+
+MAX_JUMP = 1 << 36
+"""Default of `max_jump`: 10,000 messages a second for 79 days, of which none came here."""
+MAX_AHEAD_S = 60.0
+"""Default of `max_ahead_s`: a minute beyond what the clocks' accuracies explain."""
+
+
+class Numbered(Protocol):
+    """A message as an error names it."""
+
+    @property
+    def sender(self) -> int: ...  # noqa: D102
+    @property
+    def seq(self) -> int: ...  # noqa: D102
+
+
+def _whose(message: Numbered) -> str:
+    which = f"message {message.seq}" if message.seq else "a null message"
+    return f"{which} of member {message.sender}"
+
+
+class Limits(NamedTuple):
+    """What is believed of a message's times; None: anything."""
+
+    jump: int | None
+    ahead_ns: int | None
+
+    @classmethod
+    def of(
+        cls,
+        max_jump: int | None,
+        max_ahead_s: Seconds | None = MAX_AHEAD_S,
+        *,
+        counts: bool = True,
+        clocks: bool = False,
+    ) -> Limits:
+        """Return the limits that options ask for; raises LocalError.
+
+        `counts`, `clocks`: whether messages carry linear times or counts, and physical times.
+        An option that would limit nothing is refused.
+        """
+        if not counts and max_jump != MAX_JUMP:
+            raise LocalError("max_jump limits linear times, and messages here carry none")
+        if not clocks and max_ahead_s != MAX_AHEAD_S:
+            raise LocalError("max_ahead_s limits physical times, and messages here carry none")
+        max_jump = plain(max_jump)
+        if max_jump is not None and (type(max_jump) is not int or max_jump < 1):
+            raise LocalError(f"max_jump is {max_jump!r}; it is 1 or more, or None for without")
+        ahead_ns = None if max_ahead_s is None else span_ns(max_ahead_s, "max_ahead_s")
+        return cls(max_jump, ahead_ns)
+
+    def check_number(self, message: Numbered, what: str, number: int, here: int) -> None:
+        """Raise LimitError for a number that is too far above the one known here."""
+        if self.jump is not None and number - here > self.jump:
+            raise LimitError(
+                f"{_whose(message)} has {what} {number}, which is {number - here} above the one "
+                f"known here; {self.jump} is the most that is believed (max_jump)"
+            )
+
+    def check_reading(self, message: Numbered, pt_ns: int, now: int, error_ns: int) -> None:
+        """Raise LimitError for a physical time that the own reading `now` does not explain.
+
+        `error_ns`: how far the two clocks can be apart.
+        """
+        if self.ahead_ns is not None and pt_ns - now - error_ns > self.ahead_ns:
+            raise LimitError(
+                f"{_whose(message)} has physical time {seconds_text(pt_ns)} s, which is "
+                f"{seconds_text(pt_ns - now)} s above the own clock: both clocks err by "
+                f"{seconds_text(error_ns)} s together, and {seconds_text(self.ahead_ns)} s more "
+                "is the most that is believed (max_ahead_s). If that member's clock is ahead, it "
+                "is to set it right and to call correct_clock()"
+            )

@@ -1,0 +1,171 @@
+"""A hold-back queue for orders that are relations: who may go, without looking at all that is held.
+
+The same messages leave in the same order as by
+`core.protocols.clock_based.hold_back_queue.released`, which says it readably.
+
+Theory of operation
+-------------------
+What precedes a message has a lesser rank, and (where physical time is part of the relation) a
+physical time that is less by `apart_ns` at least, or comes from the same sender. So what may stand
+in its way is a prefix of the held messages by rank, and one by physical time; the shorter of them
+is looked through. A message that may go but for a held one is filed behind that, and looked at
+again when that leaves. In a busy group both prefixes are nearly empty: messages leave about in the
+order of both times. At worst, with clocks much coarser than the network, a prefix is all that is
+held.
+
+Which held-back messages may go, where an order is a relation and not a count of causes.
+
+Tsuneizumi et al. and Nakayama 2017 order messages by relations on their timestamps. A message may
+go when its time has come (nothing that precedes it can still be under way) and nothing that
+precedes it is held.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Hashable, Iterable, MutableMapping
+from typing import Any, NamedTuple, TypeVar
+
+from antecede.core.protocols.base import MessageId
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def released(
+    held: MutableMapping[Key, Any],
+    may_go: Callable[[Any], bool],
+    precedes: Callable[[Any, Any], bool],
+    rank: Callable[[Any], Any],
+) -> list[Any]:
+    """Take out of `held` all messages that may go, and return them in their order.
+
+    `precedes(a, b)` must not be cyclic on what is held, else a cycle stays held for ever: test
+    a relation before it is used here. `rank` breaks ties between messages that are free to go
+    at the same time; with a rank that `precedes` respects, one pass finds them all.
+    O(h^2) calls of `precedes` for h messages held.
+    """
+    free: list[Any] = []
+    found = True
+    while found:
+        found = False
+        for key, message in sorted(held.items(), key=lambda item: rank(item[1])):
+            others = (other for other in held.values() if other is not message)
+            if may_go(message) and not any(precedes(other, message) for other in others):
+                del held[key]
+                free.append(message)
+                found = True
+    return free
+
+
+_LAST = 1 << 200
+
+
+class Entry(NamedTuple):
+    """A held message as the queue sees it."""
+
+    item: Any
+    rank: tuple[int, ...]
+    """Ends with sender and number."""
+    pt_ns: int
+
+
+class HoldBackQueue:
+    """Held messages by rank, by physical time and by sender; `precedes` respects the rank.
+
+    `apart_ns`: by how much a cause of another sender is earlier in physical time, at least; None
+    where the relation does not go by physical time.
+    """
+
+    def __init__(self, precedes: Callable[[Any, Any], bool], apart_ns: int | None) -> None:
+        self.precedes, self.apart_ns = precedes, apart_ns
+        self.entries: dict[MessageId, Entry] = {}
+        self._by_rank: list[tuple[int, ...]] = []
+        self._by_time: list[tuple[int, ...]] = []
+        self._of_sender: dict[int, list[MessageId]] = {}
+        self._behind: dict[MessageId, list[MessageId]] = {}
+
+    def add(self, key: MessageId, item: Any, rank: tuple[int, ...], pt_ns: int) -> None:
+        """Hold a message."""
+        self.entries[key] = Entry(item, rank, pt_ns)
+        insort(self._by_rank, rank)
+        if self.apart_ns is not None:
+            insort(self._by_time, (pt_ns, *key))
+        own = self._of_sender.get(key.sender)
+        if own is None:
+            self._of_sender[key.sender] = [key]
+        else:
+            own.append(key)
+
+    def release(
+        self, keys: Iterable[MessageId], may_go: Callable[[MessageId], bool] | None = None
+    ) -> list[MessageId]:
+        """Take out those of `keys`, and of what waited behind them, that nothing held precedes.
+
+        In rounds by rank, as `released` goes. Who may not go is dropped from the rounds: the
+        caller names it again. `may_go` None: all may.
+        """
+        entries = self.entries
+        current = [(entries[key].rank, key) for key in keys if may_go is None or may_go(key)]
+        following: list[tuple[tuple[int, ...], MessageId]] = []
+        if len(current) > 1:
+            heapq.heapify(current)
+        free: list[MessageId] = []
+        while current:
+            rank, key = heapq.heappop(current)
+            blocker = self._blocker(key)
+            if blocker is not None:
+                self._behind.setdefault(blocker, []).append(key)
+            else:
+                self._remove(key)
+                free.append(key)
+                for other in self._behind.pop(key, ()) if self._behind else ():
+                    if may_go is None or may_go(other):
+                        its = entries[other].rank
+                        if its > rank:
+                            heapq.heappush(current, (its, other))
+                        else:
+                            following.append((its, other))
+            if not current and following:
+                current, following = following, []
+                heapq.heapify(current)
+        return free
+
+    def _blocker(self, key: MessageId) -> MessageId | None:
+        """Return a held message that precedes this one, or None."""
+        precedes, entries = self.precedes, self.entries
+        item, rank, pt_ns = entries[key]
+        own = self._of_sender[key.sender]
+        if len(own) > 1:
+            for other in own:
+                if other != key and precedes(entries[other].item, item):
+                    return other
+        prefix = self._by_rank
+        if prefix[0] >= rank:
+            return None
+        end = bisect_left(prefix, rank)
+        if self.apart_ns is not None:
+            latest_ns = pt_ns - self.apart_ns
+            if self._by_time[0][0] > latest_ns:
+                return None
+            near = bisect_right(self._by_time, (latest_ns, _LAST))
+            if near < end:
+                end, prefix = near, self._by_time
+        for at in range(end):
+            its = MessageId(*prefix[at][-2:])
+            if its != key and precedes(entries[its].item, item):
+                return its
+        return None
+
+    def _remove(self, key: MessageId) -> None:
+        _, rank, pt_ns = self.entries.pop(key)
+        ranks, times = self._by_rank, self._by_time
+        del ranks[0 if ranks[0] == rank else bisect_left(ranks, rank)]
+        if self.apart_ns is not None:
+            time = (pt_ns, *key)
+            del times[0 if times[0] == time else bisect_left(times, time)]
+        own = self._of_sender[key.sender]
+        if len(own) > 1:
+            own.remove(key)
+        else:
+            del self._of_sender[key.sender]

@@ -1,0 +1,103 @@
+"""The indexes by which a member of `timed.delivery` finds who may go, derived from its state.
+
+`ClockDelivery._deliver_readably` says what is found, and is the reference. Under delivery "null"
+`hold_back.floor_index` tells what nothing can precede any more; it needs one separation for all
+pairs. Under delivery "bound" a heap tells whose time has come. Then `hold_back.queue` keeps the
+order.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from antecede.core.protocols.base import MessageId
+from antecede.core.protocols.clock_based.delivery_state import DeliveryState
+from antecede.core.protocols.clock_based.hold_back_queue import HoldBackQueue
+from antecede.core.protocols.clock_based.lower_bound_index import FloorIndex
+from antecede.core.protocols.clock_based.messages import StampedMessage
+from antecede.core.protocols.clock_based.relations import (
+    LinearPhysicalRelation,
+    LinearRelation,
+    PhysicalRelation,
+)
+
+_RELATIONS = (LinearRelation, PhysicalRelation, LinearPhysicalRelation)
+
+
+def can_index(member: DeliveryState) -> bool:
+    """Tell whether an index finds the same: not for printed relations, nor what is one's own.
+
+    It asks none of the methods that decide by the definition, so where a subclass has its own of
+    one of them, the definition decides.
+    """
+    if type(member.relation) not in _RELATIONS or "dseq" in member.printed:
+        return False
+    known = member.delivery == "bound" or member.separation.uniform
+    return known and member.decides_as_defined
+
+
+class ClockIndex:
+    """What one member holds, by what it waits for."""
+
+    def __init__(self, member: DeliveryState) -> None:
+        self.member = member
+        self.by_lt, self.by_pt = member.carries_lt, member.carries_pt
+        self.by_bound = member.delivery == "bound"
+        apart_ns = member.separation.least_between_ns() if self.by_pt else None
+        self.apart_ns = apart_ns or 0
+        self.queue = HoldBackQueue(member._precedes, apart_ns)
+        self.due: list[tuple[int, MessageId]] = []
+        self.ready: list[MessageId] = []
+        """Whose time has come, and that a gap may have hidden something from: to be looked at."""
+        self.hidden: dict[int, list[MessageId]] = {}
+        """Whose time has come, by a member in whose gap something may be that comes before it."""
+        self.floors = FloorIndex(())
+        if not self.by_bound:
+            for other in member.floors:
+                self.rise(other, *member.floors[other])
+        for key in sorted(member.held):
+            self.add(key, member.held[key].message)
+
+    def add(self, key: MessageId, message: StampedMessage) -> None:
+        """Take in a message that is held from now on."""
+        member = self.member
+        self.queue.add(key, message, member._rank(message), message.pt_ns)
+        if self.by_bound:
+            since_ns = message.pt_ns if self.by_pt else member.arrived_ns[key]
+            heapq.heappush(self.due, (since_ns + member.wait_ns(message.sender), key))
+        else:
+            limit_ns = message.pt_ns - self.apart_ns if self.by_pt else 0
+            self.floors.add(key, message.lt if self.by_lt else 1, limit_ns)
+
+    def rise(self, other: int, lt: int, pt_ns: int) -> None:
+        """Note that a member's floor is here now, or that nothing comes from it any more."""
+        member = self.member
+        if self.by_bound:
+            if self.hidden:
+                self.ready += self.hidden.pop(other, ())
+            return
+        channel = member.channel
+        if other in channel.last and channel.done(other) >= channel.last[other]:
+            self.floors.close(other)
+            return
+        self.floors.rise(other, lt if self.by_lt else 0, pt_ns if self.by_pt else 0)
+
+    def free(self, now: int) -> list[MessageId]:
+        """Take out and return what may go at this reading, in its order."""
+        if not self.by_bound:
+            clear = self.floors.take_clear()
+            return self.queue.release(clear) if clear else []
+        due = self.due
+        if not self.ready and not (due and due[0][0] < now):
+            return []
+        keys, self.ready = self.ready, []
+        while due and due[0][0] < now:
+            keys.append(heapq.heappop(due)[1])
+        return self.queue.release(keys, self._hides_nothing if self.member.gapped else None)
+
+    def _hides_nothing(self, key: MessageId) -> bool:
+        """Tell whether no gap may hide what comes before a message; else file it under that."""
+        other = self.member._newest_hiding(self.queue.entries[key].item)
+        if other is not None:
+            self.hidden.setdefault(other, []).append(key)
+        return other is None

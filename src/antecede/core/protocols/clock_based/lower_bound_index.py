@@ -1,0 +1,182 @@
+"""Which held messages can no longer be preceded by anything that is still to come.
+
+For delivery by null messages in groups whose separation is the same for all pairs. A message b is
+clear when every other member's floor (the least times of all that it sends from now on) has an LT
+that is not less than b's, or a PT that is above b.PT less the separation.
+
+Theory of operation
+-------------------
+Let f(x) be the least PT of the floors whose LT is below x; b is clear when f(b.LT) is above its
+limit, b.PT less the separation. Floors only rise, so f does. Its least value is the PT of the
+member furthest behind: what has its limit below that is clear whatever its LT, and a list by limit
+finds it. For an LT above that member's f has no other value. For the few LT up to it that are held,
+f is worked out, from the floors by LT. A sender's own floor is past its messages by LT, or by PT
+where there is no LT.
+
+Work is put off until it is asked for: the heap of floors has one entry a member, which is brought
+up to date when it comes to the top; floors are filed by LT when f is worked out; lists keep what is
+no longer held until they are looked at, or are more of that than not.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+
+from antecede.core.clocks.nanoseconds import LONGEST_NS
+from antecede.core.protocols.base import MessageId
+
+_BEYOND = 8 * LONGEST_NS
+
+
+class FloorIndex:
+    """Floors of the members that can still send, and the messages that wait for them to rise."""
+
+    def __init__(self, floors: Iterable[tuple[int, int, int]]) -> None:
+        self.floors: dict[int, tuple[int, int]] = {}
+        """By member: LT and PT; who can send no more is not here."""
+        self._lowest: list[tuple[int, int, int]] = []
+        """A heap of (PT, LT, member), which may be behind the floor."""
+        self._moved: set[int] = set()
+        """Whose floor is not filed by LT as it is now."""
+        self._floors_at: dict[int, list[tuple[int, int]]] = {}
+        self._floor_lts: list[int] = []
+        self._filed = 0
+        self._waiting: set[MessageId] = set()
+        self._limits: list[tuple[int, MessageId]] = []
+        self._far: list[tuple[int, int, MessageId]] = []
+        """(LT, limit, message), ascending: what no LT of the member furthest behind has reached."""
+        self._near: dict[int, list[tuple[int, MessageId]]] = {}
+        """By LT: a heap of the others, by limit."""
+        for member, lt, pt_ns in floors:
+            self.rise(member, lt, pt_ns)
+
+    def rise(self, member: int, lt: int, pt_ns: int) -> None:
+        """Note that a member's floor is here now."""
+        floor, before = (lt, pt_ns), self.floors.get(member)
+        if floor == before:
+            return
+        self.floors[member] = floor
+        self._moved.add(member)
+        if before is None:
+            heapq.heappush(self._lowest, (pt_ns, lt, member))
+
+    def close(self, member: int) -> None:
+        """Note that a member can send no more."""
+        self.floors.pop(member, None)
+
+    def add(self, key: MessageId, lt: int, limit_ns: int) -> None:
+        """Let a message wait."""
+        self._waiting.add(key)
+        insort(self._limits, (limit_ns, key))
+        insort(self._far, (lt, limit_ns, key))
+        most = 2 * len(self._waiting) + 64
+        if len(self._limits) > most:
+            self._limits = [one for one in self._limits if one[1] in self._waiting]
+        if len(self._far) > most:
+            self._far = [one for one in self._far if one[2] in self._waiting]
+
+    def take_clear(self) -> list[MessageId]:
+        """Return, once, the messages that are clear now."""
+        lowest, far = self._furthest_behind(), self._far
+        if lowest is None:
+            found = sorted(self._waiting)
+            self._waiting, self._limits, self._far, self._near = set(), [], [], {}
+            return found
+        pt_ns, lt, _ = lowest
+        found = self._below(pt_ns)
+        if self._near or (far and far[0][0] <= lt):
+            found += self._of_lts(lt)
+        return found
+
+    def _furthest_behind(self) -> tuple[int, int, int] | None:
+        """Return PT, LT and member of the floor that is least, by PT first."""
+        lowest, floors = self._lowest, self.floors
+        while lowest:
+            pt_ns, lt, member = lowest[0]
+            floor = floors.get(member)
+            if floor is None:
+                heapq.heappop(lowest)
+            elif floor[1] == pt_ns and floor[0] == lt:
+                return lowest[0]
+            else:
+                heapq.heapreplace(lowest, (floor[1], floor[0], member))
+        return None
+
+    def _below(self, pt_ns: int) -> list[MessageId]:
+        """Return what waits with a limit below this, and take it out."""
+        limits, waiting = self._limits, self._waiting
+        if not limits or limits[0][0] >= pt_ns:
+            return []
+        end = bisect_left(limits, (pt_ns,))
+        found = [key for _, key in limits[:end] if key in waiting]
+        del limits[:end]
+        waiting.difference_update(found)
+        return found
+
+    def _of_lts(self, most: int) -> list[MessageId]:
+        """Return what is clear of the messages with an LT up to this."""
+        far, near, end = self._far, self._near, bisect_left(self._far, (most + 1,))
+        for lt, limit_ns, key in far[:end]:
+            if key in self._waiting:
+                heapq.heappush(near.setdefault(lt, []), (limit_ns, key))
+        del far[:end]
+        found: list[MessageId] = []
+        for lt in [lt for lt in near if lt <= most]:
+            heap = near[lt]
+            self._drop_gone(heap)
+            if heap:
+                found += self._taken(heap, self._least_below(lt))
+            if not heap:
+                del near[lt]
+        return found
+
+    def _drop_gone(self, heap: list[tuple[int, MessageId]]) -> None:
+        """Drop what went by its limit: all below it did, so that it is on top."""
+        while heap and heap[0][1] not in self._waiting:
+            heapq.heappop(heap)
+
+    def _taken(self, heap: list[tuple[int, MessageId]], above_ns: int) -> list[MessageId]:
+        """Return what waits in a heap with a limit below this, and take it out."""
+        found = []
+        while heap and heap[0][0] < above_ns:
+            key = heapq.heappop(heap)[1]
+            self._waiting.remove(key)
+            found.append(key)
+        return found
+
+    def _least_below(self, lt: int) -> int:
+        """Return the least PT of the floors with an LT below this."""
+        self._file_floors()
+        least, gone = _BEYOND, []
+        for its in self._floor_lts:
+            if its >= lt:
+                break
+            heap = self._floors_at[its]
+            while heap and self.floors.get(heap[0][1]) != (its, heap[0][0]):
+                heapq.heappop(heap)
+            if heap:
+                least = min(least, heap[0][0])
+            else:
+                gone.append(its)
+        for its in gone:
+            del self._floors_at[its]
+            self._floor_lts.remove(its)
+        return least
+
+    def _file_floors(self) -> None:
+        """File by LT the floors that have risen; all of them anew, when most are out of date."""
+        moved = self._moved
+        self._filed += len(moved)
+        if self._filed > 4 * len(self.floors) + 64:
+            self._floors_at, self._floor_lts = {}, []
+            moved = set(self.floors)
+            self._filed = len(moved)
+        for member in moved & self.floors.keys():
+            lt, pt_ns = self.floors[member]
+            if lt not in self._floors_at:
+                self._floors_at[lt] = []
+                insort(self._floor_lts, lt)
+            heapq.heappush(self._floors_at[lt], (pt_ns, member))
+        self._moved = set()

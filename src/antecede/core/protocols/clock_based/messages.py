@@ -1,0 +1,138 @@
+"""What travels between members of `timed.channel`: messages, null messages, requests, refusals.
+
+Source: Tsuneizumi et al., section 6: m.src, m.seq, m.PT, m.LT, m.data. A message also says which
+message of its sender to the same receiver came before it: in a broadcast group always seq - 1, so
+that nothing is added; in a selective one it closes the gaps that other receivers' messages leave.
+
+On the wire: the kind and the sender; then of a message its number, how many numbers back the
+one before is, LT as a varint where the protocol carries it, and PT as 8 bytes
+(nanoseconds, with a sign) where it does.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple, TypeAlias
+
+from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.clocks.intervals import MAX_NUMBER
+from antecede.core.clocks.nanoseconds import LONGEST_NS
+from antecede.errors import DecodeError, SequenceError
+
+INTEGER_BYTES = 4
+CLOCK_BYTES = 8
+_MESSAGE, _NULL, _REQUEST, _GONE = range(4)
+_CLOCK = struct.Struct(">q")
+
+
+class StampedMessage(NamedTuple):
+    """A message of the application; LT and PT are 0 where the protocol carries none."""
+
+    sender: int
+    seq: int
+    """The sender's number for it, from 1 (SEQ; in Tsuneizumi et al. from 0)."""
+    payload: Any
+    before: int
+    """Number of the sender's message to the same receiver before this one; 0: none."""
+    lt: int = 0
+    pt_ns: int = 0
+
+
+class NullMessage(NamedTuple):
+    """A heartbeat: the sender has sent nothing to you after number `last`, up to these times."""
+
+    sender: int
+    seq: int
+    """0, as in everything that is no message of the application."""
+    payload: Any
+    last: int
+    lt: int = 0
+    pt_ns: int = 0
+
+
+class Request(NamedTuple):
+    """Please send again all that was for me of your numbers `first` to `last`, both included."""
+
+    sender: int
+    seq: int
+    payload: Any
+    first: int
+    last: int
+
+
+class Gone(NamedTuple):
+    """Of what you asked for, numbers up to `last` are kept no longer: give them up."""
+
+    sender: int
+    seq: int
+    payload: Any
+    last: int
+
+
+Note: TypeAlias = NullMessage | Request | Gone
+AnyMessage: TypeAlias = StampedMessage | Note
+
+
+def encode(message: AnyMessage, *, lt: bool, pt: bool) -> bytes:
+    """Return the control information; `lt` and `pt` say which times the protocol carries."""
+    match message:
+        case StampedMessage():
+            numbers = [_MESSAGE, message.sender, message.seq, message.seq - message.before]
+        case NullMessage():
+            numbers = [_NULL, message.sender, message.last]
+        case Request():
+            return b"".join(map(varint, (_REQUEST, message.sender, message.first, message.last)))
+        case Gone():
+            return b"".join(map(varint, (_GONE, message.sender, message.last)))
+    if lt:
+        numbers.append(message.lt)
+    return b"".join(map(varint, numbers)) + (_CLOCK.pack(message.pt_ns) if pt else b"")
+
+
+def decode(control: bytes, payload: Any, *, lt: bool, pt: bool) -> AnyMessage:
+    """Return what `encode` was given. Raises DecodeError and SequenceError."""
+    reader = Reader(control)
+    kind, sender = reader.varint(), reader.varint()
+    message: AnyMessage
+    if kind == _MESSAGE:
+        seq, back = _number(reader), reader.varint()
+        if not 1 <= back <= seq:
+            raise SequenceError(f"message {seq} from member {sender} says {back} numbers back")
+        message = StampedMessage(sender, seq, payload, seq - back, *_times(reader, lt, pt))
+    elif kind == _NULL:
+        message = NullMessage(sender, 0, payload, _number(reader), *_times(reader, lt, pt))
+    elif kind == _REQUEST:
+        message = Request(sender, 0, payload, _number(reader), _number(reader))
+    elif kind == _GONE:
+        message = Gone(sender, 0, payload, _number(reader))
+    else:
+        raise DecodeError(f"a message of kind {kind}; kinds are {_MESSAGE} to {_GONE}")
+    reader.finish()
+    return message
+
+
+def _number(reader: Reader) -> int:
+    number = reader.varint()
+    if number > MAX_NUMBER:
+        raise SequenceError(f"number {number} is above {MAX_NUMBER}")
+    return number
+
+
+def _times(reader: Reader, lt: bool, pt: bool) -> tuple[int, int]:
+    linear = _number(reader) if lt else 0
+    physical: int = _CLOCK.unpack(reader.take(_CLOCK.size))[0] if pt else 0
+    if abs(physical) > LONGEST_NS:
+        raise DecodeError(f"a physical time of {physical} ns; readings are within 146 years of 0")
+    return linear, physical
+
+
+def control_bytes(message: AnyMessage, *, lt: bool, pt: bool) -> int:
+    """Return 4 bytes an integer and 8 for PT; the number before counts where it says more."""
+    if isinstance(message, Request):
+        return 2 * INTEGER_BYTES
+    if isinstance(message, Gone):
+        return INTEGER_BYTES
+    size = INTEGER_BYTES * (1 + lt) + CLOCK_BYTES * pt
+    if isinstance(message, StampedMessage) and message.before != message.seq - 1:
+        size += INTEGER_BYTES
+    return size

@@ -1,0 +1,47 @@
+"""Physical: causal order by synchronized clocks alone, where they are better than the network.
+
+Source: Tsuneizumi et al., sections 4.2, 5 and 6. A causal pair is apart by the least delay of a
+path at least; where that exceeds what two clocks err by, for every pair of members, the readings
+tell.
+
+Theory of operation
+-------------------
+A message carries PT, its sender's clock. It comes before every other message whose PT is later
+by `separation` or more (see `timed.relations`). Where the clocks are not good enough for that
+the constructor refuses. Tsuneizumi et al. also read property (7) the other way round and orders
+only pairs that are surely causal; `printed=("property-7",)` does that, and misses causal pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.protocols.clock_based.base import ClockOrdered
+from antecede.core.protocols.clock_based.published_relations import ConverseRelation
+from antecede.core.protocols.clock_based.relations import PhysicalRelation, Relation, Separation
+
+
+class Physical(ClockOrdered):
+    """One member; needs clocks that err by less than any message takes."""
+
+    carries_lt: ClassVar[bool] = False
+    misprints: ClassVar[frozenset[str]] = ClockOrdered.misprints | {"property-7"}
+
+    def relate(self, separation: Separation) -> Relation:
+        """Return the order by physical time; raises LocalError where clocks are too coarse."""
+        separation.require_positive()
+        if "property-7" in self.printed:
+            return ConverseRelation(separation.bounds)
+        return PhysicalRelation(separation)
+
+    @classmethod
+    def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
+        """Return clocks that are good enough, and delays that let an answer overtake.
+
+        From a fourth member a way through a third is faster than the channel itself.
+        """
+        unlike = {(3, 0): (3.0, 6.0), (3, 2): (1.0, 6.0)}
+        bounds = Bounds[int](accuracy_s=0.25, least_s=1, most_s=3, channels=unlike)
+        return {"bounds": bounds, "heartbeat_s": 2.0}

@@ -1,0 +1,120 @@
+"""The properties and rules of Tsuneizumi et al. as printed: to measure them, and to show where
+they fail.
+
+Source: Tsuneizumi et al., sections 3 to 5: properties (1) to (7), rules 1 and 2. The functions are
+pure predicates on stamps and bounds; tests/core/protocols/clock_based/test_clock_relations.py says
+which hold.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.protocols.clock_based.relations import Floor, Stamp, Stamped
+from antecede.errors import LocalError
+
+
+class Order(enum.Enum):
+    """What the printed rules say about a pair."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    CONCURRENT = "concurrent"
+    UNSAID = "neither, and not concurrent"
+    """Rule 1(a), last line: its words are lost; equal LT, and PT further apart than 2 lambda."""
+
+
+def temporally_precedes(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
+    """Tell whether a was surely sent before b: properties (3) and (5)."""
+    return b.pt_ns - a.pt_ns > bounds.error_ns(a.sender) + bounds.error_ns(b.sender)
+
+
+def temporally_concurrent(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
+    """Tell whether the clocks cannot say which was sent first: property (6)."""
+    return abs(b.pt_ns - a.pt_ns) <= bounds.error_ns(a.sender) + bounds.error_ns(b.sender)
+
+
+def surely_causal(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
+    """Tell whether a had surely arrived at b's sender: (4), (7), the theorem of section 4.2.
+
+    For a message a that was addressed to b's sender, and was not lost.
+    """
+    apart_ns = b.pt_ns - a.pt_ns
+    most_ns = bounds.most_delay_ns(a.sender, b.sender)
+    return apart_ns > bounds.error_ns(a.sender) + bounds.error_ns(b.sender) + most_ns
+
+
+def linearly_precedes(a: Stamped, b: Stamped) -> bool:
+    """Tell whether a's linear time is less (section 4.1)."""
+    return a.lt < b.lt
+
+
+def readings_apart(source: int, target: int, bounds: Bounds[int]) -> tuple[int, int]:
+    """Return the least and greatest PT_j - PT_i of a receipt and its sending: property (2).
+
+    Printed with one delay on both sides; the left side takes the least, the right the largest.
+    """
+    off_ns = bounds.error_ns(source) + bounds.error_ns(target)
+    return bounds.least_delay_ns(source, target) - off_ns, bounds.most_delay_ns(
+        source, target
+    ) + off_ns
+
+
+def rules_as_printed(a: Stamped, b: Stamped, accuracy_ns: int, delay_ns: int) -> Order:
+    """Return what rules 1 and 2 of section 5 say, for a homogeneous group, as printed."""
+    apart_ns = b.pt_ns - a.pt_ns
+    if abs(apart_ns) > 2 * accuracy_ns + delay_ns:  # rule 2
+        return Order.BEFORE if apart_ns > 0 else Order.AFTER
+    near = abs(apart_ns) <= 2 * accuracy_ns
+    if delay_ns <= 2 * accuracy_ns:  # rule 1(a)
+        if a.lt != b.lt:
+            return Order.BEFORE if a.lt < b.lt else Order.AFTER
+        return Order.CONCURRENT if near else Order.UNSAID
+    if near:  # rule 1(b)
+        return Order.CONCURRENT
+    if apart_ns > 0:
+        return Order.BEFORE if a.lt < b.lt else Order.CONCURRENT
+    return Order.AFTER if a.lt > b.lt else Order.CONCURRENT
+
+
+class PrintedRelation:
+    """Rules 1 and 2 as printed; needs a homogeneous group.
+
+    A floor excludes what the rules would not put before b, whatever its linear time.
+    """
+
+    def __init__(self, bounds: Bounds[int]) -> None:
+        if not bounds.homogeneous:
+            raise LocalError(
+                "the printed rules are for homogeneous groups: one accuracy, one delay"
+            )
+        self.accuracy_ns, self.delay_ns = bounds.accuracy_ns, bounds.most_ns
+
+    def precedes(self, a: Stamped, b: Stamped) -> bool:
+        """Tell whether a of another sender comes before b."""
+        return rules_as_printed(a, b, self.accuracy_ns, self.delay_ns) is Order.BEFORE
+
+    def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
+        """Tell whether nothing that `member` sends from `floor` on can come before b."""
+        apart_ns = b.pt_ns - floor.pt_ns
+        if apart_ns > 2 * self.accuracy_ns + self.delay_ns:
+            return False
+        if floor.lt >= b.lt:
+            return True
+        return self.delay_ns > 2 * self.accuracy_ns and apart_ns <= 2 * self.accuracy_ns
+
+
+class ConverseRelation:
+    """a before b when a had surely arrived at b's sender: section 5 reads (7) both ways."""
+
+    def __init__(self, bounds: Bounds[int]) -> None:
+        self.bounds = bounds
+
+    def precedes(self, a: Stamped, b: Stamped) -> bool:
+        """Tell whether a of another sender comes before b."""
+        return surely_causal(a, b, self.bounds)
+
+    def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
+        """Tell whether nothing that `member` sends from `floor` on can come before b."""
+        return not surely_causal(Stamp(member, 0, 0, floor.pt_ns), b, self.bounds)

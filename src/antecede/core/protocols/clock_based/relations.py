@@ -1,0 +1,218 @@
+"""What orders messages by linear and physical time stamps: stamps, relations, separation
+(Tsuneizumi et al.).
+
+Source: Tsuneizumi et al., sections 3 to 5, with the repairs of the errata. What the text says as
+printed is in
+`printed.timed_relations`, the relations by physical time in `timed.relations_physical`.
+
+A stamp is any message with `sender`, `seq`, `lt` (linear time, LT) and `pt_ns` (what the
+sender's clock showed, PT, in whole nanoseconds).
+
+Theory of operation
+-------------------
+A message that depends on another one was sent at least the least delay of a path later, and two
+clocks err by at most the sum of their accuracies. So a causal pair is at least
+
+    separation(i, j) = least delay over any path from i to j - (lambda_i + lambda_j)
+
+apart in physical time, and later in linear time. A relation that holds for every pair that can
+be causal misses none; what else it holds for is ordered unnecessarily. The relations by linear
+time, by physical time and by both are free of cycles, because they follow these times.
+
+Every relation answers two questions: does a come before b; and, from the stamp of the last
+thing that came from a member, can anything that it sends later come before b.
+
+The relations by physical time, alone and with linear time; sound for true bounds (Tsuneizumi et
+al.).
+
+Source: Tsuneizumi et al., sections 4.2 and 5, with the repairs of the errata; why they miss no
+causal pair is said in `timed.relations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from itertools import permutations
+from typing import NamedTuple, Protocol
+
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.clocks.nanoseconds import LONGEST_NS, NS, down_ns, seconds_text
+from antecede.errors import LocalError
+
+
+class PhysicalRelation:
+    """a before b when b's physical time is later by what separates a causal pair, or more."""
+
+    def __init__(self, separation: Separation) -> None:
+        self.separation = separation
+
+    def precedes(self, a: Stamped, b: Stamped) -> bool:
+        """Tell whether a of another sender comes before b."""
+        return b.pt_ns - a.pt_ns >= self.separation.between_ns(a.sender, b.sender)
+
+    def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
+        """Tell whether nothing that `member` sends from `floor` on can come before b."""
+        return b.pt_ns - floor.pt_ns < self.separation.between_ns(member, b.sender)
+
+
+class LinearPhysicalRelation:
+    """a before b when both times allow it: fewer pairs than either alone (section 5)."""
+
+    def __init__(self, separation: Separation) -> None:
+        self.separation = separation
+
+    def precedes(self, a: Stamped, b: Stamped) -> bool:
+        """Tell whether a of another sender comes before b."""
+        if a.lt >= b.lt:
+            return False
+        return b.pt_ns - a.pt_ns >= self.separation.between_ns(a.sender, b.sender)
+
+    def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
+        """Tell whether nothing that `member` sends from `floor` on can come before b."""
+        if floor.lt >= b.lt:
+            return True
+        apart_ns = self.separation.same_ns
+        if apart_ns is None or member == b.sender:
+            apart_ns = self.separation.between_ns(member, b.sender)
+        return b.pt_ns - floor.pt_ns < apart_ns
+
+
+class Stamped(Protocol):
+    """What a relation looks at."""
+
+    @property
+    def sender(self) -> int: ...  # noqa: D102
+    @property
+    def seq(self) -> int: ...  # noqa: D102
+    @property
+    def lt(self) -> int: ...  # noqa: D102
+    @property
+    def pt_ns(self) -> int: ...  # noqa: D102
+
+
+class Stamp(NamedTuple):
+    """Sender, its number for the message, linear time, physical time in nanoseconds."""
+
+    sender: int
+    seq: int
+    lt: int = 0
+    pt_ns: int = 0
+
+
+class Floor(NamedTuple):
+    """All that a member sends later has at least these times (see `Separation.excludes`)."""
+
+    lt: int = 0
+    pt_ns: int = -LONGEST_NS
+
+
+class Relation(Protocol):
+    """An order of messages by their stamps; never cyclic."""
+
+    def precedes(self, a: Stamped, b: Stamped) -> bool:
+        """Tell whether a of another sender comes before b."""
+
+    def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
+        """Tell whether nothing that `member` sends from `floor` on can come before b."""
+
+
+class Separation:
+    """How far apart in physical time the messages of a causal pair are at least, by senders."""
+
+    def __init__(self, bounds: Bounds[int], members: Iterable[int]) -> None:
+        self.bounds = bounds
+        self.members = tuple(sorted(set(members)))
+        self._between: dict[tuple[int, int], int] = {}
+        self.same_ns: int | None = None
+
+    def path_ns(self, source: int, target: int) -> int:
+        """Return the least delay over any path."""
+        return self.bounds.least_path_ns(source, target, self.members)
+
+    def between_s(self, source: int, target: int) -> Fraction:
+        """Return what b.PT - a.PT of a causal pair is at least, in exact seconds."""
+        off_ns = self.bounds.error_ns(source) + self.bounds.error_ns(target)
+        return Fraction(self.path_ns(source, target) - off_ns, NS)
+
+    @property
+    def as_derived(self) -> bool:
+        """Whether separations are those of the bounds: nobody put others in their place."""
+        hooks = [getattr(one, "__func__", None) for one in (self.between_s, self.between_ns)]
+        return hooks == [Separation.between_s, Separation.between_ns]
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all pairs of different members have the same separation."""
+        return self.as_derived and self.bounds.homogeneous
+
+    def least_between_ns(self) -> int | None:
+        """Return what no separation of two members is below, where that can be told."""
+        if not self.as_derived:
+            return None
+        bounds = self.bounds
+        least_ns = min([bounds.least_ns, *(least for least, _ in bounds.channels_ns.values())])
+        return least_ns - 2 * max([bounds.accuracy_ns, *bounds.clocks_ns.values()])
+
+    def between_ns(self, source: int, target: int) -> int:
+        """Return `between_s` in nanoseconds; worked out once for each pair."""
+        if self.same_ns is not None and source != target:
+            return self.same_ns
+        key = source, target
+        if key not in self._between:
+            self._between[key] = self._worked_out_ns(source, target)
+            if self.uniform and source != target:
+                self.same_ns = self._between[key]
+        return self._between[key]
+
+    def _worked_out_ns(self, source: int, target: int) -> int:
+        if self.as_derived:
+            off_ns = self.bounds.error_ns(source) + self.bounds.error_ns(target)
+            return self.path_ns(source, target) - off_ns
+        return down_ns(self.between_s(source, target), "a separation")
+
+    def stretch_ns(self, sender: int, target: int) -> int | None:
+        """Return how long after the sending of a message its causes can still arrive.
+
+        In true time, for causes from third members: largest delay to `target` less the least
+        delay by which they came to `sender` before. None where there is no third.
+        """
+        if not self.bounds.channels_ns:
+            others = len(self.members) - 1 - (sender != target)
+            return self.bounds.most_ns - self.bounds.least_ns if others > 0 else None
+        third = (member for member in self.members if member not in (sender, target))
+        return max(
+            (
+                self.bounds.most_delay_ns(member, target) - self.path_ns(member, sender)
+                for member in third
+            ),
+            default=None,
+        )
+
+    def require_positive(self) -> None:
+        """Raise LocalError where a causal pair can have equal or reversed physical times."""
+        bounds = self.bounds
+        pairs: Iterable[tuple[int, int]] = permutations(self.members, 2)
+        if bounds.homogeneous and len(self.members) > 1:
+            pairs = [self.members[:2]]  # type: ignore[list-item]
+        for i, j in pairs:
+            if self.between_ns(i, j) <= 0:
+                least = seconds_text(self.path_ns(i, j))
+                apart = seconds_text(bounds.error_ns(i) + bounds.error_ns(j))
+                raise LocalError(
+                    f"physical time alone cannot order members {i} and {j}: a message takes "
+                    f"{least} s at least, and their clocks differ by up to {apart} s; "
+                    "use linear-physical"
+                )
+
+
+class LinearRelation:
+    """a before b when a's linear time is less (4.1, with the clock repaired: see `linear`)."""
+
+    def precedes(self, a: Stamped, b: Stamped) -> bool:
+        """Tell whether a of another sender comes before b."""
+        return a.lt < b.lt
+
+    def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
+        """Tell whether nothing that `member` sends from `floor` on can come before b."""
+        return floor.lt >= b.lt

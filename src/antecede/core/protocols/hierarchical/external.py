@@ -1,0 +1,244 @@
+"""An external peer of the hierarchical protocol: extended vector time VTx and CI.
+
+Source: Evropeytsev et al. 2016, Listings 2, 9, 10, 11 and 12, with Listing 12 line 21 as `CI[i] :=
+CI[i] & ~dep` (the NOT is lost in print; `printed={"listing12"}` keeps the printed line).
+
+Theory of operation
+-------------------
+CI names the immediate dependencies of the next message: for an external peer the number of its
+latest message that nothing delivered later names, for a super peer a bit vector of such messages.
+Sending attaches CI and empties it. VTx and the delivery condition stand in `ExternalClock`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from typing import Any, ClassVar
+
+from antecede.core.clocks.bits import positions, span_bytes, trim
+from antecede.core.protocols.base import (
+    AFTER_LEAVE,
+    DUPLICATE,
+    NOTHING,
+    OWN,
+    Deliver,
+    Discard,
+    Effect,
+    Guarantee,
+    Held,
+    Hold,
+    MessageId,
+    Protocol,
+    Relation,
+    Transmit,
+)
+from antecede.core.protocols.hierarchical import messages as wire
+from antecede.core.protocols.hierarchical.clock import ExternalClock
+from antecede.core.protocols.hierarchical.internal import notation, with_position
+from antecede.core.protocols.hierarchical.messages import EMPTY, PAIR_BYTES, External, Flush, Window
+from antecede.core.protocols.membership import changes
+
+LISTING12 = "listing12"
+
+
+class ExternalPeer(Protocol):
+    """One peer of the external group, which consists of `peers` and `super_peers`."""
+
+    guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
+    renumbers: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        me: int,
+        peers: Iterable[int],
+        super_peers: Iterable[int],
+        *,
+        printed: Collection[str] = (),
+    ) -> None:
+        """Begin as Listing 2 says: VTx all zero, CI empty."""
+        peers, super_peers = tuple(peers), tuple(super_peers)
+        super().__init__(me, (*peers, *super_peers))
+        self.as_printed = LISTING12 in printed
+        self.number = 0  # VTx[me]
+        self.clock = ExternalClock(me, peers, super_peers)
+        self.counts: dict[int, int] = {}  # CI, pairs with an integer
+        self.vectors: dict[int, Window] = {}  # CI, pairs with a bit vector
+
+    def send(
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        """Send to all external peers and super peers, with CI (Listing 9)."""
+        self.number += 1
+        counts, vectors = self._ci()
+        message = External(self.me, self.number, counts, vectors, EMPTY, payload)
+        self.counts, self.vectors = {}, {}
+        return (Transmit(self.others(), message),)
+
+    def _ci(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Window], ...]]:
+        return tuple(sorted(self.counts.items())), tuple(sorted(self.vectors.items()))
+
+    def receive(self, message: External | Flush, *, now: int | None = None) -> Sequence[Effect]:
+        """Deliver by Listings 10 to 12. Raises UnknownMemberError or SequenceError."""
+        if message.sender == self.me:
+            return (Discard(message, OWN),)
+        clock = self.clock
+        if isinstance(message, Flush):
+            return self._deliver(clock.flushed(message))
+        clock.check(message)
+        if clock.is_duplicate(message):
+            return (Discard(message, DUPLICATE),)
+        effects = self._deliver(clock.arrivals(message))
+        if clock.held and MessageId(message.sender, message.seq) in clock.held:
+            effects.insert(0, Hold(message, clock.missing(message)))
+        return effects
+
+    def _deliver(self, ready: Iterable[External]) -> list[Effect]:
+        effects: list[Effect] = []
+        for message in ready:
+            self._follow(message)
+            effects.append(Deliver(message))
+        return effects
+
+    def _follow(self, message: External) -> None:
+        """Update CI: Listing 12 lines 6 to 23; pairs with an empty vector are removed."""
+        sender = message.sender
+        if sender in self.clock.counts:
+            self.counts[sender] = message.seq
+        else:
+            self.vectors[sender] = with_position(*self.vectors.get(sender, EMPTY), message.seq)
+        for peer, seq in message.counts:
+            if self.counts.get(peer, seq + 1) <= seq:
+                del self.counts[peer]
+        for super_peer, named in message.vectors:
+            if super_peer in self.vectors:
+                kept = self._without(self.vectors[super_peer], named)
+                if kept[1]:
+                    self.vectors[super_peer] = kept
+                else:
+                    del self.vectors[super_peer]
+
+    def _without(self, dep: Window, named: Window) -> Window:
+        """Listing 12 line 21: `CI[i] & ~dep`; as printed, `CI[i] & dep`."""
+        if self.as_printed:
+            kept = EMPTY
+            for position in sorted(set(positions(*dep)) & set(positions(*named))):
+                kept = with_position(*kept, position)
+            return kept
+        (base, bits), (named_base, gone) = dep, named
+        if named_base < base:
+            return trim(base, bits & ~(gone >> (base - named_base)))
+        # Both ends are cut to the bits that are there, so that memory follows no position.
+        low = named_base - base
+        if low >= bits.bit_length():
+            return dep
+        return trim(base, bits & ~((gone & ((1 << (bits.bit_length() - low)) - 1)) << low))
+
+    def identity(self, message: Any) -> MessageId:
+        """Return (sender, number)."""
+        return wire.identity(message)
+
+    def is_note(self, message: Any) -> bool:
+        """Tell whether this is a flush of I, which carries nothing to deliver."""
+        return isinstance(message, Flush)
+
+    def blocked_on(self) -> tuple[Held, ...]:
+        """Return held messages by (sender, number), each with all that it names and misses."""
+        return self.clock.blocked_on()
+
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.clock.held)
+
+    # -- membership -------------------------------------------------------------------------
+
+    def frontier(self) -> Hashable:
+        """Return (members, VTx integers and bit vectors, CI, last numbers of those who left).
+
+        CI is the sponsor's with its own last message added: what the newcomer's first message
+        follows is all that the sponsor has sent or delivered.
+        """
+        counts, vectors = self._ci()
+        clock_counts, clock_vectors = self.clock.frontier()
+        own = ((self.me, self.number),)
+        ci = (*counts, *own) if self.number else counts
+        last = tuple(self.clock.last.items())
+        return self.members, (*clock_counts, *own), clock_vectors, ci, vectors, last
+
+    def adopt(self, frontier: Any) -> None:
+        """Regard everything up to the sponsor's frontier as delivered."""
+        members, clock_counts, clock_vectors, counts, vectors, last = frontier
+        self.members = tuple(sorted({*members, self.me}))
+        self.clock.restore((sorted(clock_counts), clock_vectors, (), last))
+        self.clock.counts.pop(self.me, None)
+        self.counts, self.vectors = dict(counts), dict(vectors)
+
+    def join(self, member: int) -> Sequence[Effect]:
+        """Expect messages of a new external peer from number 1 on, and send to it."""
+        self.clock.join(member)
+        self.members = changes.with_newcomers(self.members, self.members, (member,))
+        return NOTHING
+
+    def join_super_peer(self, member: int) -> Sequence[Effect]:
+        """Expect messages of a new super peer and its group, and send to it."""
+        self.clock.join_super_peer(member)
+        self.members = changes.with_newcomers(self.members, self.members, (member,))
+        return NOTHING
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Stop sending to an external peer or a super peer; take its messages up to number `last`.
+
+        Held messages of it numbered above `last` can not be right and are discarded.
+        """
+        changes.check_leaver(self.members, self.me, member)
+        late = self.clock.leave(member, last)
+        self.members = changes.without(self.members, (member,))
+        return tuple(Discard(message, AFTER_LEAVE) for message in late)
+
+    # -- snapshot, size, wire ---------------------------------------------------------------
+
+    def snapshot(self) -> Hashable:
+        """Return members, VTx, CI and held messages as plain tuples."""
+        return self.members, self.number, self._ci(), self.clock.snapshot()
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned, in a peer made with the same arguments."""
+        self.members, self.number, ci, clock = state
+        self.counts, self.vectors = dict(ci[0]), dict(ci[1])
+        self.clock.restore(clock)
+
+    def check_whole(self) -> None:
+        """Raise ValueError unless members, VTx and CI are of one group."""
+        self.clock.check_whole(self.others())
+        clock = self.clock
+        if self.me not in self.members or not clock.counts.keys() >= self.counts.keys():
+            raise ValueError(f"CI: integers of processes {sorted(self.counts)}")
+        if not clock.vectors.keys() >= self.vectors.keys():
+            raise ValueError(f"CI: bit vectors of processes {sorted(self.vectors)}")
+
+    def describe(self) -> dict[str, str]:
+        """Return VTx and CI in the source's notation, by process."""
+        shown = {peer: str(seq) for peer, seq in self.counts.items()}
+        shown |= {super_peer: notation(window) for super_peer, window in self.vectors.items()}
+        pairs = ", ".join(f"<{process}, {shown[process]}>" for process in sorted(shown))
+        return {"VTx": self.clock.describe(self.number), "CI": pairs or "Ø"}
+
+    def encode(self, message: Any) -> bytes:
+        """Return the control information as bytes."""
+        return wire.encode(message)
+
+    def decode(self, control: bytes, payload: Any) -> Any:
+        """Return a message of the external group. Raises DecodeError or SequenceError."""
+        return wire.decode(control, payload, (External, Flush))
+
+    def control_bytes(self, message: Any) -> int:
+        """Return Evropeytsev et al.'s count: 8 a pair, the spans of the bit vectors in CI and of
+        I.
+        """
+        return wire.control_bytes(message, with_floor=False)
+
+    def storage_bytes(self) -> int:
+        """Return Evropeytsev et al.'s count: VTx, 8 for each pair of CI, the spans of its bit
+        vectors.
+        """
+        vectors = sum(span_bytes(bits) for _, bits in self.vectors.values())
+        return self.clock.storage_bytes() + PAIR_BYTES * len(self.counts) + vectors

@@ -1,0 +1,328 @@
+"""An internal peer of the hierarchical protocol: bit vectors RV and DV over the group's numbers.
+
+Source: Evropeytsev et al. 2016, Listings 1, 4, 5 and 6, with Listing 6 line 3 as `DV := DV &
+~m.DV` (the NOT is lost in print; `printed={"listing6"}` keeps the printed line).
+
+Theory of operation
+-------------------
+The super peer numbers all messages of the group 1, 2, 3, ... RV holds the numbers that came in
+and were delivered; DV those delivered since the last sending that nothing delivered later
+names: the immediate dependencies of the next message. Both are windows of packed integers, so a
+delivery condition is a shift and an AND, whatever the size of the group. A held message waits
+on its newest missing number and is looked at again when that is delivered.
+
+The peer learns the number of its own message only from the copy that the super peer returns.
+A message that depends on it and overtakes the copy waits for the copy: an unnecessary wait that
+is part of the protocol (`no_unnecessary_wait` is False; docs/protocols/hierarchical.md).
+
+For safe pruning each message tells its `floor`: no later message of this peer will name a
+number at or below it. After `ack_after` deliveries without sending, the peer says so alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from typing import Any, ClassVar
+
+from antecede.core.clocks.bits import MAX_SPAN, absorb, positions, span_bytes, trim, window_bytes
+from antecede.core.clocks.coercion import plain
+from antecede.core.protocols.base import (
+    DUPLICATE,
+    NOTHING,
+    OWN,
+    Deliver,
+    Discard,
+    Effect,
+    Guarantee,
+    Held,
+    Hold,
+    MessageId,
+    Protocol,
+    Relation,
+    Transmit,
+)
+from antecede.core.protocols.hierarchical import messages as wire
+from antecede.core.protocols.hierarchical.messages import (
+    EMPTY,
+    Acknowledgement,
+    Downward,
+    Upward,
+    Window,
+)
+from antecede.core.protocols.membership import changes
+from antecede.errors import LocalError, SequenceError
+
+LISTING6 = "listing6"
+
+
+def follow(dv: Window, message: Downward) -> Window:
+    """Return DV after the delivery of a message: Listing 6 lines 3 to 5, repaired.
+
+    What the message names is no immediate dependency any more; the message itself is one.
+    """
+    base, bits = dv
+    named_base, named = message.dv
+    if bits:
+        if named:
+            shift = named_base - base
+            bits &= ~(named << shift if shift >= 0 else named >> -shift)
+        if base < message.last <= base + bits.bit_length():
+            bits &= ~(1 << (message.last - base - 1))
+    return with_position(base, bits, message.seq)
+
+
+def with_position(base: int, bits: int, position: int) -> Window:
+    """Return a trimmed window with one more position."""
+    if not bits:
+        return position - 1, 1
+    if position > base:
+        bits |= 1 << (position - base - 1)
+        return (base, bits) if bits & 1 else trim(base, bits)
+    return trim(position - 1, bits << (base - position + 1) | 1)
+
+
+class InternalPeer(Protocol):
+    """One internal peer; `super_peer` is the address of the super peer of its group."""
+
+    guarantee: Guarantee = Guarantee(
+        Relation.BY_DELIVERY, no_unnecessary_wait=False, joins=True, leaves=True
+    )
+    renumbers: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        me: int,
+        members: Iterable[int],
+        super_peer: int,
+        *,
+        pruning: str = "safe",
+        printed: Collection[str] = (),
+        ack_after: int = 64,
+        ack_payload: Any = b"",
+    ) -> None:
+        """Begin as Listing 1 says: SN = 0, RV and DV empty.
+
+        `ack_after`: deliveries without sending after which a floor is acknowledged (0: never).
+        `ack_payload`: what an acknowledgement carries as payload on this host's transport.
+        """
+        super().__init__(me, members)
+        if super_peer == me or super_peer not in self.members:
+            raise LocalError(f"super peer {super_peer} of peer {me} is not in {self.members}")
+        self.super_peer = super_peer
+        self.pruning = pruning
+        self.as_printed = LISTING6 in printed
+        self.ack_after = plain(ack_after) if pruning != "none" else 0
+        self.ack_payload = ack_payload
+        self.sn = 0
+        self.base, self.bits = EMPTY  # RV
+        self.dv: Window = EMPTY
+        self.held: dict[int, Downward] = {}
+        self.waiting: dict[int, list[int]] = {}
+        self.silent = 0
+        self.told = 0
+
+    # -- sending (Listing 4) ----------------------------------------------------------------
+
+    def send(
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        """Send to the super peer, which numbers the message and sends it to everybody."""
+        self.sn += 1
+        dv, self.dv = self.dv, EMPTY
+        self.told = self._floor()
+        self.silent = 0
+        message = Upward(self.me, self.sn, dv, self.told, payload)
+        return (Transmit((self.super_peer,), message),)
+
+    def _floor(self) -> int:
+        """Return the number up to which no later message of this peer names anything."""
+        if self.pruning != "safe" or not self.dv[1]:
+            return self.base
+        return min(self.base, self.dv[0])
+
+    # -- receiving (Listings 5 and 6) -------------------------------------------------------
+
+    def receive(self, message: Downward, *, now: int | None = None) -> Sequence[Effect]:
+        """Deliver when all that the message names is delivered; else hold it.
+
+        Raises SequenceError for a number below 1 or more than MAX_SPAN above the first gap, and
+        for a message that names itself or a later one.
+        """
+        seq = message.seq
+        distance = seq - self.base - 1
+        if not 0 <= distance < MAX_SPAN and not 0 < seq <= self.base:
+            raise SequenceError(
+                f"message {seq} from super peer {self.super_peer}: numbers are from 1 to "
+                f"{MAX_SPAN} above {self.base}, up to which all is delivered"
+            )
+        if message.last >= seq or message.dv[0] + message.dv[1].bit_length() >= seq:
+            raise SequenceError(f"message {seq} of super peer {self.super_peer} names a later one")
+        if distance < 0 or self.bits >> distance & 1 or seq in self.held:
+            return (Discard(message, DUPLICATE),)
+        absent = self._absent(message)
+        if absent:
+            self.held[seq] = message
+            self.waiting.setdefault(self.base + absent.bit_length(), []).append(seq)
+            return (Hold(message, self._names(absent)),)
+        effects = self._deliver(message)
+        if seq in self.waiting:
+            self._release(seq, effects)
+        if self.ack_after and self.silent >= self.ack_after:
+            self._acknowledge(effects)
+        return effects
+
+    def _absent(self, message: Downward) -> int:
+        """Return what the message names and RV lacks, as bits above RV's base (Listing 5)."""
+        base = self.base
+        shift = message.dv[0] - base
+        need = message.dv[1] << shift if shift >= 0 else message.dv[1] >> -shift
+        if message.last > base:
+            need |= 1 << (message.last - base - 1)
+        return need & ~self.bits
+
+    def _deliver(self, message: Downward) -> list[Effect]:
+        """Update RV and DV (Listing 6); an own message that came back only updates RV."""
+        seq = message.seq
+        if seq == self.base + 1 and not self.bits:
+            self.base = seq
+        else:
+            self.base, self.bits = absorb(self.base, self.bits | 1 << (seq - self.base - 1))
+        self.silent += 1
+        if message.sender == self.me:
+            return [Discard(message, OWN)]
+        if self.as_printed:
+            self.dv = self._follow_as_printed(message)
+        else:
+            self.dv = follow(self.dv, message)
+        return [Deliver(message)]
+
+    def _follow_as_printed(self, message: Downward) -> Window:
+        """Listing 6 as printed: `DV := DV & m.DV`; loses every dependency that m lacks."""
+        kept = set(positions(*self.dv)) & set(positions(*message.dv)) - {message.last}
+        dv = EMPTY
+        for position in sorted({*kept, message.seq}):
+            dv = with_position(*dv, position)
+        return dv
+
+    def _release(self, position: int, effects: list[Effect]) -> None:
+        """Look again at what waited for a position, and for what that delivers in turn."""
+        queue = self.waiting.pop(position)
+        while queue:
+            queue.sort(reverse=True)
+            message = self.held[queue.pop()]
+            absent = self._absent(message)
+            if absent:
+                newest = self.base + absent.bit_length()
+                self.waiting.setdefault(newest, []).append(message.seq)
+                continue
+            del self.held[message.seq]
+            effects += self._deliver(message)
+            queue += self.waiting.pop(message.seq, ())
+
+    def _acknowledge(self, effects: list[Effect]) -> None:
+        """Tell the super peer the floor, if it has risen since the last time."""
+        self.silent = 0
+        floor = self._floor()
+        if floor > self.told:
+            self.told = floor
+            note = Acknowledgement(self.me, self.sn, floor, self.ack_payload)
+            effects.append(Transmit((self.super_peer,), note))
+
+    def _names(self, absent: int) -> tuple[MessageId, ...]:
+        return tuple(MessageId(self.super_peer, p) for p in positions(self.base, absent))
+
+    def identity(self, message: Any) -> MessageId:
+        """Return (super peer, its number): numbers of the group are the super peer's."""
+        return MessageId(self.super_peer, message.seq)
+
+    def is_note(self, message: Any) -> bool:
+        """Tell whether this is an acknowledgement: nothing to deliver."""
+        return isinstance(message, Acknowledgement)
+
+    def blocked_on(self) -> tuple[Held, ...]:
+        """Return held messages by number, each with all that it names and that is missing."""
+        return tuple(
+            Held(message, self._names(self._absent(message)))
+            for _, message in sorted(self.held.items())
+        )
+
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.held)
+
+    # -- membership -------------------------------------------------------------------------
+
+    def adopt(self, frontier: Any) -> None:
+        """Begin from a super peer's frontier (members, RV's prefix, DV).
+
+        All up to the prefix counts as delivered, so the first own message follows all of it.
+        """
+        members, self.base, self.dv = frontier
+        self.members = tuple(sorted({*members, self.me}))
+        self.told = self._floor()
+
+    def join(self, member: int) -> Sequence[Effect]:
+        """Note a newcomer to this internal group; control information does not change."""
+        self.members = changes.with_newcomers(self.members, self.members, (member,))
+        return NOTHING
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Note that a peer of this internal group left; its messages keep their numbers."""
+        if member not in self.members or member in (self.me, self.super_peer):
+            raise LocalError(f"member {member} cannot leave the group of {self.members}")
+        self.members = changes.without(self.members, (member,))
+        return NOTHING
+
+    # -- snapshot, size, wire ---------------------------------------------------------------
+
+    def snapshot(self) -> Hashable:
+        """Return members, SN, RV, DV, held messages, and what acknowledging needs."""
+        held = tuple(message for _, message in sorted(self.held.items()))
+        rest = (self.silent, self.told) if self.ack_after else (0, 0)
+        return self.members, self.sn, self.base, self.bits, self.dv, held, rest
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned, in a peer made with the same arguments."""
+        self.members, self.sn, self.base, self.bits, self.dv, held, rest = state
+        self.silent, self.told = rest
+        self.held = {message.seq: message for message in held}
+        self.waiting = {}
+        for message in held:
+            newest = self.base + self._absent(message).bit_length()
+            self.waiting.setdefault(newest, []).append(message.seq)
+
+    def check_whole(self) -> None:
+        """Raise ValueError unless the super peer is there."""
+        if self.me not in self.members or self.super_peer not in self.members:
+            raise ValueError(f"members {self.members} without this peer or its super peer")
+
+    def describe(self) -> dict[str, str]:
+        """Return SN, RV and DV in the source's notation."""
+        rv = "1" * self.base + bin(self.bits)[:1:-1] * bool(self.bits)
+        return {"SN": str(self.sn), "RV": rv or "Ø", "DV": notation(self.dv)}
+
+    def encode(self, message: Any) -> bytes:
+        """Return the control information as bytes."""
+        return wire.encode(message)
+
+    def decode(self, control: bytes, payload: Any) -> Any:
+        """Return a message from the super peer. Raises DecodeError or SequenceError."""
+        return wire.decode(control, payload, (Downward,))
+
+    def control_bytes(self, message: Any) -> int:
+        """Return Evropeytsev et al.'s count: the span of DV; with safe pruning 4 more for the
+        floor, upward.
+        """
+        return wire.control_bytes(message, with_floor=self.pruning == "safe")
+
+    def storage_bytes(self) -> int:
+        """Return Evropeytsev et al.'s count: RV from its first gap to its last bit, and the span of
+        DV.
+        """
+        return window_bytes(self.bits) + span_bytes(self.dv[1])
+
+
+def notation(window: Window) -> str:
+    """Return a bit vector in the source's notation, position 1 first; Ø when empty."""
+    base, bits = window
+    return "0" * base + bin(bits)[:1:-1] if bits else "Ø"

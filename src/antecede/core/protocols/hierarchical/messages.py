@@ -1,0 +1,214 @@
+"""The messages of the hierarchical protocol: layouts, wire bytes, and the source's byte count.
+
+Source: Evropeytsev et al. 2016, section 3.1.1 ("Internal Group Message Structure", "External Group
+Message Structure"); layouts lost from the text: (Id, SN, Last, DV, Data) and (Id, SN, CI, I, Data).
+
+Theory of operation
+-------------------
+A bit vector inside a message is a trimmed window `(base, bits)` of `antecede.core.clocks.bits`. The
+internal layout is two types, because its fields differ by direction: a peer does not know its
+`Last` (it sends 0; only the super peer numbers the group), and a super peer has no `floor`.
+CI is two tuples, integers for external peers and bit vectors for super peers, each ascending
+by process. On the wire every message begins with its kind; numbers are varints. DV stands last,
+as a window (`core.clocks.encoding.windows`) with its base relative to `floor` or, downward, to SN;
+CI's integers are counters (`core.clocks.encoding.counters`) with their length in front; I stands
+last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from antecede.core.clocks.bits import encode_window, read_window, span_bytes
+from antecede.core.clocks.encoding import counters, windows
+from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.protocols.base import MessageId
+from antecede.errors import DecodeError, LocalError
+
+Window: TypeAlias = tuple[int, int]
+EMPTY: Final[Window] = (0, 0)
+
+INTEGER_BYTES = 4
+PAIR_BYTES = 8
+
+
+class Upward(NamedTuple):
+    """From an internal peer to its super peer: (Id, SN, 0, DV, Data) and the peer's floor."""
+
+    sender: int
+    seq: int
+    """The peer's own number for the message (Listing 4)."""
+    dv: Window
+    floor: int
+    """No later message of this peer names a message numbered at or below (safe pruning)."""
+    payload: Any
+
+
+class Downward(NamedTuple):
+    """From a super peer into its group: (Id, SN, Last, DV, Data)."""
+
+    sender: int
+    """The internal peer it came from, or the super peer itself for a translated message
+    (printed: 0, Listing 15 line 15)."""
+    seq: int
+    """The super peer's number for it in this group (Listing 8 line 4)."""
+    last: int
+    dv: Window
+    payload: Any
+
+
+class Acknowledgement(NamedTuple):
+    """From a peer that has nothing to say: its floor, valid once message `seq` has come."""
+
+    sender: int
+    seq: int
+    floor: int
+    payload: Any
+    """Nothing of the application; a value that the host's transport can carry."""
+
+
+class External(NamedTuple):
+    """In the external group: (Id, SN, CI, I, Data)."""
+
+    sender: int
+    seq: int
+    counts: tuple[tuple[int, int], ...]
+    """CI, pairs of an external peer and the number of its message."""
+    vectors: tuple[tuple[int, Window], ...]
+    """CI, pairs of a super peer and a bit vector of its messages."""
+    translated: Window
+    """I: numbers that the sending super peer gave to messages it translated into its group."""
+    payload: Any
+
+
+class Flush(NamedTuple):
+    """In the external group: I of a super peer whose group has long sent nothing."""
+
+    sender: int
+    seq: int
+    """0, as in what is no message of the application."""
+    translated: Window
+    """I, which the next message of the group then need not carry."""
+    payload: Any
+
+
+Message: TypeAlias = Upward | Downward | Acknowledgement | External | Flush
+
+
+def identity(message: Message) -> MessageId:
+    """Return the id by which its receivers name a message; notes are told apart by what they say,
+    as a negative number.
+    """
+    if isinstance(message, Acknowledgement):
+        return MessageId(message.sender, -message.floor)
+    if isinstance(message, Flush):
+        base, bits = message.translated
+        return MessageId(message.sender, -base - bits.bit_length())
+    return MessageId(message.sender, message.seq)
+
+
+def control_bytes(message: Message, *, with_floor: bool) -> int:
+    """Return the bytes of control information by Evropeytsev et al.'s accounting.
+
+    Integers 4, pairs 8, a bit vector ceil(span / 8); headers (Id, SN, Last) are not counted.
+    The floor, which the source does not have, counts as one integer.
+    """
+    if isinstance(message, External):
+        vectors = sum(span_bytes(bits) for _, (_, bits) in message.vectors)
+        return PAIR_BYTES * len(message.counts) + vectors + span_bytes(message.translated[1])
+    if isinstance(message, Acknowledgement):
+        return INTEGER_BYTES
+    if isinstance(message, Flush):
+        return span_bytes(message.translated[1])
+    floor = INTEGER_BYTES if with_floor and isinstance(message, Upward) else 0
+    return span_bytes(message.dv[1]) + floor
+
+
+# -- wire ------------------------------------------------------------------------------------
+
+
+def encode(message: Message) -> bytes:
+    """Return the control information of a message, its kind first; raises LocalError."""
+    if not isinstance(message, Message):
+        raise LocalError(f"{type(message).__name__} is no message of the hierarchical protocol")
+    head = varint(message.sender) + varint(message.seq)
+    match message:
+        case Upward():
+            dv = windows.encode(*message.dv, near=message.floor)
+            return b"\x00" + head + varint(message.floor) + dv
+        case Downward():
+            dv = windows.encode(*message.dv, near=message.seq)
+            return b"\x01" + head + varint(message.last) + dv
+        case Acknowledgement():
+            return b"\x02" + head + varint(message.floor)
+        case External():
+            peers, numbers = zip(*message.counts, strict=True) if message.counts else ((), ())
+            vectors = b"".join(varint(peer) + encode_window(*v) for peer, v in message.vectors)
+            ci = block(counters.encode(peers, numbers)) + varint(len(message.vectors)) + vectors
+            return b"\x03" + head + ci + windows.encode(*message.translated)
+        case Flush():
+            return b"\x04" + head + windows.encode(*message.translated)
+
+
+def decode(control: bytes, payload: Any, accepted: tuple[type, ...]) -> Any:
+    """Return what `encode` wrote; raises DecodeError, also for a kind not in `accepted`."""
+    reader = Reader(control)
+    kind = reader.take(1)[0]
+    if kind >= len(_READERS):
+        raise DecodeError(f"message kind {kind} is unknown; there are 0 to {len(_READERS) - 1}")
+    message = _READERS[kind](reader, reader.varint(), reader.varint(), payload)
+    reader.finish()
+    if not isinstance(message, accepted):
+        names = " or ".join(kind.__name__ for kind in accepted)
+        raise DecodeError(f"{type(message).__name__} came to a role that takes {names} messages")
+    return message
+
+
+def _upward(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
+    floor = reader.varint()
+    return Upward(sender, seq, windows.decode(reader.rest(), near=floor), floor, payload)
+
+
+def _downward(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
+    last = reader.varint()
+    return Downward(sender, seq, last, windows.decode(reader.rest(), near=seq), payload)
+
+
+def _acknowledgement(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
+    return Acknowledgement(sender, seq, reader.varint(), payload)
+
+
+def _external(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
+    counts = tuple(zip(*counters.decode(reader.block()), strict=True))
+    vectors = _vectors(reader)
+    translated = windows.decode(reader.rest())
+    return External(sender, seq, counts, vectors, translated, payload)
+
+
+def _flush(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
+    if seq:
+        raise DecodeError(f"a flush of I with number {seq}; it has none")
+    return Flush(sender, 0, windows.decode(reader.rest()), payload)
+
+
+def _vectors(reader: Reader) -> tuple[tuple[int, Window], ...]:
+    entries: list[tuple[int, Window]] = []
+    for _ in range(reader.varint()):
+        process = reader.varint()
+        if entries and process <= entries[-1][0]:
+            raise DecodeError(f"CI is not ascending: {process} after {entries[-1][0]}")
+        window = read_window(reader)
+        if not window[1]:
+            raise DecodeError("CI has an empty bit vector")
+        entries.append((process, window))
+    return tuple(entries)
+
+
+_READERS: tuple[Callable[[Reader, int, int, Any], Message], ...] = (
+    _upward,
+    _downward,
+    _acknowledgement,
+    _external,
+    _flush,
+)

@@ -1,0 +1,423 @@
+"""A super peer: it numbers the messages of its group and forwards between the groups.
+
+Source: Evropeytsev et al. 2016, Listings 3, 7, 8 and 13; Listing 8 line 3 `VT` is `VTx`. Several
+super peers may stand in the external group, each with an internal group of its own.
+
+Theory of operation
+-------------------
+A message from an internal peer needs FIFO order only: what it depends on has passed through
+here. It gets the group's next number, goes back into the whole group (its sender too) and,
+translated, to the external group. A message from the external group waits for its causal
+past (`ExternalClock`), then gets a number too and goes, translated, into the internal group. A
+super peer has no application: it neither sends nor delivers.
+
+While its group sends nothing, I grows by a bit for each message from outside, and so does what
+the others must keep of VTx. When I spans `flush_after` numbers, it goes out by itself (`Flush`),
+so that all of this is bounded however long the group is silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, ClassVar
+
+from antecede.core.clocks.bits import positions
+from antecede.core.clocks.coercion import plain
+from antecede.core.protocols.base import (
+    AFTER_LEAVE,
+    DUPLICATE,
+    NOTHING,
+    OWN,
+    Discard,
+    Effect,
+    Guarantee,
+    Held,
+    Hold,
+    MessageId,
+    Protocol,
+    Relation,
+    Transmit,
+)
+from antecede.core.protocols.hierarchical import messages as wire
+from antecede.core.protocols.hierarchical.clock import ExternalClock
+from antecede.core.protocols.hierarchical.internal import follow, notation, with_position
+from antecede.core.protocols.hierarchical.messages import (
+    EMPTY,
+    PAIR_BYTES,
+    Acknowledgement,
+    Downward,
+    External,
+    Flush,
+    Upward,
+    Window,
+)
+from antecede.core.protocols.hierarchical.translation import PUBLISHED, SAFE, Translation
+from antecede.core.protocols.membership import changes
+from antecede.errors import LocalError, SequenceError, UnknownMemberError
+
+FLUSH_AFTER = 1 << 16
+"""Numbers that I spans before it is sent by itself."""
+OVERTAKEN = "acknowledgement that overtook a message"
+
+
+class SuperPeer(Protocol):
+    """Super peer of the internal `group`, in an external group of `peers` and `super_peers`."""
+
+    guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
+    application: ClassVar[bool] = False
+    renumbers: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        me: int,
+        group: Iterable[int],
+        peers: Iterable[int],
+        super_peers: Iterable[int],
+        *,
+        pruning: str = SAFE,
+        flush_after: int = FLUSH_AFTER,
+        even_to_nobody: bool = False,
+    ) -> None:
+        """Begin as Listing 3 says: VTx zero, LR all <0, 0>, TT and I empty.
+
+        `even_to_nobody`: transmit also while a group is empty, for a host that keeps messages for
+        those who will come.
+        """
+        flush_after = plain(flush_after)
+        if not 1 <= flush_after <= FLUSH_AFTER:
+            raise LocalError(f"flush_after is {flush_after}; it is 1 to {FLUSH_AFTER} numbers")
+        group, peers, super_peers = tuple(group), tuple(peers), tuple(super_peers)
+        super().__init__(me, (*group, *peers, *super_peers))
+        self.group = tuple(sorted(group))
+        self.pruning, self.flush_after = pruning, flush_after
+        self.even_to_nobody = even_to_nobody
+        self.number = 0  # VTx[me]
+        self.clock = ExternalClock(me, peers, super_peers)
+        self.table = Translation(me, group, super_peers, pruning)
+        self.lr = dict.fromkeys(self.group, EMPTY)  # peer -> (in, out)
+        self.held: dict[MessageId, Upward] = {}
+        self.last: dict[int, int] = {}
+        self.heads: Window = EMPTY  # what the first message of a newcomer must follow
+        self._outside: tuple[int, ...] | None = None  # kept until the members change
+
+    def send(
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        """Raise LocalError: a super peer only forwards (Evropeytsev et al. 2016, section 3.1.2)."""
+        raise LocalError(f"member {self.me} is a super peer: it forwards and sends nothing itself")
+
+    def receive(
+        self, message: Upward | Acknowledgement | External | Flush, *, now: int | None = None
+    ) -> Sequence[Effect]:
+        """Forward by Listings 7 and 8, or 10, 11 and 13. Raises a RemoteError."""
+        if isinstance(message, External | Flush):
+            return self._from_outside(message)
+        if isinstance(message, Acknowledgement):
+            return self._acknowledged(message)
+        return self._from_inside(message)
+
+    # -- from the internal group (Listings 7 and 8) -----------------------------------------
+
+    def _from_inside(self, message: Upward) -> Sequence[Effect]:
+        sender, seq = message.sender, message.seq
+        self._check(message)
+        dv = message.dv
+        if dv[0] + dv[1].bit_length() > self.number:
+            raise SequenceError(
+                f"message {seq} of peer {sender} names a message above {self.number}, "
+                "the last that the super peer has numbered"
+            )
+        if seq <= self.lr[sender][0] or MessageId(sender, seq) in self.held:
+            return (Discard(message, DUPLICATE),)
+        if seq > self.lr[sender][0] + 1:
+            self.held[MessageId(sender, seq)] = message
+            return (Hold(message, self._gap(message)),)
+        effects: list[Effect] = []
+        following: Upward | None = message
+        while following is not None:
+            self._forward(following, effects)
+            following = self.held.pop(MessageId(sender, following.seq + 1), None)
+        self._forget(sender)
+        return effects
+
+    def _check(self, message: Upward | Acknowledgement) -> None:
+        """Refuse what no peer of the group can have sent."""
+        sender, seq = message.sender, message.seq
+        if sender not in self.lr:
+            raise UnknownMemberError(f"message {seq} from {sender}, not in the internal group")
+        if seq > self.last.get(sender, seq):
+            raise SequenceError(
+                f"message {seq} from peer {sender}, who left after {self.last[sender]}"
+            )
+        if seq < (0 if isinstance(message, Acknowledgement) else 1):
+            raise SequenceError(f"message {seq} from peer {sender}; numbers start at 1")
+        if message.floor > self.number:
+            raise SequenceError(
+                f"peer {sender} claims to have all up to {message.floor}; "
+                f"{self.number} have been numbered"
+            )
+
+    def _forward(self, message: Upward, effects: list[Effect]) -> None:
+        """Listing 8."""
+        sender, last = message.sender, self.lr[message.sender][1]
+        self.number += 1
+        self.lr[sender] = (message.seq, self.number)
+        inward = Downward(sender, self.number, last, message.dv, message.payload)
+        outward = self.table.outward(message, self.number, last)
+        self.heads = follow(self.heads, inward)
+        effects += self._transmit(self.group, inward)
+        effects += self._transmit(self.outside, outward)
+        self.table.learn(sender, message.floor)
+
+    def _transmit(self, to: tuple[int, ...], message: Any) -> tuple[Effect, ...]:
+        return (Transmit(to, message),) if to or self.even_to_nobody else ()
+
+    @property
+    def outside(self) -> tuple[int, ...]:
+        """The other members of the external group, ascending."""
+        if self._outside is None:
+            inside = {self.me, *self.group}
+            self._outside = tuple(m for m in self.members if m not in inside)
+        return self._outside
+
+    def _gap(self, message: Upward) -> tuple[MessageId, ...]:
+        """Return the nearest number before a held message that is not here."""
+        before = message.seq - 1
+        while MessageId(message.sender, before) in self.held:
+            before -= 1
+        return (MessageId(message.sender, before),)
+
+    def _acknowledged(self, message: Acknowledgement) -> Sequence[Effect]:
+        self._check(message)
+        if self.pruning == PUBLISHED:
+            # The source's reading: a peer's word counts at once, whatever is still under way.
+            self.learn_delivered(message.sender, message.floor)
+            return NOTHING
+        if message.seq > self.lr[message.sender][0]:
+            # A message sent before it is still under way and may name what it disowns.
+            return (Discard(message, OVERTAKEN),)
+        self.table.learn(message.sender, message.floor)
+        return NOTHING
+
+    def learn_delivered(self, peer: int, prefix: int) -> None:
+        """Learn out of band that a peer has delivered all numbers up to `prefix`.
+
+        Only `pruning="published"` acts on it (Evropeytsev et al. 2016 do not say how the super
+        peer knows). Raises LocalError for a peer not in the group or a prefix above the last
+        number given.
+        """
+        if peer not in self.lr or not 0 <= prefix <= self.number:
+            raise LocalError(f"peer {peer}, prefix {prefix}: {self.group}, 0 to {self.number}")
+        if self.pruning == PUBLISHED:
+            self.table.learn(peer, prefix)
+
+    # -- from the external group (Listings 10, 11 and 13) -----------------------------------
+
+    def _from_outside(self, message: External | Flush) -> Sequence[Effect]:
+        if message.sender == self.me:
+            return (Discard(message, OWN),)
+        clock = self.clock
+        if isinstance(message, Flush):
+            return self._translate(clock.flushed(message))
+        clock.check(message)
+        self._check_own(message)
+        if clock.is_duplicate(message):
+            return (Discard(message, DUPLICATE),)
+        effects = self._translate(clock.arrivals(message))
+        if clock.held and MessageId(message.sender, message.seq) in clock.held:
+            effects.insert(0, Hold(message, clock.missing(message)))
+        return effects
+
+    def _translate(self, messages: Iterable[External]) -> list[Effect]:
+        """Listing 13: number what can go into the group; flush I when that has grown long."""
+        effects: list[Effect] = []
+        for ready in messages:
+            self.number += 1
+            inward = self.table.inward(ready, self.number)
+            self.heads = follow(self.heads, inward)
+            effects += self._transmit(self.group, inward)
+        if not self.table.floors:
+            self.table.prune(self.heads[0])
+        for window in self.table.flush(self.flush_after):
+            note = Flush(self.me, 0, window, self.note_payload)
+            effects += self._transmit(self.outside, note)
+        return effects
+
+    def _check_own(self, message: External) -> None:
+        for process, (base, bits) in message.vectors:
+            if process == self.me and base + bits.bit_length() > self.number:
+                raise SequenceError(
+                    f"message {message.seq} of {message.sender} names message "
+                    f"{base + bits.bit_length()} of this super peer, which has sent {self.number}"
+                )
+
+    def identity(self, message: Any) -> MessageId:
+        """Return (sender, its own number); acknowledgements get negative numbers."""
+        return wire.identity(message)
+
+    def is_note(self, message: Any) -> bool:
+        """Tell whether this is an acknowledgement or a flush: nothing to deliver."""
+        return isinstance(message, Acknowledgement | Flush)
+
+    def blocked_on(self) -> tuple[Held, ...]:
+        """Return held messages of the internal group, then of the external group."""
+        inside = tuple(Held(m, self._gap(m)) for _, m in sorted(self.held.items()))
+        return inside + self.clock.blocked_on()
+
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.held) + len(self.clock.held)
+
+    # -- membership -------------------------------------------------------------------------
+
+    def frontier(self) -> Hashable:
+        """Return (members, last number, immediate dependencies) for a new internal peer."""
+        return (*self.group, self.me), self.number, self.heads
+
+    def join(self, member: int) -> Sequence[Effect]:
+        """Take a new internal peer into the own group; it begins from `frontier` of now."""
+        self._add_member(member)
+        self.group, self._outside = tuple(sorted((*self.group, member))), None
+        self.lr[member] = EMPTY
+        self.table.floors[member] = min(self.number, self.heads[0])
+        return NOTHING
+
+    def join_external(self, member: int) -> Sequence[Effect]:
+        """Take note of a new peer of the external group."""
+        self.clock.join(member)
+        self._add_member(member)
+        return NOTHING
+
+    def join_super_peer(self, member: int) -> Sequence[Effect]:
+        """Take note of a new super peer of the external group."""
+        self.clock.join_super_peer(member)
+        self._add_member(member)
+        self.table.super_peers |= {member}
+        return NOTHING
+
+    def _add_member(self, member: int) -> None:
+        known = {*self.members, *self.lr}
+        self.members = changes.with_newcomers(self.members, known, (member,))
+        self._outside = None
+
+    def outer_frontier(self) -> Hashable:
+        """Return for a new external or super peer what `ExternalPeer.frontier` does.
+
+        CI is what the first message of a newcomer inside would name, said in the terms of the
+        external group: all that passed through here precedes it.
+        """
+        counts, vectors = self.table.translated(self.heads)
+        own = ((self.me, (self.number, 0)),)
+        clock_counts, clock_vectors = self.clock.frontier()
+        last = tuple(self.clock.last.items())
+        members = (*self.outside, self.me)
+        return members, clock_counts, (*clock_vectors, *own), counts, vectors, last
+
+    def adopt(self, frontier: Any) -> None:
+        """As a new super peer, whose group is empty: begin from a frontier of the external group.
+
+        What CI names gets numbers as if it had just been translated, so that whatever the group
+        says first follows it.
+        """
+        members, clock_counts, clock_vectors, counts, vectors, last = frontier
+        changes.check_new(self.number, self.group)
+        self.members, self._outside = tuple(sorted({*members, self.me})), None
+        self.clock.restore((sorted(clock_counts), clock_vectors, (), last))
+        self.table.super_peers = frozenset({self.me, *self.clock.vectors})
+        named = [*counts, *((s, number) for s, window in vectors for number in positions(*window))]
+        for process, number in named:
+            self.number += 1
+            self.table.note(process, number, self.number)
+            self.heads = with_position(*self.heads, self.number)
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """An internal peer of the own group, or a member of the external group, left after message
+        `last`.
+
+        Held messages of it numbered above `last` can not be right and are discarded.
+        """
+        late: list[Any]
+        if member in self.lr and member not in self.last:
+            changes.check_last(member, last, self.lr[member][0])
+            self.last[member] = last
+            self.group = changes.without(self.group, (member,))
+            keys = sorted(k for k in self.held if k.sender == member and k.seq > last)
+            late = [self.held.pop(key) for key in keys]
+            self._forget(member)
+        else:
+            late = list(self.clock.leave(member, last))
+        self.members, self._outside = changes.without(self.members, (member,)), None
+        return tuple(Discard(message, AFTER_LEAVE) for message in late)
+
+    def _forget(self, peer: int) -> None:
+        """Let a peer that left block no pruning, once its last message is forwarded.
+
+        Its pair in LR stays, so that a late duplicate is known for one.
+        """
+        if self.last.get(peer) == self.lr[peer][0]:
+            self.table.floors.pop(peer, None)
+            self.table.prune(self.heads[0])
+
+    # -- snapshot, size, wire ---------------------------------------------------------------
+
+    def snapshot(self) -> Hashable:
+        """Return the whole state as plain tuples."""
+        held = tuple(message for _, message in sorted(self.held.items()))
+        groups = self.members, self.group, tuple(self.lr.items()), tuple(self.last.items())
+        inner = self.clock.snapshot(), self.table.snapshot()
+        return *groups, self.number, self.heads, held, *inner
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned, in a super peer made with the same arguments."""
+        self.members, self.group, lr, last, self.number, self.heads, held, clock, table = state
+        self.lr, self.last, self._outside = dict(lr), dict(last), None
+        self.held = {MessageId(m.sender, m.seq): m for m in held}
+        self.clock.restore(clock)
+        self.table.super_peers = frozenset({self.me, *self.clock.vectors})
+        self.table.restore(table)
+
+    def check_whole(self) -> None:
+        """Raise ValueError unless LR, floors and VTx are of the peers that are here."""
+        here = set(self.group)
+        if here != self.lr.keys() - self.last.keys() or not self.lr.keys() >= self.last.keys():
+            raise ValueError(f"LR: peers {sorted(self.lr)} in place of {sorted(here)}")
+        if self.me not in self.members or not here <= set(self.members) - {self.me}:
+            raise ValueError(f"members {self.members} without this peer or its group")
+        waited = {k for k in self.lr if self.last.get(k) != self.lr[k][0]}
+        if set(self.table.floors) != waited:
+            raise ValueError(f"floors: peers {sorted(self.table.floors)}")
+        if any(message.sender not in self.lr for message in self.held.values()):
+            raise ValueError("a held message of a peer that is not in the group")
+        self.clock.check_whole({*self.members} - here - {self.me})
+
+    def describe(self) -> dict[str, str]:
+        """Return VTx, LR (by peer), TT (by process) and I in the source's notation."""
+        lr = ", ".join(f"<{taken}, {given}>" for _, (taken, given) in sorted(self.lr.items()))
+        rows = [
+            f"{process}: " + ", ".join(f"<{n}, {out}>" for n, out in outs.items())
+            for process, outs in sorted(self.table.outs.items())
+            if outs
+        ]
+        tt = "; ".join(rows)
+        shown = {"VTx": self.clock.describe(self.number), "LR": f"({lr})", "TT": tt or "Ø"}
+        return {**shown, "I": notation(self.table.fresh)}
+
+    def encode(self, message: Any) -> bytes:
+        """Return the control information as bytes."""
+        return wire.encode(message)
+
+    def decode(self, control: bytes, payload: Any) -> Any:
+        """Return a message of either group. Raises DecodeError or SequenceError."""
+        return wire.decode(control, payload, (Upward, Acknowledgement, External, Flush))
+
+    def control_bytes(self, message: Any) -> int:
+        """Return Evropeytsev et al.'s count; with safe pruning 4 more for the floor of an upward
+        message.
+        """
+        return wire.control_bytes(message, with_floor=self.pruning == SAFE)
+
+    def storage_bytes(self) -> int:
+        """Return VTx, 8 for each peer in LR, TT, I and the floors (Evropeytsev et al. 2016 give no
+        figure).
+        """
+        return self.clock.storage_bytes() + PAIR_BYTES * len(self.lr) + self.table.storage_bytes()

@@ -1,0 +1,193 @@
+"""TT and I: how a super peer says dependencies of one group in the terms of the other.
+
+Source: Evropeytsev et al. 2016, Listings 14 and 15, section 3.1.2; pruning of TT in section 3.2.
+
+Theory of operation
+-------------------
+TT remembers, for each message translated from the external into the internal group, its number
+there (`in`) and here (`out`). Dependencies on such messages leave the group as pairs (process,
+in) and come back in as bits `out`. TT must shrink. The source deletes the entry of m1 when all
+internal peers have delivered some m2 that names m1 ("published"). A message that a peer sent
+before that may still be on its way to the super peer, naming m1: its bit is then not translated.
+"safe" deletes an entry when every peer's floor has reached it, a floor being what the peer
+itself says it will never name again, read in the order in which the peer sent it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable
+from itertools import takewhile
+from typing import Any
+
+from antecede.core.clocks.bits import positions, span_bytes, trim
+from antecede.core.protocols.hierarchical.internal import with_position
+from antecede.core.protocols.hierarchical.messages import (
+    EMPTY,
+    PAIR_BYTES,
+    Downward,
+    External,
+    Upward,
+    Window,
+)
+
+SAFE, NONE, PUBLISHED = "safe", "none", "published"
+PRUNING = (SAFE, NONE, PUBLISHED)
+
+
+class Translation:
+    """TT and I of super peer `me`, whose group has `peers`; it and `super_peers` are numbered by
+    bit vectors, the rest of the external group by integers.
+    """
+
+    def __init__(
+        self, me: int, peers: Iterable[int], super_peers: Iterable[int], pruning: str
+    ) -> None:
+        self.me = me
+        self.super_peers = frozenset({me, *super_peers})
+        self.pruning = pruning
+        self.floors = dict.fromkeys(peers, 0)
+        self.origins: OrderedDict[int, tuple[int, int]] = OrderedDict()  # out -> (process, in)
+        self.outs: dict[int, dict[int, int]] = {}  # process -> in -> out, ascending
+        self.heirs: dict[int, int] = {}  # out -> first number that names it ("published")
+        self.fresh: Window = EMPTY  # I
+
+    # -- the listings -----------------------------------------------------------------------
+
+    def outward(self, message: Upward, seq: int, last: int) -> External:
+        """Return the message for the external group: Listing 14.
+
+        Line 4 (`last`) carries the sender's FIFO order outside. Lines 5 to 21 go through TT;
+        going through the bits that are set comes to the same.
+        """
+        base, own = with_position(*message.dv, last) if last else message.dv
+        translated, self.fresh = self.fresh, EMPTY
+        counts: dict[int, int] = {}
+        vectors: dict[int, Window] = {}
+        for out in positions(*message.dv):
+            if out not in self.origins:
+                continue
+            process, number = self.origins[out]
+            translated = with_position(*translated, out)
+            own &= ~(1 << (out - base - 1))
+            if process in self.super_peers:
+                vectors[process] = with_position(*vectors.get(process, EMPTY), number)
+            else:
+                counts[process] = max(number, counts.get(process, 0))
+            self._inherit(out, seq)
+        if own:
+            vectors[self.me] = trim(base, own)
+        ci = tuple(sorted(counts.items())), tuple(sorted(vectors.items()))
+        return External(self.me, seq, *ci, translated, message.payload)
+
+    def inward(self, message: External, seq: int) -> Downward:
+        """Return the message for the internal group, and note it in TT and I: Listing 15."""
+        dv = EMPTY
+        for process, named in message.counts:
+            dv = self._add(dv, process, named)
+        for process, window in message.vectors:
+            if process == self.me:
+                for own in positions(*window):
+                    dv = with_position(*dv, own)
+            else:
+                for number in positions(*window):
+                    dv = self._add(dv, process, number)
+        outs = self.outs.setdefault(message.sender, {})
+        by_count = outs and message.sender not in self.super_peers
+        last = outs[next(reversed(outs))] if by_count else 0
+        self.note(message.sender, message.seq, seq)
+        for out in (*positions(*dv), last):
+            self._inherit(out, seq)
+        return Downward(self.me, seq, last, dv, message.payload)
+
+    def note(self, process: int, number: int, out: int) -> None:
+        """Note in TT and I that an external message is `out` here."""
+        self.outs.setdefault(process, {})[number] = out
+        self.origins[out] = (process, number)
+        self.fresh = with_position(*self.fresh, out)
+
+    def translated(
+        self, dv: Window
+    ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Window], ...]]:
+        """Return what a bit vector of the internal group names, as CI: integers, bit vectors."""
+        counts: dict[int, int] = {}
+        vectors: dict[int, Window] = {}
+        for out in positions(*dv):
+            process, number = self.origins.get(out, (self.me, out))
+            if process in self.super_peers:
+                vectors[process] = with_position(*vectors.get(process, EMPTY), number)
+            else:
+                counts[process] = max(number, counts.get(process, 0))
+        return tuple(sorted(counts.items())), tuple(sorted(vectors.items()))
+
+    def flush(self, most: int) -> list[Window]:
+        """Take out of I all but what spans less than `most` numbers, in windows that span it."""
+        found: list[Window] = []
+        base, bits = self.fresh
+        while bits.bit_length() >= most:
+            found.append((base, bits & ((1 << most) - 1)))
+            base, bits = trim(base + most, bits >> most)
+        if found:
+            self.fresh = (base, bits)
+        return found
+
+    def _add(self, dv: Window, process: int, number: int) -> Window:
+        """Add the bit of an external message; one that TT lacks is delivered everywhere."""
+        out = self.outs.get(process, {}).get(number)
+        return dv if out is None else with_position(*dv, out)
+
+    # -- pruning ----------------------------------------------------------------------------
+
+    def learn(self, peer: int, floor: int) -> None:
+        """Note what a peer says of itself; delete the entries of TT that nobody needs."""
+        lowest = self._lowest()
+        before = self.floors.get(peer)
+        if before is None or floor <= before:
+            return
+        self.floors[peer] = floor
+        if before == lowest:
+            self.prune()
+
+    def prune(self, heads: int = 0) -> None:
+        """Delete what all floors have passed ("published": what has an heir that they passed).
+
+        In a group without peers `heads` stands for them: a newcomer names nothing up to it.
+        """
+        lowest = self._lowest() if self.floors else heads
+        if self.pruning == PUBLISHED:
+            done = [out for out, heir in self.heirs.items() if heir <= lowest]
+        elif self.pruning == SAFE:
+            done = list(takewhile(lambda out: out <= lowest, self.origins))
+        else:
+            done = []
+        for out in done:
+            process, number = self.origins.pop(out)
+            del self.outs[process][number]
+            self.heirs.pop(out, None)
+
+    def _lowest(self) -> int:
+        return min(self.floors.values(), default=0)
+
+    def _inherit(self, out: int, seq: int) -> None:
+        if self.pruning == PUBLISHED and out in self.origins:
+            self.heirs.setdefault(out, seq)
+
+    # -- snapshot, size ---------------------------------------------------------------------
+
+    def snapshot(self) -> Hashable:
+        """Return floors, TT, heirs and I as plain tuples."""
+        pairs = tuple(self.floors.items()), tuple(self.origins.items()), tuple(self.heirs.items())
+        return *pairs, self.fresh
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned."""
+        floors, origins, heirs, self.fresh = state
+        self.floors, self.origins, self.heirs = dict(floors), OrderedDict(origins), dict(heirs)
+        self.outs = {}
+        for out, (process, number) in origins:
+            self.outs.setdefault(process, {})[number] = out
+
+    def storage_bytes(self) -> int:
+        """Return 8 for each pair of TT, the span of I, and 4 for each peer's floor."""
+        floors = 4 * len(self.floors) if self.pruning == SAFE else 0
+        return PAIR_BYTES * len(self.origins) + span_bytes(self.fresh[1]) + floors

@@ -1,0 +1,409 @@
+"""Causal broadcast by matrix clocks, and which messages are stable, without recovery.
+
+Source: Sahai et al. 2020, "Matrix Time", R1 and R2 with R2 repaired (`core.clocks.matrix`). Only
+sending advances one's own clock: [i, k] is the number of k's last message that i has delivered.
+
+Theory of operation
+-------------------
+The principal vector is what BSS keeps, and orders delivery as it does there (`vector.base`); a
+message carries it as `causes` and its number. Delivery is R2: the sender's row becomes its
+principal vector, all other rows the maximum. Rows are kept for the other current members only:
+one's own is `clock`, and who left no longer counts.
+
+A row of k, wherever it is known, is k's principal vector at some time, and that only grows. So
+of two rows of k one is at or above the other in EVERY entry, and the maximum is the later row.
+Packed vectors that are ordered so are ordered as integers: R2 is one comparison of integers a
+row, which ends at the first difference, and copies nothing.
+
+What all are known to have is the least of each column. It is worked out once in as many
+deliveries as there are members, which costs less than one R2 a delivery, and then the buffer
+forgets it.
+
+With `differences` a message carries only the rows that changed since its sender's message
+before. R2 is a maximum and that message is delivered before this one, also when it was lost and
+sent again, so the rows left out are known. The principal vector is carried always.
+
+Messages kept for those who may still lack them, until they are known to be stable.
+
+A message is stable when every member is known to have it (Sahai et al. 2020, Matrix Time: the
+least of its sender's column). Until then anybody who has it may be asked for it.
+
+Theory of operation
+-------------------
+Messages of one sender come in without gaps (they are kept when they are delivered), so each
+sender has one run: the number of its first kept message, and the messages. Forgetting up to
+given counts cuts runs at the front and costs what it drops.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias
+
+from antecede.core.clocks import lanes
+from antecede.core.clocks.lanes import LANE_BITS
+from antecede.core.clocks.matrix import MAX_SIDE, fold, joined
+from antecede.core.protocols.base import Deliver, Effect, Guarantee, MessageId, Relation, Transmit
+from antecede.core.protocols.matrix import messages as wire
+from antecede.core.protocols.matrix.messages import AnyMessage, Heartbeat, MatrixMessage, Request
+from antecede.core.protocols.vector.base import CountingProtocol
+from antecede.errors import LocalError
+
+
+class StableBuffer:
+    """Runs of messages by sender, and the bytes that they take."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        """Sum of the sizes given to `keep`, for what is kept now."""
+        self._runs: dict[int, tuple[int, deque[tuple[Any, int]]]] = {}
+
+    def keep(self, sender: int, seq: int, message: Any, size_bytes: int) -> None:
+        """Keep a message. Raises LocalError unless it follows the sender's one before it."""
+        first, run = self._runs.setdefault(sender, (seq, deque()))
+        if seq != first + len(run):
+            raise LocalError(f"message {seq} of member {sender} does not follow those kept")
+        run.append((message, size_bytes))
+        self.bytes += size_bytes
+
+    def get(self, sender: int, seq: int) -> Any | None:
+        """Return a kept message, or None."""
+        first, run = self._runs.get(sender, (0, ()))
+        return run[seq - first][0] if first <= seq < first + len(run) else None
+
+    def of(self, sender: int) -> range:
+        """Return the numbers of the kept messages of one sender."""
+        first, run = self._runs.get(sender, (0, ()))
+        return range(first, first + len(run))
+
+    def forget(self, counts: Mapping[int, int]) -> int:
+        """Drop every message numbered up to its sender's count; return how many these were."""
+        dropped = 0
+        for sender in tuple(self._runs):
+            first, run = self._runs[sender]
+            while run and first <= counts.get(sender, 0):
+                self.bytes -= run.popleft()[1]
+                first += 1
+                dropped += 1
+            if run:
+                self._runs[sender] = first, run
+            else:
+                del self._runs[sender]
+        return dropped
+
+    def __iter__(self) -> Iterator[MessageId]:
+        """Yield the id of every kept message, by sender and number."""
+        for sender in sorted(self._runs):
+            for seq in self.of(sender):
+                yield MessageId(sender, seq)
+
+    def __len__(self) -> int:
+        """Return how many messages are kept."""
+        return sum(len(run) for _, run in self._runs.values())
+
+    def snapshot(self) -> Hashable:
+        """Return what is kept as nested tuples."""
+        return tuple(
+            (sender, first, tuple(run)) for sender, (first, run) in sorted(self._runs.items())
+        )
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned."""
+        self._runs = {sender: (first, deque(run)) for sender, first, run in state}
+        self.bytes = sum(size for _, _, run in state for _, size in run)
+
+
+INTEGER_BYTES = 4
+NODE_BYTES = 8
+Rows: TypeAlias = tuple[int, ...]
+
+
+class MatrixBase(CountingProtocol):
+    """One member of a group with causal order that knows what the others have."""
+
+    control_power: ClassVar[int | None] = 2
+
+    guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
+    matrix: Rows = ()
+    """Row of each member as a packed vector, by number; 0 for all but other current members."""
+    stamped: Rows = ()
+    """With differences: the rows as my last message left them."""
+
+    def __init__(self, me: int, members: Iterable[int], *, differences: bool = False) -> None:
+        self.buffer = StableBuffer()
+        self.differences = differences
+        self.unswept = 0
+        """Deliveries since the buffer was last told what is stable."""
+        super().__init__(me, members)
+
+    def _lay_out(self) -> None:
+        if max((self.me, *self.counts)) >= MAX_SIDE:
+            raise LocalError(f"member numbers in a matrix are 0 to {MAX_SIDE - 1}")
+        super()._lay_out()
+        self.matrix, self.stamped = self._fit(self.matrix), self._fit(self.stamped)
+        self.unheard = sorted({*range(self.lanes)} - {*self.members})
+        """Numbers whose rows do not count: members that left, and numbers nobody ever had."""
+
+    def _fit(self, rows: Rows) -> Rows:
+        """Return as many rows as there are lanes, 0 for all but the other current members."""
+        others = {*self.others()}
+        return tuple(rows[k] if k in others and k < len(rows) else 0 for k in range(self.lanes))
+
+    # -- sending and receiving --------------------------------------------------------------
+
+    def send(
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        """Stamp the message with the matrix, or with the rows that changed, and transmit it."""
+        causes = (self.clock ^ self.guard) - (self.sent << (self.me * LANE_BITS))
+        rows = self.rows_to_send()
+        self.stamped = self.matrix if self.differences else self.stamped
+        self.sent += 1
+        self.clock += lanes.unit(self.me)
+        message = MatrixMessage(self.me, self.sent, payload, causes, rows)
+        self._keep(message)
+        return (Transmit(self.others(), message),)
+
+    def rows_to_send(self) -> Rows:
+        """Return the rows that a message sent now carries beside the principal vector."""
+        if not self.differences:
+            return self.matrix
+        pairs = zip(self.matrix, self.stamped, strict=True)
+        return tuple(row if row != before else 0 for row, before in pairs)
+
+    def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
+        """Deliver the message when its causes are delivered, and what waited for it; or hold it.
+
+        Raises UnknownMemberError and SequenceError.
+        """
+        assert isinstance(message, MatrixMessage)
+        sender, seq, causes = message.sender, message.seq, message.causes
+        # `lacks` is written out here, as in BSS; the maximum of R2 costs most of the time.
+        if (
+            self.counts.get(sender) != seq - 1
+            or causes.bit_length() > self.width
+            or (self.clock - causes) & self.guard != self.guard
+            or sender in self.last
+        ):
+            return self.receive_slowly(message)
+        if self.waiting and (sender, seq) in self.waiting:
+            return self.release(message)
+        self.record(message)
+        return (Deliver(message),)
+
+    def record(self, message: MatrixMessage) -> None:
+        """Count the delivery, learn what the message says (R2), and keep the message."""
+        self.learn(message)
+        self.counts[message.sender] = message.seq
+        self.clock += lanes.unit(message.sender)
+        self._keep(message)
+        self.unswept += 1
+        if self.unswept >= len(self.members):
+            self.sweep()
+
+    def learn(self, message: MatrixMessage | Heartbeat) -> None:
+        """Apply R2 to the rows of the others: the maximum, the sender's row being its vector.
+
+        Rows of those who left, or whose join was not told here yet, are passed over.
+        """
+        rows = list(map(max, self.matrix, message.rows))
+        rows += self.matrix[len(rows) :]
+        sender = message.sender
+        rows[sender] = max(rows[sender], wire.principal(message))
+        rows[self.me] = 0
+        for gone in self.unheard:
+            rows[gone] = 0
+        self.matrix = tuple(rows)
+
+    # -- stability --------------------------------------------------------------------------
+
+    def _keep(self, message: MatrixMessage) -> None:
+        payload = message.payload
+        size = len(payload) if isinstance(payload, bytes) else 0
+        self.buffer.keep(message.sender, message.seq, message, size + self.control_bytes(message))
+
+    def sweep(self) -> None:
+        """Let the buffer forget what is stable."""
+        self.unswept = 0
+        self.buffer.forget(self.stable())
+
+    def stable(self) -> Mapping[int, int]:
+        """Return for every member the number of its last message that all are known to have."""
+        counts = {**self.counts, self.me: self.sent}
+        rows = [self.matrix[k] for k in self.others()]
+        if not rows:
+            return counts
+        least = fold(joined(rows, self.lanes), self.lanes, len(rows))
+        return {k: lanes.get(least, k) for k in counts}
+
+    def unstable(self) -> tuple[MessageId, ...]:
+        """Return the messages sent or delivered here that somebody may lack."""
+        stable = self.stable()
+        return tuple(key for key in self.buffer if key.seq > stable[key.sender])
+
+    def knows(self, member: int, of: int) -> int:
+        """Return the number of the last message of `of` that `member` is known to have.
+
+        0 for who is not in the group. Raises LocalError for a number that nobody ever had.
+        """
+        counts = {**self.counts, self.me: self.sent}
+        if member not in counts or of not in counts:
+            raise LocalError(f"members {member} and {of} are not both in the group")
+        if member == self.me:
+            return counts[of]
+        return lanes.get(self.matrix[member], of)
+
+    def _pass(self, lost: MessageId) -> Sequence[Effect]:
+        """Count a lost message as delivered; what is kept of its sender does not follow on it."""
+        self.buffer.forget({lost.sender: lost.seq})
+        return super()._pass(lost)
+
+    # -- membership and snapshot --------------------------------------------------------------
+
+    def frontier(self) -> Hashable:
+        """Return the counts and who left, the rows with my own among them, and what I keep.
+
+        A newcomer counts as having the frontier, so it must be able to hand it on.
+        """
+        rows = list(self.matrix)
+        rows[self.me] = self.clock ^ self.guard
+        whole = tuple((k, row) for k, row in enumerate(rows) if row)
+        return super().frontier(), whole, self.buffer.snapshot()
+
+    def adopt(self, frontier: Any) -> None:
+        """Regard everything up to the frontier as delivered; the sponsor's matrix becomes mine.
+
+        So do the messages that it keeps. Raises ValueError for rows or messages that are none.
+        """
+        counts, whole, kept = frontier
+        rows = dict(whole)
+        if not all(0 <= k < MAX_SIDE and row >= 0 for k, row in rows.items()):
+            raise ValueError("a frontier whose matrix is none")
+        if not all(isinstance(message, MatrixMessage) for _, _, run in kept for message, _ in run):
+            raise ValueError("a frontier that keeps what is no message")
+        super().adopt(counts)
+        if any(row.bit_length() > self.width for row in rows.values()):
+            raise ValueError("a frontier whose matrix speaks of strangers")
+        self.buffer.restore(kept)
+        self.matrix = self._fit(tuple(rows.get(k, 0) for k in range(self.lanes)))
+        self._check_rows(self.matrix)
+        self._check_kept(kept)
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count messages as delivered. Nothing that is kept of these members follows on them."""
+        grown = {k: number for k, number in newest.items() if number > self.counts[k]}
+        super().begin_at(newest)
+        self.buffer.forget(grown)
+
+    def check_listening(self) -> None:
+        """Return: a message carries its sender's whole vector."""
+
+    def _check_kept(self, kept: Any) -> None:
+        """Raise ValueError unless what is kept of each sender ends with its last one here."""
+        counts = {**self.counts, self.me: self.sent}
+        for sender, first, run in kept:
+            numbers = [(message.sender, message.seq) for message, _ in run]
+            last = counts[sender] if sender != self.me or self.sent else first + len(run) - 1
+            # Lengths first: a forged invitation may speak of 2^60 messages.
+            whole = len(run) == last - first + 1
+            if not whole or numbers != [(sender, k) for k in range(first, last + 1)]:
+                raise ValueError(f"messages are kept that are not the last of member {sender}")
+
+    def _check_rows(self, rows: Rows) -> None:
+        """Raise ValueError when somebody is said to have what is not here, as can never be."""
+        if any((self.clock - row) & self.guard != self.guard for row in rows):
+            raise ValueError("rows of a matrix with messages that are not here")
+
+    def forget(self, member: int) -> None:
+        """Raise LocalError: rows of others may speak of the member for ever."""
+        raise LocalError("order 'matrix' needs what it knows of members that left")
+
+    def join(self, member: int) -> Sequence[Effect]:
+        """Give the newcomer a row and a column; until it is heard, nothing more is stable."""
+        if member >= MAX_SIDE:
+            raise LocalError(f"member {member} is not in 0 to {MAX_SIDE - 1}")
+        return super().join(member)
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Stop sending to the member; its messages up to `last` are still delivered.
+
+        It no longer counts for stability.
+        """
+        effects = super().leave(member, last)
+        self._lay_out()
+        self.sweep()
+        return effects
+
+    def extra(self) -> Hashable:
+        """Return the rows, and what is kept for others."""
+        return self.matrix, self.stamped, self.unswept, self.buffer.snapshot()
+
+    def set_extra(self, extra: Any) -> None:
+        """Take over what `extra` returned."""
+        self.matrix, self.stamped, self.unswept, kept = extra
+        self._check_rows((*self.matrix, *self.stamped))
+        self.buffer.restore(kept)
+        self._check_kept(kept)
+
+    def check_whole(self) -> None:
+        """Raise ValueError unless there is a row for each number, 0 for who is not here."""
+        super().check_whole()
+        for rows in (self.matrix, self.stamped):
+            if len(rows) != self.lanes or rows != self._fit(rows):
+                raise ValueError(f"{len(rows)} rows of a matrix for {self.lanes} numbers")
+
+    def describe(self, names: Mapping[int, str]) -> dict[str, str]:
+        """Return the matrix by rows as in Sahai et al. 2020, and the messages that are not known
+        stable.
+        """
+        known = sorted({*self.counts, self.me})
+        rows = {
+            f"mt[{names[k]}]": "(" + ", ".join(str(self.knows(k, of)) for of in known) + ")"
+            for k in self.members
+        }
+        stable = ", ".join(str(count) for _, count in sorted(self.stable().items()))
+        return {**rows, "stable": f"({stable})", "kept": str(len(self.buffer))}
+
+    # -- size and wire ----------------------------------------------------------------------
+
+    def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
+        """Return the sender's message before this one and the newest cause of each member."""
+        return () if isinstance(message, Request) else super().causes(message)
+
+    def mentions(self, message: AnyMessage) -> tuple[int, ...]:
+        """Return the sender and all whom the matrix, or a request, speaks of."""
+        return wire.mentioned(message)
+
+    def renumber(self, message: AnyMessage, numbers: Mapping[int, int]) -> AnyMessage:
+        """Return the message with every member's number replaced."""
+        return wire.renumbered(message, numbers)
+
+    def encode(self, message: AnyMessage) -> bytes:
+        """Return the control information as bytes (`matrix.messages`)."""
+        return wire.encode(message)
+
+    def decode(self, control: bytes, payload: Any) -> AnyMessage:
+        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
+        return wire.decode(control, payload)
+
+    def control_bytes(self, message: AnyMessage) -> int:
+        """Return 4 bytes an entry: n * n, or n for each row carried and 4 more to name it."""
+        if isinstance(message, Request):
+            return INTEGER_BYTES + NODE_BYTES * (len(message.bounds) // 2)
+        members = len(self.counts) + 1
+        if not self.differences:
+            return INTEGER_BYTES * members * members
+        rows = len(wire.carried(message))
+        return INTEGER_BYTES * (members + rows * (members + 1))
+
+    def kept_messages(self) -> Iterator[Any]:
+        """Yield what is kept until everybody has it."""
+        return (self.buffer.get(*key) for key in self.buffer)
+
+    def storage_bytes(self) -> int:
+        """Return 4 bytes an entry of the matrix; with differences twice that (last sent).
+
+        What is kept for others is counted apart, in `buffer.bytes` and `memory_bytes`.
+        """
+        return INTEGER_BYTES * (len(self.counts) + 1) ** 2 * (2 if self.differences else 1)

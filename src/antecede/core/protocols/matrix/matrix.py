@@ -1,0 +1,290 @@
+"""Matrix: causal broadcast by matrix clocks; stable messages; recovery of lost ones.
+
+Source: Sahai et al. 2020, "Matrix Time" (see `matrix.base` for the order and for stability).
+Recovery is our own.
+
+Theory of operation
+-------------------
+With `recovering` a member that has sent nothing for `heartbeat_s` sends its matrix as a note. A
+note is like a message without a number: its causes are its sender's principal vector. When
+they are delivered, R2 is applied; until then the note, the newest of each member, says what is
+lacking here, as held messages do and as the last number of a member that left does.
+
+What is lacking for `retry_s` is asked for, all gaps of one origin in one request: first of the
+origin, then in turn of every member that is known to have it (the sender of a note or of a held
+message that covers it), again every `retry_s`. Who is asked sends what its buffer has, as it was
+sent. Nobody who lacks a message is counted as having it, so it is in every buffer that it
+reached, and whatever somebody depends on can be had from somebody.
+
+Only messages that reached nobody before their sender left are lost. What a departed member sent
+and what waits for such a message is discarded after TRIES requests found nobody to ask. That is
+no decision of the group: when somebody turns out to have it, it is asked for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from antecede.core.clocks import intervals, lanes
+from antecede.core.clocks.monotonic_clock import OwnClock
+from antecede.core.clocks.nanoseconds import span_ns
+from antecede.core.protocols.base import (
+    NOTHING,
+    OWN,
+    Discard,
+    Effect,
+    Guarantee,
+    MessageId,
+    Relation,
+    Transmit,
+)
+from antecede.core.protocols.matrix import messages as wire
+from antecede.core.protocols.matrix.base import MatrixBase
+from antecede.core.protocols.matrix.messages import AnyMessage, Heartbeat, MatrixMessage, Request
+from antecede.core.protocols.options.checks import ANYTHING, Needs
+from antecede.errors import SequenceError, UnknownMemberError
+
+TRIES = 4
+LATE_NOTE = "note of a member that left"
+LOST = "waits for a message that was lost with its sender"
+RECOVERY = "matrix with recovery"
+
+
+class Matrix(MatrixBase):
+    """One member of a group with causal order; `recovering` lives with messages that are lost.
+
+    `heartbeat_s`: longest silence; `retry_s`: how long something is lacking before it is asked
+    for, and between two requests. Both in seconds on the member's own clock,
+    above 0. Raises LocalError.
+    """
+
+    def __init__(
+        self,
+        me: int,
+        members: Iterable[int],
+        *,
+        differences: bool = False,
+        recovering: bool = False,
+        heartbeat_s: float = 1.0,
+        retry_s: float = 2.0,
+    ) -> None:
+        super().__init__(me, members, differences=differences)
+        self.recovering = recovering
+        self.heartbeat_ns = span_ns(heartbeat_s, "heartbeat_s")
+        self.retry_ns = span_ns(retry_s, "retry_s")
+        self.own_clock = OwnClock()
+        self.spoke_ns = 0
+        """When I last sent a message or a heartbeat."""
+        self.notes: dict[int, Heartbeat] = {}
+        """Newest heartbeat of each member that has something which I lack."""
+        self.asked: dict[int, tuple[int, int]] = {}
+        """Origin -> when its gap was noticed or last asked for, and how often that was."""
+        if recovering:
+            self.guarantee = Guarantee(
+                Relation.BY_DELIVERY,
+                joins=True,
+                leaves=True,
+                survives_loss=True,
+                needs_time=True,
+                remark="every member ticks; what reached nobody before its sender left is given up",
+            )
+
+    dependent_options: ClassVar[tuple[Needs, ...]] = (
+        Needs("heartbeat_s", (("recovering", ANYTHING),)),
+        Needs("retry_s", (("recovering", ANYTHING),)),
+    )
+
+    @classmethod
+    def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
+        """Return heartbeats so rare that a random network carries more messages than notes."""
+        return {"heartbeat_s": 20.0, "retry_s": 20.0}
+
+    def send(
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        """Stamp the message with the matrix, or with the rows that changed, and transmit it."""
+        if self.recovering:
+            self.spoke_ns, self.own_clock = self.own_clock.at(now, RECOVERY)
+        return super().send(payload, now=now, after=after)
+
+    def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
+        """Deliver or hold a message; learn from a heartbeat; answer a request.
+
+        Raises UnknownMemberError and SequenceError.
+        """
+        if self.recovering:
+            self.own_clock.at(now, RECOVERY)  # nothing here goes by it, but who forgets it is told
+        if isinstance(message, MatrixMessage):
+            return super().receive(message, now=now)
+        if message.sender == self.me:
+            return (Discard(message, OWN),)
+        if message.sender in self.last:
+            return (Discard(message, LATE_NOTE),)
+        if isinstance(message, Request):
+            return self._answer(message)
+        self._check_note(message)
+        return self._hear(message)
+
+    def would_hold(self, message: Any, now: int | None = None) -> bool:
+        """Tell whether a message would be held; see the base."""
+        if self.recovering:
+            self.own_clock.at(now, RECOVERY)
+        return isinstance(message, MatrixMessage) and super().would_hold(message, now)
+
+    def _check_note(self, note: Heartbeat) -> None:
+        """Raise what a next message of the same sender with these causes would raise."""
+        self.check(note._replace(seq=lanes.get(note.causes, note.sender) + 1))
+
+    def _hear(self, note: Heartbeat) -> Sequence[Effect]:
+        if self._covers(note.causes):
+            self.learn(note)
+            return NOTHING
+        older = self.notes.get(note.sender)
+        if older is None or lanes.dominates(note.causes, older.causes, self.guard):
+            self.notes[note.sender] = note
+        return NOTHING
+
+    def _answer(self, request: Request) -> Sequence[Effect]:
+        sender, origin, last = request.sender, request.origin, request.bounds[-1] - 1
+        if sender not in self.counts:
+            raise UnknownMemberError(f"a request from member {sender}, who is not in the group")
+        if origin != self.me and origin not in self.counts:
+            raise UnknownMemberError(
+                f"member {sender} asks for messages of member {origin}, who is not in the group"
+            )
+        if origin == self.me and last > self.sent:
+            raise SequenceError(f"member {sender} asks for my message {last} of {self.sent}")
+        wanted = [k for k in self.buffer.of(origin) if intervals.contains(request.bounds, k)]
+        return tuple(Transmit((sender,), self.buffer.get(origin, k)) for k in wanted)
+
+    def undelivered(self) -> Iterable[Any]:
+        """Return the held messages, and the heartbeats of members that have more than I."""
+        return (*super().undelivered(), *self.notes.values())
+
+    def _covers(self, vector: int) -> bool:
+        return (self.clock - vector) & self.guard == self.guard
+
+    # -- time -------------------------------------------------------------------------------
+
+    def tick(self, now: int) -> Sequence[Effect]:
+        """Ask for what is lacking, and say what I have when I have been silent too long."""
+        now, self.own_clock = self.own_clock.at(now, RECOVERY)
+        for sender in sorted(self.notes):
+            if self._covers(self.notes[sender].causes):
+                self.learn(self.notes.pop(sender))
+        self.sweep()
+        if not self.recovering:
+            return NOTHING
+        effects = self._ask(now)
+        if now - self.spoke_ns >= self.heartbeat_ns and self.others():
+            self.spoke_ns = now
+            vector, rows = self.clock ^ self.guard, self.rows_to_send()
+            note = Heartbeat(self.me, 0, self.note_payload, vector, rows)
+            effects.append(Transmit(self.others(), note))
+        return effects
+
+    def _ask(self, now: int) -> list[Effect]:
+        """Return a request for each origin whose gap is due."""
+        lacking = self.lacking()
+        self.asked = {origin: at for origin, at in self.asked.items() if origin in lacking}
+        effects: list[Effect] = []
+        for origin, bounds in sorted(lacking.items()):
+            since, tries = self.asked.setdefault(origin, (now, 0))
+            if now - since < self.retry_ns:
+                continue
+            self.asked[origin] = now, tries + 1
+            holders = self.holders(origin, bounds[0])
+            if holders:
+                request = Request(self.me, 0, self.note_payload, origin, bounds)
+                effects.append(Transmit((holders[tries % len(holders)],), request))
+            elif tries >= TRIES:
+                effects += self._give_up(origin, bounds[0])
+        return effects
+
+    def lacking(self) -> dict[int, tuple[int, ...]]:
+        """Return by origin the messages known to exist that are not here, as bounds."""
+        known = lanes.pack(self.last.items())
+        for vector in self._heard().values():
+            known = lanes.merge(known, vector, self.guard)
+        lacking = {}
+        for origin, last in lanes.items(known):
+            done = self.sent if origin == self.me else self.counts[origin]
+            here = sorted(seq for sender, seq in self.held if sender == origin)
+            bounds: list[int] = []
+            for seq in (*here, last + 1):
+                if done + 1 < seq <= last + 1:
+                    bounds += (done + 1, seq)
+                done = max(done, seq)
+            if bounds:
+                lacking[origin] = tuple(bounds)
+        return lacking
+
+    def _heard(self) -> dict[tuple[int, int], int]:
+        """Return the vectors of notes and of held messages, by sender and number (0: a note)."""
+        heard = {(sender, 0): note.causes for sender, note in self.notes.items()}
+        return heard | {key: wire.principal(message) for key, message in self.held.items()}
+
+    def holders(self, origin: int, number: int) -> list[int]:
+        """Return who can be asked for a message: its origin, then who is known to have it."""
+        known = {
+            sender
+            for (sender, _), vector in self._heard().items()
+            if lanes.get(vector, origin) >= number
+        }
+        first = [origin] if origin in self.members else []
+        return first + sorted((known & {*self.members}) - {origin, self.me})
+
+    def _give_up(self, origin: int, number: int) -> list[Effect]:
+        """Discard what departed members sent and what waits for a message that nobody has."""
+        # Whoever is here and sent one of these would have been asked.
+        needs = {key: wire.principal(message) for key, message in self.held.items()}
+        hopeless = sorted(key for key in needs if lanes.get(needs[key], origin) >= number)
+        effects: list[Effect] = [Discard(self.held.pop(key), LOST) for key in hopeless]
+        if effects:
+            self._index()
+        return effects
+
+    # -- membership and snapshot --------------------------------------------------------------
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Stop sending to the member; its messages up to `last` are still delivered.
+
+        It no longer counts for stability, and is asked for nothing.
+        """
+        effects = super().leave(member, last)
+        self.notes.pop(member, None)
+        return effects
+
+    def extra(self) -> Hashable:
+        """Return the rows, what is kept for others, and the state of recovery."""
+        notes = tuple(note for _, note in sorted(self.notes.items()))
+        return (
+            super().extra(),
+            self.spoke_ns,
+            notes,
+            tuple(sorted(self.asked.items())),
+            self.own_clock,
+        )
+
+    def set_extra(self, extra: Any) -> None:
+        """Take over what `extra` returned."""
+        rows, self.spoke_ns, notes, asked, self.own_clock = extra
+        super().set_extra(rows)
+        self.notes = {note.sender: note for note in notes}
+        self.asked = dict(asked)
+
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless notes and requests are of others here."""
+        super().check_whole()
+        for note in self.notes.values():
+            if note.sender in self.last or note.seq:
+                raise ValueError(f"a note of member {note.sender}")
+            self._check_note(note)
+        known = {*self.counts, self.me}
+        if not known.issuperset(self.asked):
+            raise ValueError(f"asked: members {sorted(self.asked)}")
+
+    def is_note(self, message: AnyMessage) -> bool:
+        """Tell whether this is a heartbeat or a request."""
+        return not isinstance(message, MatrixMessage)

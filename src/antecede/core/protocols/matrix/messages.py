@@ -1,0 +1,165 @@
+"""Messages and notes of the matrix protocol, and their bytes.
+
+A message is (sender, number, control information); a note has the number 0, then its kind.
+Control information of messages and heartbeats: the side of the matrix, the sender's principal
+vector, which other rows follow (a bit each; rows of zeros do not), and how much the entries of
+these rows are behind the principal vector (`core.clocks.matrix`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from antecede.core.clocks import lanes
+from antecede.core.clocks.encoding.pairs import encode_dense
+from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.clocks.intervals import encode_bounds, read_bounds
+from antecede.core.clocks.matrix import (
+    encode_behind,
+    joined,
+    parted,
+    read_behind,
+    read_side,
+    read_top,
+)
+from antecede.errors import DecodeError, UnknownMemberError
+
+HEARTBEAT, REQUEST = 1, 2
+
+
+class MatrixMessage(NamedTuple):
+    """A message with its sender's number for it, from 1, and the sender's matrix clock."""
+
+    sender: int
+    seq: int
+    payload: Any
+    causes: int
+    """The principal vector without the sender's own entry, which is `seq`; packed."""
+    rows: tuple[int, ...]
+    """The rows of all members as packed vectors; 0 for those not carried, the sender's too."""
+
+
+class Heartbeat(NamedTuple):
+    """A note of a member that has been silent: its matrix clock, and nothing to deliver."""
+
+    sender: int
+    seq: int
+    """0, which marks a note."""
+    payload: Any
+    causes: int
+    """The principal vector, the sender's own entry included."""
+    rows: tuple[int, ...]
+
+
+class Request(NamedTuple):
+    """A note that asks one member for messages of `origin`, numbers as bounds of intervals."""
+
+    sender: int
+    seq: int
+    payload: Any
+    origin: int
+    bounds: tuple[int, ...]
+
+
+AnyMessage: TypeAlias = MatrixMessage | Heartbeat | Request
+
+
+def encode(message: AnyMessage) -> bytes:
+    """Return the control information as bytes."""
+    head = varint(message.sender) + varint(message.seq)
+    if isinstance(message, Request):
+        return head + varint(REQUEST) + varint(message.origin) + encode_bounds(message.bounds)
+    if isinstance(message, Heartbeat):
+        head += varint(HEARTBEAT)
+    rows, side = carried(message), len(message.rows)
+    head += varint(side) + encode_dense(message.causes)
+    head += sum(1 << k for k in rows).to_bytes(-(-side // 8), "little")
+    if not rows:
+        return head
+    vectors = joined([message.rows[k] for k in rows], side)
+    return head + encode_behind(vectors, principal(message), len(rows), side)
+
+
+def decode(control: bytes, payload: Any) -> AnyMessage:
+    """Return what `encode` wrote. Raises DecodeError, UnknownMemberError and SequenceError."""
+    reader = Reader(control)
+    sender, seq = reader.varint(), reader.varint()
+    kind = 0 if seq else reader.varint()
+    if kind == REQUEST:
+        return _read_request(reader, sender, payload)
+    if kind not in (0, HEARTBEAT):
+        raise DecodeError(f"note {kind} of member {sender}: there is no such kind")
+    side = read_side(reader)
+    if not sender < side:
+        raise UnknownMemberError(f"member {sender} has no row in its own matrix of {side}")
+    causes = read_top(reader, side)
+    if kind == HEARTBEAT:
+        return Heartbeat(sender, 0, payload, causes, _read_rows(reader, sender, side, causes))
+    if lanes.get(causes, sender):
+        raise DecodeError(f"message {seq} of member {sender} says its own number twice")
+    if seq > lanes.MAX_VALUE:
+        raise DecodeError(f"message {seq} of member {sender}: numbers are 1 to {lanes.MAX_VALUE}")
+    rows = _read_rows(reader, sender, side, causes + lanes.unit(sender, seq))
+    return MatrixMessage(sender, seq, payload, causes, rows)
+
+
+def _read_request(reader: Reader, sender: int, payload: Any) -> Request:
+    origin, bounds = reader.varint(), read_bounds(reader)
+    reader.finish()
+    if not bounds:
+        raise DecodeError(f"a request of member {sender} that asks for nothing")
+    return Request(sender, 0, payload, origin, tuple(bounds))
+
+
+def _read_rows(reader: Reader, sender: int, side: int, top: int) -> tuple[int, ...]:
+    bits = int.from_bytes(reader.take(-(-side // 8)), "little")
+    if bits >> side or bits >> sender & 1:
+        raise DecodeError(f"rows of a matrix of {side} that are not there, or the sender's own")
+    listed = [k for k in range(side) if bits >> k & 1]
+    rows = [0] * side
+    if listed:
+        vectors = parted(read_behind(reader, top, len(listed), side), len(listed), side)
+        for k, row in zip(listed, vectors, strict=True):
+            rows[k] = row
+            if not row:
+                raise DecodeError(f"a row of zeros for member {k}, which has a shorter spelling")
+    reader.finish()
+    return tuple(rows)
+
+
+def principal(message: MatrixMessage | Heartbeat) -> int:
+    """Return the sender's principal vector when it sent this, packed."""
+    if not message.seq:
+        return message.causes
+    return lanes.put(message.causes, message.sender, message.seq)
+
+
+def carried(message: MatrixMessage | Heartbeat) -> list[int]:
+    """Return the members whose rows the message carries, beside the sender's own."""
+    return [k for k, row in enumerate(message.rows) if row]
+
+
+def renumbered(message: AnyMessage, numbers: Mapping[int, int]) -> AnyMessage:
+    """Return the message with every member's number replaced."""
+    sender = numbers[message.sender]
+    if isinstance(message, Request):
+        return message._replace(sender=sender, origin=numbers[message.origin])
+    side = max((*(numbers[k] for k in mentioned(message)), sender)) + 1
+    rows = [0] * side
+    for k in carried(message):
+        rows[numbers[k]] = _moved(message.rows[k], numbers)
+    causes = _moved(message.causes, numbers)
+    return message._replace(sender=sender, causes=causes, rows=tuple(rows))
+
+
+def _moved(vector: int, numbers: Mapping[int, int]) -> int:
+    return lanes.pack((numbers[k], count) for k, count in lanes.items(vector))
+
+
+def mentioned(message: AnyMessage) -> tuple[int, ...]:
+    """Return the numbers of all members that the control information speaks of."""
+    if isinstance(message, Request):
+        return tuple(sorted({message.sender, message.origin}))
+    counted: Iterable[int] = (k for k, _ in lanes.items(message.causes))
+    return tuple(sorted({message.sender, *counted, *carried(message)}))

@@ -1,0 +1,1 @@
+"""Changes of membership: newcomers, departures and lost messages."""

@@ -1,0 +1,361 @@
+"""What `ses` and `rst` share: messages for some members, causal order among those for oneself.
+
+Theory of operation
+-------------------
+A message names its sender, the sender's number for it (of ALL its messages, whomever they are
+for) and its destinations. Of its causal past only the messages that are addressed to the
+receiver are waited for; how a member knows of them is what the two protocols differ in.
+
+Destinations are members at the time of sending. So a newcomer is owed nothing that was sent
+before its join, and what a transport brings it nevertheless is discarded (`NOT_ADDRESSED`).
+Destinations that left are passed over. A message that speaks of a newcomer whose join has not
+been told here yet raises UnknownMemberError: the host tells the join, or offers it again.
+
+Order of release: a message goes out, then the held ones that lack nothing since, by (sender,
+number), then those that lack nothing since these, and so on (breadth first). This order follows
+from the state alone, so a snapshot holds no index.
+
+On the wire destinations are runs of member numbers: three bytes for one, five for all.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.clocks.intervals import encode_bounds, insert, read_bounds
+from antecede.core.clocks.lanes import MAX_MEMBER, MAX_VALUE
+from antecede.core.protocols.base import (
+    AFTER_LEAVE,
+    DUPLICATE,
+    NOTHING,
+    OWN,
+    Addressing,
+    Deliver,
+    Discard,
+    Effect,
+    Held,
+    Hold,
+    MessageId,
+    Protocol,
+)
+from antecede.core.protocols.membership import changes
+from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
+
+INTEGER_BYTES = 4
+NOT_ADDRESSED = "not addressed to this member"
+
+
+class AddressedProtocol(Protocol):
+    """Base of protocols whose messages have the fields sender, seq, payload and to.
+
+    Subclasses implement `send` and the methods that are abstract here.
+    """
+
+    control_power: ClassVar[int | None] = 2
+
+    addressing: ClassVar[Addressing] = Addressing.MEMBERS
+    highest: ClassVar[int] = MAX_MEMBER
+    """Highest member number there can be."""
+
+    def __init__(self, me: int, members: Iterable[int]) -> None:
+        super().__init__(me, members)
+        self.sent = 0
+        self.last: dict[int, int] = {}
+        """Number of the last message of each member that left."""
+        self.held: dict[MessageId, Any] = {}
+        """Messages held back, by `identity`."""
+        changes.check_numbers(self.members, self.highest)
+        self.set_known(self.members)
+
+    # -- what a subclass says -----------------------------------------------------------------
+
+    @abstractmethod
+    def lay_out(self) -> None:
+        """Derive the masks for the members in `known`; called again when they change."""
+
+    @abstractmethod
+    def behind(self, message: Any) -> int:
+        """Return what the message asks for and is not there, as guard bits; 0: nothing.
+
+        It is asked before `check`, and so must bear any message.
+        """
+
+    @abstractmethod
+    def check(self, message: Any, behind: int) -> None:
+        """Raise a RemoteError when the message can not be; `check_head` is a part of it."""
+
+    @abstractmethod
+    def is_duplicate(self, message: Any) -> bool:
+        """Tell whether the message, known to be for me, has been delivered."""
+
+    @abstractmethod
+    def lacks(self, message: Any) -> bool:
+        """Tell whether a held message must wait on."""
+
+    @abstractmethod
+    def missing(self, message: Any) -> tuple[MessageId, ...]:
+        """Return the ids known to be missing for a held message."""
+
+    @abstractmethod
+    def record(self, message: Any) -> Any:
+        """Change the state as the delivery of `message` demands; return what `woken` needs."""
+
+    @abstractmethod
+    def woken(self, news: Any) -> list[Any]:
+        """Take out of the index the held messages whose filed cause `news` brought."""
+
+    @abstractmethod
+    def file(self, message: Any) -> None:
+        """Put a held message into the index, under one cause that it lacks."""
+
+    @abstractmethod
+    def clear_index(self) -> None:
+        """Empty the index."""
+
+    # -- sending and receiving ----------------------------------------------------------------
+
+    def targets(self, to: Iterable[int] | None) -> tuple[int, ...]:
+        """Return the destinations, sorted; None: all others. Raises LocalError."""
+        if to is None:
+            return self.others()
+        chosen = tuple(sorted(set(to)))
+        if not chosen:
+            raise LocalError("a message for nobody: name at least one other member")
+        for member in chosen:
+            if member == self.me or member not in self.members:
+                raise LocalError(
+                    f"member {member} cannot be a destination; the others are {self.others()}"
+                )
+        return chosen
+
+    def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
+        """Deliver the message when its causes addressed to me are delivered; or hold it.
+
+        What waited for it follows. Raises UnknownMemberError, SequenceError and RemoteError.
+        """
+        if message.sender == self.me:
+            return (Discard(message, OWN),)
+        behind = self.behind(message)
+        self.check(message, behind)
+        if self.me not in message.to:
+            return (Discard(message, NOT_ADDRESSED),)
+        if self.is_duplicate(message) or (self.held and self.identity(message) in self.held):
+            return (Discard(message, DUPLICATE),)
+        if behind:
+            self.held[self.identity(message)] = message
+            self.file(message)
+            return (Hold(message, self.missing(message)),)
+        return self.release(message)
+
+    def would_hold(self, message: Any, now: int | None = None) -> bool:
+        """Tell whether a message would be held; see the base."""
+        if message.sender == self.me:
+            return False
+        behind = self.behind(message)
+        self.check(message, behind)
+        known = self.me not in message.to or self.is_duplicate(message)
+        return not known and self.identity(message) not in self.held and bool(behind)
+
+    def release(self, message: Any) -> Sequence[Effect]:
+        """Deliver a message and all that waited for it; see the module for the order."""
+        return self._let_go([message])
+
+    def _let_go(self, ready: list[Any]) -> Sequence[Effect]:
+        effects: list[Effect] = []
+        for done in ready:
+            effects.append(Deliver(done))
+            news = self.record(done)
+            if self.held:
+                ready += self._free(self.woken(news))
+        return effects
+
+    def _free(self, woken: Iterable[Any]) -> list[Any]:
+        """Take out and return those that lack nothing, in order; file the others again."""
+        free = []
+        for waiter in sorted(woken, key=lambda one: (one.sender, one.seq)):
+            if self.lacks(waiter):
+                self.file(waiter)
+            else:
+                del self.held[self.identity(waiter)]
+                free.append(waiter)
+        return free
+
+    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+        """Go on without messages that held ones name; see the base.
+
+        Numbers before may be for others. So a number stands for all before it of its sender that
+        are not here. Raises LocalError for one that no held message waits for, and while an
+        earlier one of its sender is held, which goes first.
+        """
+        before, effects = self.snapshot(), list[Effect]()
+        missing = {one for held in self.blocked_on() for one in held.missing}
+        named = sorted(missing.intersection(lost))
+        if strange := sorted(set(lost).difference(missing)):
+            sender, seq = strange[0]
+            raise LocalError(f"no held message waits for message {seq} of member {sender}")
+        while named:
+            ready = [one for one in named if self._held_before(one) is None]
+            if not ready:
+                one, first = named[0], self._held_before(named[0])
+                self.restore(before)
+                raise LocalError(
+                    f"message {one.seq} of member {one.sender} is passed over only after message "
+                    f"{first} of member {one.sender}, which is held"
+                )
+            effects += self._let_go(self._free(self.pass_one(ready[0])))
+            missing = {one for held in self.blocked_on() for one in held.missing}
+            named = [one for one in named if one in missing]
+        return effects
+
+    def _held_before(self, one: MessageId) -> int | None:
+        """Return the first held number of a sender up to this one, if there is one."""
+        return min(
+            (k.seq for k in self.held if k.sender == one.sender and k.seq <= one.seq), default=None
+        )
+
+    @abstractmethod
+    def pass_one(self, lost: MessageId) -> list[Any]:
+        """Count a lost message as known here; return, out of the index, what may go by that."""
+
+    def check_head(self, message: Any) -> None:
+        """Raise for a sender, number or destinations that can not be."""
+        sender, seq, to = message.sender, message.seq, message.to
+        if sender not in self.known:
+            raise UnknownMemberError(f"message {seq} from member {sender}, who is not in the group")
+        if not 1 <= seq <= MAX_VALUE:
+            raise SequenceError(f"message number {seq} from member {sender}; numbers start at 1")
+        if seq > self.last.get(sender, seq):
+            raise SequenceError(
+                f"message {seq} from member {sender}, who left after message {self.last[sender]}"
+            )
+        if any(a >= b for a, b in pairwise(to)) or sender in to:
+            raise DecodeError(f"message {seq} from member {sender} with destinations {to[:8]}")
+        if not self.known.issuperset(to):
+            strange = min(set(to) - self.known)
+            raise UnknownMemberError(
+                f"message {seq} from member {sender} for member {strange}, who is not in the group"
+            )
+
+    def blocked_on(self) -> tuple[Held, ...]:
+        """Return held messages by (sender, number), each with the ids known to be missing."""
+        return tuple(
+            Held(self.held[key], self.missing(self.held[key])) for key in sorted(self.held)
+        )
+
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.held)
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return 1 up to the newest number known of everybody, as bounds."""
+        newest = {member: self.newest(member) for member in self.known}
+        return changes.runs_of({**newest, self.me: self.sent})
+
+    # -- membership -------------------------------------------------------------------------
+
+    def set_known(self, known: Iterable[int]) -> None:
+        """Replace who ever was a member, and what follows from it."""
+        self.known = frozenset(known)
+        self.members = changes.still_here(self.known, self.last)
+        self.lay_out()
+
+    def adopt_members(self, known: Iterable[int], last: Iterable[tuple[int, int]]) -> None:
+        """As newcomer: take over who ever was a member and who left. Raises LocalError later."""
+        changes.check_new(self.sent, self.held, any(map(self.newest, self.known)))
+        # Before anything is laid out, whose size follows from the highest number.
+        gone, everybody = dict(last), {*known, self.me}
+        if not all(type(member) is int and 0 <= member <= self.highest for member in everybody):
+            raise LocalError(f"a frontier with a member that is not in 0 to {self.highest}")
+        if not everybody.issuperset(gone) or self.me in gone:
+            raise LocalError("a frontier in which somebody left who never was a member")
+        self.last = gone
+        self.set_known(everybody)
+
+    def join(self, member: int) -> Sequence[Effect]:
+        """Expect the newcomer's messages, and count it among all others from now on."""
+        return self.join_all((member,))
+
+    def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
+        """Let several newcomers in, and lay out once."""
+        changes.with_newcomers(self.members, self.known, members, self.highest)
+        self.set_known(self.known.union(members))
+        return NOTHING
+
+    def newest(self, member: int) -> int:
+        """Return the greatest number that this member knows another to have used; 0: none."""
+        return 0
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Stop sending to the member; its messages up to `last` are still delivered.
+
+        Held messages of it numbered above `last` can not be right and are discarded.
+        """
+        changes.check_leaver(self.members, self.me, member)
+        changes.check_last(member, last, self.newest(member))
+        self.last[member] = last
+        self.set_known(self.known)
+        late = sorted(k for k, m in self.held.items() if m.sender == member and m.seq > last)
+        effects = tuple(Discard(self.held.pop(key), AFTER_LEAVE) for key in late)
+        self.index()
+        return effects
+
+    def index(self) -> None:
+        """Make the index anew from the held messages."""
+        self.clear_index()
+        for message in self.held.values():
+            self.file(message)
+
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless members and held messages fit together."""
+        known = self.known - {self.me}
+        changes.check_whole(self.me, self.members, known, self.last, {}, {})
+        if self.me not in self.known:
+            raise ValueError(f"member {self.me} is not in its own group")
+        for message in self.held.values():
+            behind = self.behind(message)
+            self.check(message, behind)
+            if message.sender == self.me or self.me not in message.to or not behind:
+                raise ValueError(f"held: message {message.seq} of member {message.sender}")
+
+    # -- snapshot and wire --------------------------------------------------------------------
+
+    def common_state(self) -> Hashable:
+        """Return the state kept here, held messages sorted."""
+        held = tuple([self.held[key] for key in sorted(self.held)])
+        return self.me, tuple(sorted(self.known)), self.sent, tuple(sorted(self.last.items())), held
+
+    def set_common_state(self, state: Any) -> None:
+        """Become what `common_state` returned; the subclass calls `index` at its end."""
+        self.me, known, self.sent, last, held = state
+        self.last = dict(last)
+        self.set_known(known)
+        self.held = {self.identity(message): message for message in held}
+
+
+def encode_head(message: Any) -> bytes:
+    """Encode sender, number and destinations."""
+    runs: list[int] = []
+    for member in message.to:
+        insert(runs, member + 1)
+    return varint(message.sender) + varint(message.seq) + encode_bounds(runs)
+
+
+def read_head(reader: Reader) -> tuple[int, int, tuple[int, ...]]:
+    """Read what `encode_head` wrote. Raises DecodeError, SequenceError and UnknownMemberError."""
+    sender, seq = reader.varint(), reader.varint()
+    runs = read_bounds(reader)
+    if not 1 <= seq <= MAX_VALUE:
+        raise SequenceError(f"message number {seq} of member {sender}, not in 1 to {MAX_VALUE}")
+    if max(runs[-1] - 2 if runs else 0, sender) > MAX_MEMBER:
+        raise UnknownMemberError(f"a sender or destination above {MAX_MEMBER}")
+    pairs = zip(runs[::2], runs[1::2], strict=True)
+    to = tuple(number - 1 for low, stop in pairs for number in range(low, stop))
+    return sender, seq, to

@@ -1,0 +1,405 @@
+"""SENT (Raynal, Schiper, Toueg): causal order for messages to some members, by a matrix.
+
+Source: the matrix that Sahai et al.'s matrix time lacks (errata: its rules R1 and R2 do not say to
+whom an event was sent); Raynal, Schiper and Toueg. Member i keeps SENT_i[k, l], how many messages
+of k to l it knows of, and DELIV_i[k], how many of k it has delivered. A message to the members
+D carries D and SENT_i as it was before SENT_i[i, d] += 1 for every d in D. Member j delivers it
+when DELIV_j[k] >= SENT_m[k, j] for all k; then DELIV_j[i] += 1, SENT_j := max(SENT_j, SENT_m),
+and SENT_j[i, d] += 1 for every d in D.
+
+Theory of operation
+-------------------
+Row k of SENT is changed by k alone, when it sends. So every row of k, wherever it is known, is
+k's own row at some time, and that only grows: of two rows of k one is at or above the other in
+EVERY entry, and the maximum is the later row. A row is ONE Python integer of lanes by destination
+(`core.clocks.lanes`); rows that are ordered so are ordered as integers. A message is judged, and
+learnt from, at the rows that are newer in it than here; most are the very same object, for which
+one `is` answers.
+
+DELIV_j is column j of SENT_j: what j does not know of was not delivered there. So a row that is
+not newer lacks nothing, and of a newer one the difference tells all: an entry for j is a missing
+cause, a guard bit two rows that can not both be.
+
+A message's name at j is (sender, its number in the channel to j), SENT_m[sender, j] + 1: so
+causes can be named. `seq` is the sender's number of all its messages. A held message is filed
+under one missing cause and looked at again when that one is delivered.
+
+Rows that nobody had: a newer row that is not at or above mine is refused. One that passes for an
+older row adds nothing. Two that wait here and contradict each other merge by entries, so nothing
+that is known is ever lost, and DELIV_j stays column j of SENT_j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import compress, count
+from operator import is_not
+from typing import Any, ClassVar
+
+from antecede.core.clocks.encoding.compact import LANE_BYTES
+from antecede.core.clocks.encoding.wire import Reader
+from antecede.core.clocks.lanes import (
+    LANE_BITS,
+    MAX_VALUE,
+    VALUE_BITS,
+    get,
+    guards,
+    merge,
+    pack,
+    unpack,
+)
+from antecede.core.protocols.base import Deliver, Effect, Guarantee, MessageId, Relation, Transmit
+from antecede.core.protocols.membership import changes
+from antecede.core.protocols.multicast.base import (
+    INTEGER_BYTES,
+    AddressedProtocol,
+    encode_head,
+    read_head,
+)
+from antecede.core.protocols.multicast.rst_messages import (
+    MAX_SIDE,
+    MatrixBytes,
+    RstMessage,
+    mentioned,
+    renumbered,
+    trimmed,
+)
+from antecede.errors import LocalError, SequenceError, UnknownMemberError
+
+
+class Rst(AddressedProtocol):
+    """One member of a group with causal order; needs channels that lose nothing."""
+
+    guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
+    highest: ClassVar[int] = MAX_SIDE - 1
+
+    def __init__(self, me: int, members: Iterable[int]) -> None:
+        self.matrix: list[int] = []
+        """SENT: the row of each member by number, packed by destination."""
+        self.bytes = MatrixBytes()
+        super().__init__(me, members)
+        self.clear_index()
+
+    def lay_out(self) -> None:
+        """Give all members there are or were a row, and derive the masks and DELIV."""
+        side = max(self.known) + 1
+        self.matrix += [0] * (side - len(self.matrix))
+        self.width = side * LANE_BITS
+        self.guard = guards(side)
+        self.units = self.guard >> VALUE_BITS
+        self.strange = pack((d, MAX_VALUE) for d in range(side) if d not in self.known)
+        """The columns of numbers that nobody had."""
+        self.doubtful = self.guard | self.strange | MAX_VALUE << (self.me * LANE_BITS)
+        """Where a row that is newer than mine may differ only for a reason."""
+        self.delivered = {k: get(self.matrix[k], self.me) for k in self.known - {self.me}}
+        """DELIV."""
+        self.current = frozenset(self.others())
+
+    def send(
+        self,
+        payload: Any,
+        *,
+        now: int | None = None,
+        after: Sequence[MessageId] = (),
+        to: Iterable[int] | None = None,
+    ) -> Sequence[Effect]:
+        """Let the message carry the matrix, count it there, and transmit it to `to` (None: all).
+
+        Raises LocalError for a destination that is not another current member.
+        """
+        targets = self.targets(to)
+        self.sent += 1
+        message = RstMessage(self.me, self.sent, payload, targets, trimmed(self.matrix))
+        self.matrix[self.me] += self.ones(targets)
+        return (Transmit(targets, message),)
+
+    def receive(self, message: RstMessage, *, now: int | None = None) -> Sequence[Effect]:
+        """Deliver the message when its causes addressed to me are delivered; or hold it.
+
+        What waited for it follows. Raises UnknownMemberError, SequenceError and RemoteError.
+        """
+        sender, to, rows = message.sender, message.to, message.matrix
+        # The usual case: the next message of its channel, and nothing that is new is doubtful.
+        if self.me not in to or sender not in self.current or len(rows) > len(self.matrix):
+            return super().receive(message)
+        number = self.delivered[sender] + 1
+        news = self.news(rows)
+        if self.identity(message).seq != number or not self.is_plain(rows, news):
+            return super().receive(message)
+        self.check_head(message)
+        self.check_number(message)
+        if self.held:
+            if (sender, number) in self.held:
+                return super().receive(message)
+            return self.release(message)
+        for k in news:
+            self.matrix[k] = rows[k]
+        self.reckon(message)
+        return (Deliver(message),)
+
+    # -- what a message lacks -----------------------------------------------------------------
+
+    def news(self, rows: Sequence[int]) -> list[int]:
+        """Return the members whose rows are newer than mine; the first so many, if there are more.
+
+        Where two are equal I take the other object for mine: later copies will be that object.
+        """
+        mine = self.matrix
+        found = []
+        for k in compress(count(), map(is_not, rows, mine)):
+            if rows[k] > mine[k]:
+                found.append(k)
+            elif rows[k] == mine[k]:
+                mine[k] = rows[k]
+        return found
+
+    def is_plain(self, rows: Sequence[int], news: Iterable[int]) -> bool:
+        """Tell whether newer rows are of other current members, can be, and lack nothing."""
+        for k in news:
+            more = rows[k] - self.matrix[k]
+            if k not in self.current or more & self.doubtful or more >> self.width:
+                return False
+            if get(more, k):
+                return False
+        return True
+
+    def behind(self, message: RstMessage) -> int:
+        """Return how many members' messages to me the message asks for that are not here."""
+        return len(self.needed(message))
+
+    def check(self, message: RstMessage, behind: int) -> None:
+        """Raise a RemoteError when the message can not be."""
+        self.check_head(message)
+        sender, seq, rows = message.sender, message.seq, message.matrix
+        what = f"message {seq} from member {sender}"
+        if len(rows) > len(self.matrix):
+            raise UnknownMemberError(f"{what} knows of a member not in the group")
+        self.check_number(message)
+        for k in self.news(rows):
+            self.check_row(what, k, rows[k])
+
+    def check_number(self, message: RstMessage) -> None:
+        """Raise SequenceError unless the sender had sent less to everybody than its number says.
+
+        So an entry never grows beyond its lane.
+        """
+        sender, seq, rows = message.sender, message.seq, message.matrix
+        row = rows[sender] if sender < len(rows) else 0
+        if (((seq - 1) * self.units | self.guard) - row) & self.guard != self.guard:
+            raise SequenceError(
+                f"message {seq} from member {sender} counts itself or a later message among its"
+                " causes"
+            )
+
+    def check_row(self, what: str, member: int, row: int) -> None:
+        """Raise a RemoteError for a row that is newer than mine and can not be."""
+        if row >> self.width or row & (self.guard | self.strange) or member not in self.known:
+            raise UnknownMemberError(f"{what} knows of a channel with who is not in the group")
+        if get(row, member):
+            raise UnknownMemberError(f"{what} knows of a channel from member {member} to itself")
+        if member == self.me:
+            known = max(unpack(row, len(self.matrix)))
+            raise SequenceError(
+                f"{what} knows of {known} messages to one receiver from member {member}, which is "
+                f"this member and has sent {self.newest(member)} at most: {changes.STALE}"
+            )
+        if (row - self.matrix[member]) & self.guard:
+            raise SequenceError(f"{what} knows more and less of member {member} than is known here")
+        last = self.last.get(member, MAX_VALUE)
+        if max(unpack(row, len(self.matrix))) > last:
+            raise SequenceError(f"{what} knows of more messages of member {member} than it sent")
+
+    def needed(self, message: RstMessage) -> tuple[MessageId, ...]:
+        """Return (k, SENT_m[k, me]) for every k of whom less is delivered here."""
+        at, found = self.me, []
+        for k, row in enumerate(message.matrix):
+            number = get(row, at)
+            if number > self.delivered.get(k, number):
+                found.append(MessageId(k, number))
+        return tuple(found)
+
+    def missing(self, message: RstMessage) -> tuple[MessageId, ...]:
+        """Return for each member the newest message to me that this one needs, if it is not here.
+
+        The numbers are those of the channels.
+        """
+        needs = self.needs[self.identity(message)]
+        return tuple(cause for cause in needs if cause.seq > self.delivered[cause.sender])
+
+    def lacks(self, message: RstMessage) -> bool:
+        """Tell whether a held message must wait on."""
+        return bool(self.missing(message))
+
+    def identity(self, message: RstMessage) -> MessageId:
+        """Return the sender and its number in the channel to me, by which I name the message."""
+        sender, rows = message.sender, message.matrix
+        return MessageId(sender, get(rows[sender], self.me) + 1 if sender < len(rows) else 1)
+
+    def is_duplicate(self, message: RstMessage) -> bool:
+        """Tell whether a message for me has been delivered."""
+        sender, number = self.identity(message)
+        return number <= self.delivered[sender]
+
+    # -- delivery -------------------------------------------------------------------------------
+
+    def record(self, message: RstMessage) -> MessageId:
+        """Count the delivery, take over what is newer, and return the message's name."""
+        rows = message.matrix
+        for k in self.news(rows):
+            # Not the newer row itself, because others may have come while the message was held.
+            self.matrix[k] = merge(self.matrix[k], rows[k], self.guard)
+        self.reckon(message)
+        return MessageId(message.sender, self.delivered[message.sender])
+
+    def reckon(self, message: RstMessage) -> None:
+        """Count a message that is delivered, for its other destinations too."""
+        sender, rows = message.sender, message.matrix
+        row = rows[sender] if sender < len(rows) else 0
+        counted, mine = row + self.ones(message.to), self.matrix[sender]
+        # Mine is the same now, unless somebody told of messages that were never sent.
+        self.matrix[sender] = counted if row == mine else merge(mine, counted, self.guard)
+        self.delivered[sender] += 1
+
+    def ones(self, to: Iterable[int]) -> int:
+        """Return the row that counts one message for each of some members."""
+        raw = bytearray(len(self.matrix) * LANE_BYTES)
+        for member in to:
+            raw[member * LANE_BYTES] = 1
+        return int.from_bytes(raw, "little")
+
+    def clear_index(self) -> None:
+        """Empty the index."""
+        self.needs: dict[MessageId, tuple[MessageId, ...]] = {}
+        """Held message -> what it needed when it was filed."""
+        self.waiting: dict[MessageId, list[MessageId]] = {}
+        """Missing message -> held messages that are filed under it."""
+
+    def file(self, message: RstMessage) -> None:
+        """File a held message under the first cause that it lacks."""
+        key = self.identity(message)
+        self.needs[key] = needs = self.needed(message)
+        self.waiting.setdefault(needs[0], []).append(key)
+
+    def woken(self, news: MessageId) -> list[RstMessage]:
+        """Take out of the index what waited for a message that is delivered now."""
+        return [self.held[key] for key in self.waiting.pop(news, ())]
+
+    def pass_one(self, lost: MessageId) -> list[RstMessage]:
+        """Take the row of the lost message's sender over from a message that needs it."""
+        sender, number = lost
+        needing = next(self.held[key] for key, needs in self.needs.items() if lost in needs)
+        self.matrix[sender] = merge(self.matrix[sender], needing.matrix[sender], self.guard)
+        self.delivered[sender] = number
+        filed = [one for one in self.waiting if one.sender == sender and one.seq <= number]
+        return [waiter for one in filed for waiter in self.woken(one)]
+
+    def number_named(self, message: RstMessage, member: int) -> int:
+        """Return the most messages of the member to one destination that the matrix counts."""
+        rows = message.matrix
+        return max(unpack(rows[member], len(self.matrix))) if member < len(rows) else 0
+
+    # -- membership and snapshot --------------------------------------------------------------
+
+    def newest(self, member: int) -> int:
+        """Return how many messages of the member to one destination are known at most."""
+        return max(unpack(self.matrix[member], len(self.matrix)))
+
+    def frontier(self) -> Hashable:
+        """Return who was, who left, and SENT."""
+        return tuple(sorted(self.known)), tuple(sorted(self.last.items())), trimmed(self.matrix)
+
+    def adopt(self, frontier: Any) -> None:
+        """Take over the sponsor's SENT, in which nothing was sent to a newcomer.
+
+        Only as a newcomer; raises LocalError later.
+        """
+        known, last, matrix = frontier
+        self.adopt_members(known, last)
+        rows, barred = [*matrix], self.guard | self.strange
+        if len(rows) > len(self.matrix) or any(
+            not 0 <= row < 1 << self.width or row & barred for row in rows
+        ):
+            raise LocalError("a frontier with a matrix that cannot be")
+        self.matrix = rows
+        self.lay_out()
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Raise LocalError: a sender's number does not say how many of its messages were for me."""
+        raise LocalError(
+            "order 'sent' counts messages by channel: the numbers of a sender do not tell how "
+            "many of its messages were for this member. Use an invitation (accept), or order 'ses'"
+        )
+
+    def check_listening(self) -> None:
+        """Raise LocalError, as `begin_at` does."""
+        self.begin_at({})
+
+    def snapshot(self) -> Hashable:
+        """Return the state without what follows from it."""
+        return self.common_state(), trimmed(self.matrix)
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned."""
+        common, matrix = state
+        self.matrix = [*matrix]
+        self.set_common_state(common)
+        self.index()
+
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless the matrix is one of this group."""
+        barred, side = self.guard | self.strange, len(self.matrix)
+        if side != max(self.known) + 1:
+            raise ValueError(f"a matrix of {side} rows")
+        for member, row in enumerate(self.matrix):
+            wrong = row >> self.width or row & barred or (row and member not in self.known)
+            if wrong or get(row, member) or (member == self.me and self.newest(member) > self.sent):
+                raise ValueError(f"a matrix whose row of member {member} cannot be")
+        super().check_whole()
+
+    # -- what a message says ------------------------------------------------------------------
+
+    def causes(self, message: RstMessage) -> tuple[MessageId, ...]:
+        """Return for each member the newest message to me that this one needs."""
+        named = ((k, get(row, self.me)) for k, row in enumerate(message.matrix))
+        return tuple(MessageId(k, number) for k, number in named if number)
+
+    def mentions(self, message: RstMessage) -> tuple[int, ...]:
+        """Return the sender, the destinations, and all who have an entry in the matrix."""
+        return mentioned(message)
+
+    def renumber(self, message: RstMessage, numbers: Mapping[int, int]) -> RstMessage:
+        """Return the message with every member's number replaced."""
+        return renumbered(message, numbers)
+
+    # -- size and wire ----------------------------------------------------------------------
+
+    def encode(self, message: RstMessage) -> bytes:
+        """Return head and matrix, all of it or only what is not 0, the shorter."""
+        return encode_head(message) + self.bytes.encode(message.matrix)
+
+    def decode(self, control: bytes, payload: Any) -> RstMessage:
+        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
+        reader = Reader(control)
+        sender, seq, to = read_head(reader)
+        matrix = self.bytes.read(reader)
+        reader.finish()
+        return RstMessage(sender, seq, payload, to, matrix)
+
+    def control_bytes(self, message: RstMessage) -> int:
+        """Return 4 bytes an integer: the matrix, and the destinations."""
+        return INTEGER_BYTES * (len(self.known) ** 2 + len(message.to))
+
+    def storage_bytes(self) -> int:
+        """Return 4 bytes an integer: SENT and DELIV."""
+        members = len(self.known)
+        return INTEGER_BYTES * (members * members + members)
+
+    def describe(self, names: Mapping[int, str]) -> dict[str, str]:
+        """Return SENT row by row (what each member has sent to each), and DELIV."""
+        known = sorted(self.known)
+        fields = {}
+        for k in known:
+            row = ", ".join(str(get(self.matrix[k], d)) for d in known)
+            fields[f"SENT[{names[k]}]"] = f"({row})"
+        counts = ", ".join(str(self.delivered.get(k, 0)) for k in known)
+        return {**fields, "DELIV": f"({counts})"}

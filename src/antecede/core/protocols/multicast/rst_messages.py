@@ -1,0 +1,228 @@
+"""The messages of `sent`: their matrices as bytes, and their members renumbered.
+
+    head        sender, number and destinations (`multicast.base.encode_head`)
+    byte 0      0: the entries that are not 0;  1 to 5: all entries, so many bytes each
+    0           varint count, then varint gap and varint entry of each, by `lane`
+    1 to 5      varint side, then row after row, each without its own column, which is always 0
+
+The form is the one that `core.clocks.encoding.compact` would take. A side, or a width, is as small
+as can be. So a matrix has one spelling, and any other is refused.
+
+A row changes only when its member sends. So of one message and the next most rows are the same
+bytes: `MatrixBytes` keeps the rows of the last matrix, written or read, as bytes and as integers,
+and takes the integer it has where the bytes are the same. The receiver in turn finds most rows
+to be the very object that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress, count
+from math import isqrt
+from operator import is_not, ne
+from typing import Any, NamedTuple, TypeAlias
+
+from antecede.core.clocks.encoding.compact import (
+    LANE_BYTES,
+    byte_width,
+    encode_sparse,
+    is_sparse,
+    nonzero,
+    occupied,
+    planes,
+    read_sparse,
+    woven,
+)
+from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.clocks.lanes import LANE_BITS, MAX_VALUE, pack
+from antecede.errors import DecodeError, SequenceError, UnknownMemberError
+
+MAX_SIDE = 1 << 10
+"""Most rows of a matrix: 1,048,576 lanes, 5 MB."""
+Rows: TypeAlias = tuple[int, ...]
+
+
+class RstMessage(NamedTuple):
+    """A message, its sender's number for it from 1, for whom it is, and SENT."""
+
+    sender: int
+    seq: int
+    payload: Any
+    to: tuple[int, ...]
+    matrix: Rows
+    """Row k: how many messages of k to each, packed by destination. The last row is not 0."""
+
+
+def lane(sender: int, target: int) -> int:
+    """Return the place of entry [sender, target]: shell by shell around entry [0, 0].
+
+    Shell m has the 2m + 1 entries whose larger index is m: its column first, then its row. So
+    few members with low numbers have low places, however large the group.
+    """
+    if sender <= target:
+        return target * target + sender
+    return sender * sender + sender + 1 + target
+
+
+def entry(number: int) -> tuple[int, int]:
+    """Return (sender, target) of a place."""
+    shell = isqrt(number)
+    place = number - shell * shell
+    return (place, shell) if place <= shell else (shell, place - shell - 1)
+
+
+def rows_of(entries: Iterable[tuple[int, int, int]]) -> Rows:
+    """Return the rows of (sender, target, count), none of which is 0."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for sender, target, number in entries:
+        found.setdefault(sender, []).append((target, number))
+    return tuple(pack(found.get(k, ())) for k in range(max(found, default=-1) + 1))
+
+
+def entries_of(rows: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return (sender, target, count) of every entry that is not 0."""
+    return [(k, d, count) for k, row in enumerate(rows) if row for d, count in nonzero(row)]
+
+
+def trimmed(rows: Sequence[int]) -> Rows:
+    """Return the rows without those of 0 at the end."""
+    end = len(rows)
+    while end and not rows[end - 1]:
+        end -= 1
+    return tuple(rows[:end])
+
+
+def mentioned(message: RstMessage) -> tuple[int, ...]:
+    """Return the sender, the destinations, and all who have an entry in the matrix."""
+    named = {member for k, d, _ in entries_of(message.matrix) for member in (k, d)}
+    return tuple(sorted(named.union(message.to, (message.sender,))))
+
+
+def renumbered(message: RstMessage, numbers: Mapping[int, int]) -> RstMessage:
+    """Return the message with every member's number replaced."""
+    return message._replace(
+        sender=numbers[message.sender],
+        to=tuple(sorted(numbers[member] for member in message.to)),
+        matrix=rows_of((numbers[k], numbers[d], n) for k, d, n in entries_of(message.matrix)),
+    )
+
+
+class MatrixBytes:
+    """Writes and reads matrices; see the module for what it remembers.
+
+    Four lists have an item for each row of the last matrix.
+    """
+
+    def __init__(self) -> None:
+        self._forget(0, 1)
+
+    def _forget(self, side: int, width: int) -> None:
+        self.side, self.width = side, width
+        self.rows = [0] * side
+        self.pieces = [bytes(max(side - 1, 0) * width)] * side
+        """The entries without the own column, `width` bytes each."""
+        self.found = [0] * side
+        """How many of them are not 0."""
+        self.wide = [0] * side
+        """How many of them need all of the width."""
+
+    def encode(self, rows: Sequence[int]) -> bytes:
+        """Encode rows that have no entries in their own columns."""
+        together = 0
+        for row in rows:
+            together |= row
+        side = max(len(rows), -(-together.bit_length() // LANE_BITS))
+        width = len(planes(together.to_bytes(side * LANE_BYTES, "little")))
+        if (side, width) != (self.side, self.width):
+            self._forget(side, width)
+        rows = [*rows, *[0] * (side - len(rows))]
+        changed = list(compress(count(), map(is_not, rows, self.rows)))
+        if changed:
+            self._write(changed, rows)
+        if not self._is_sparse():
+            return bytes((width,)) + varint(side) + b"".join(self.pieces)
+        places = sorted((lane(k, d), number) for k, d, number in entries_of(rows))
+        return b"\0" + encode_sparse(len(places), places)
+
+    def read(self, reader: Reader) -> Rows:
+        """Read what `encode` wrote. Raises DecodeError, UnknownMemberError and SequenceError."""
+        start = reader.offset
+        width = reader.take(1)[0]
+        if not width:
+            return _read_pairs(reader)
+        if width > LANE_BYTES:
+            raise DecodeError(f"entries of {width} bytes at byte {start}")
+        side = reader.varint()
+        if side > MAX_SIDE:
+            raise UnknownMemberError(f"a matrix of {side} members, at most {MAX_SIDE} can be")
+        if side < 2:
+            if side or width > 1:
+                raise DecodeError(f"a matrix at byte {start} of {side} members")
+            return ()
+        size = (side - 1) * width
+        body = reader.take(side * size)
+        if (side, width) != (self.side, self.width):
+            self._forget(side, width)
+        pieces = [body[at : at + size] for at in range(0, side * size, size)]
+        changed = list(compress(count(), map(ne, pieces, self.pieces)))
+        if changed:
+            self._read(changed, pieces)
+        rows = self.rows
+        if not (rows[-1] or any(row >> (side - 1) * LANE_BITS for row in rows)):
+            raise DecodeError(f"a matrix at byte {start}, larger than its members need")
+        if width > 1 and not any(self.wide):
+            raise DecodeError(f"a matrix at byte {start}, wider than its largest entry needs")
+        if self._is_sparse():
+            raise DecodeError(f"a matrix at byte {start}, most of it 0, that should be pairs")
+        return trimmed(rows)
+
+    def _is_sparse(self) -> bool:
+        return is_sparse(sum(self.found), self.side * (self.side - 1), self.width)
+
+    def _write(self, changed: Sequence[int], rows: Sequence[int]) -> None:
+        """Make the bytes of some rows, all together."""
+        size, width = self.side * LANE_BYTES, self.width
+        raw = b"".join([rows[k].to_bytes(size, "little") for k in changed])
+        split = [raw[byte::LANE_BYTES] for byte in range(width)]
+        whole = split[0] if width == 1 else bytes(woven(split, width))
+        for k, at in zip(changed, count(0, self.side * width), strict=False):
+            own = at + k * width
+            self.pieces[k] = whole[at:own] + whole[own + width : at + self.side * width]
+            self.rows[k] = rows[k]
+        self._count(changed, split)
+
+    def _read(self, changed: Sequence[int], pieces: Sequence[bytes]) -> None:
+        """Make the integers of some rows, all together."""
+        size, width = self.side * LANE_BYTES, self.width
+        none = bytes(width)
+        parts: list[bytes] = []
+        for k in changed:
+            own, piece = k * width, pieces[k]
+            parts += (piece[:own], none, piece[own:])
+        whole = b"".join(parts)
+        split = [whole] if width == 1 else [whole[byte::width] for byte in range(width)]
+        if width == LANE_BYTES and max(split[-1]) > MAX_VALUE >> (8 * (LANE_BYTES - 1)):
+            raise SequenceError(f"a matrix with an entry above {MAX_VALUE}")
+        raw = woven(split, LANE_BYTES)
+        for k, at in zip(changed, count(0, size), strict=False):
+            self.rows[k] = int.from_bytes(raw[at : at + size], "little")
+            self.pieces[k] = pieces[k]
+        self._count(changed, split)
+
+    def _count(self, changed: Sequence[int], split: Sequence[bytes]) -> None:
+        used, top, side = occupied(split), split[-1], self.side
+        for k, at in zip(changed, count(0, side), strict=False):
+            self.found[k] = side - used.count(0, at, at + side)
+            self.wide[k] = side - top.count(0, at, at + side)
+
+
+def _read_pairs(reader: Reader) -> Rows:
+    start = reader.offset
+    places = [(*entry(number), count) for number, count in read_sparse(reader, MAX_SIDE * MAX_SIDE)]
+    if any(k == d for k, d, _ in places):
+        raise UnknownMemberError(f"a matrix at byte {start} with messages of members to themselves")
+    side = max((max(k, d) for k, d, _ in places), default=-1) + 1
+    width = byte_width(max((count for *_, count in places), default=0))
+    if not is_sparse(len(places), side * (side - 1), width):
+        raise DecodeError(f"a matrix at byte {start} as pairs, few of it 0")
+    return rows_of(places)

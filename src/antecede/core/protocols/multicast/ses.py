@@ -1,0 +1,394 @@
+"""SES (Schiper, Eggli, Sandoz): causal order for messages to one, some or all members.
+
+Source: Sahai et al. 2020, "Schiper-Eggli-Sandoz Protocol", which has examples only. The rule
+followed here: member i keeps a clock C_i, the number of sends of each member that it knows of, and
+V_i, for each other member d a vector V_i[d] of the sends before which nothing sent to d may be
+delivered there; many have no entry. A message to the members D carries D, t = C_i after counting
+this send, and V_m = V_i as it was before V_i[d] := max(V_i[d], t) for every d in D. Member j
+delivers it when V_m has no entry for j or V_m[j] <= C_j; then it merges the other entries into
+V_j by maximum, C_j := max(C_j, t), and V_j[d] := max(V_j[d], t) for every co-destination d.
+
+Theory of operation
+-------------------
+Vectors are packed lanes. V_m[d] <= t always, and without the sender's own send in it: that is
+checked, and `t - V_m[d]` is what travels, since most of its lanes are small or 0.
+
+Every message to j in the past of m has raised V_m[j] to its t, unless all ways from it to m lead
+through j, which had delivered it then. So V_m[j] lies between the maximum of t over the messages
+to j in the past of m that j may lack, and the maximum over all messages to j in that past. And
+C_j[k] >= x exactly when j delivered a message that knows of k's send x, and with it, in order,
+all to j in that one's past. So V_m[j] <= C_j exactly when no message to j in the past of m is
+missing: nothing goes early, nothing waits unnecessarily. By the same argument a message to j is a
+duplicate exactly when its number is at or below C_j[sender], or it is held.
+
+A held message is filed under ONE lane k that is behind, with the value that C_j[k] must reach,
+in a heap for that lane. A delivery looks only at heaps of lanes that it raised.
+
+`as_published` chooses one of the rules of this module.
+
+Rules of SES by which V is taken over at a delivery, as printed or as they can be read.
+
+Source: Sahai et al. 2020, Schiper-Eggli-Sandoz Protocol; errata (E17 to E19). True merges as the
+printed example does, V_j := V_m; "overwriting" lets each entry of V_m replace that of V_j;
+"unicast-rule" leaves out the co-destinations. Copies are told apart by number, in intervals,
+because C_j no longer tells them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+from antecede.core.clocks import intervals
+from antecede.core.clocks.lanes import (
+    LANE_BITS,
+    MAX_VALUE,
+    VALUE_BITS,
+    dominates,
+    get,
+    guards,
+    items,
+    merge,
+    pack,
+    unit,
+    unpack,
+)
+from antecede.core.protocols.base import Effect, Guarantee, MessageId, Relation, Transmit
+from antecede.core.protocols.membership import changes
+from antecede.core.protocols.multicast.base import INTEGER_BYTES, AddressedProtocol
+from antecede.core.protocols.multicast.ses_messages import (
+    SesMessage,
+    decode_message,
+    encode_message,
+    mentioned,
+    renumbered,
+)
+from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
+
+if TYPE_CHECKING:
+    from antecede.core.protocols.multicast.ses_messages import SesMessage
+
+OVERWRITING = "overwriting"
+UNICAST_RULE = "unicast-rule"
+
+
+class PrintedMerge:
+    """One of the rules, and the numbers delivered under it from each member, as intervals."""
+
+    def __init__(
+        self, rule: bool | str, arrivals: Iterable[tuple[int, Iterable[int]]] = ()
+    ) -> None:
+        self.rule = rule
+        self.arrivals = {member: list(bounds) for member, bounds in arrivals}
+
+    @classmethod
+    def chosen(cls, as_published: bool | str) -> PrintedMerge | None:
+        """Return the rule of the option; None: the repaired one. Raises LocalError."""
+        if as_published not in (False, True, OVERWRITING, UNICAST_RULE):
+            raise LocalError(
+                f"as_published is {as_published!r}; it can be false, true, "
+                f"{OVERWRITING!r} or {UNICAST_RULE!r}"
+            )
+        return cls(as_published) if as_published else None
+
+    def has(self, message: SesMessage) -> bool:
+        """Tell whether a message has been delivered."""
+        return intervals.contains(self.arrivals.get(message.sender, ()), message.seq)
+
+    def take_over(self, member: Ses, message: SesMessage) -> None:
+        """Change V of a member as the rule says."""
+        intervals.insert(self.arrivals.setdefault(message.sender, []), message.seq)
+        kept = {d: vector for d, vector in message.entries if d not in member.last}
+        if self.rule == UNICAST_RULE:
+            member.merge_entries(kept)
+            return
+        if self.rule == OVERWRITING:
+            kept.pop(member.me, None)
+            member.entries.update(kept)
+        else:
+            member.entries = kept
+        member.merge_entries(dict.fromkeys(message.to, message.stamp))
+
+    def runs(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """Return the numbers delivered, as bounds by member."""
+        return tuple(sorted((k, tuple(bounds)) for k, bounds in self.arrivals.items()))
+
+
+class Ses(AddressedProtocol):
+    """One member of a group with causal order; needs channels that lose nothing."""
+
+    guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
+
+    def __init__(
+        self, me: int, members: Iterable[int], *, as_published: bool | str = False
+    ) -> None:
+        self.printed = PrintedMerge.chosen(as_published)
+        self.clock = 0
+        """C, packed."""
+        self.entries: dict[int, int] = {}
+        """V, each vector packed."""
+        super().__init__(me, members)
+        self.clear_index()
+
+    def lay_out(self) -> None:
+        """Derive the masks of the lanes that somebody has or had."""
+        lanes = max(self.known) + 1
+        self.width = lanes * LANE_BITS
+        self.guard = guards(lanes)
+        own = pack((member, MAX_VALUE) for member in self.known)
+        self.strange = ((1 << self.width) - 1) ^ own
+        """All bits that a vector can not have: guards, and lanes that nobody ever had."""
+
+    def send(
+        self,
+        payload: Any,
+        *,
+        now: int | None = None,
+        after: Sequence[MessageId] = (),
+        to: Iterable[int] | None = None,
+    ) -> Sequence[Effect]:
+        """Stamp the message, let it carry V, and transmit it to `to` (None: all others).
+
+        Raises LocalError for a destination that is not another current member.
+        """
+        targets = self.targets(to)
+        self.sent += 1
+        self.clock += unit(self.me)
+        carried = tuple(sorted(self.entries.items()))
+        # V[d] <= C always, so this is the maximum.
+        self.entries.update(dict.fromkeys(targets, self.clock))
+        message = SesMessage(self.me, self.sent, payload, targets, self.clock, carried)
+        return (Transmit(targets, message),)
+
+    # -- what a message lacks -----------------------------------------------------------------
+
+    def wanted(self, message: SesMessage) -> int:
+        """Return V_m[me], the sends that must be known here; 0 where there is no entry."""
+        return next((vector for member, vector in message.entries if member == self.me), 0)
+
+    def behind(self, message: SesMessage) -> int:
+        """Return the guard bits of the lanes in which C is below V_m[me]."""
+        return self.guard & ~((self.clock | self.guard) - self.wanted(message))
+
+    def lacks(self, message: SesMessage) -> bool:
+        """Tell whether V_m[me] is not at or below C."""
+        return bool(self.behind(message))
+
+    def missing(self, message: SesMessage) -> tuple[MessageId, ...]:
+        """Return for each lane behind the newest send to be known; it may be for others."""
+        wanted, behind, found = self.wanted(message), self.behind(message), []
+        while behind:
+            member = behind.bit_length() // LANE_BITS - 1
+            behind ^= unit(member) << VALUE_BITS
+            found.append(MessageId(member, get(wanted, member)))
+        return tuple(sorted(found))
+
+    def is_duplicate(self, message: SesMessage) -> bool:
+        """Tell whether a message for me has been delivered (see the module)."""
+        if self.printed is not None:
+            return self.printed.has(message)
+        return message.seq <= get(self.clock, message.sender)
+
+    # -- delivery -------------------------------------------------------------------------------
+
+    def record(self, message: SesMessage) -> int:
+        """Take over V and t; return the guard bits of the lanes of C that grew."""
+        if self.printed is not None:
+            self.printed.take_over(self, message)
+        else:
+            # V_m[d] <= t: a co-destination's entry is within its stamp.
+            self.merge_entries(
+                {**dict(message.entries), **dict.fromkeys(message.to, message.stamp)}
+            )
+        grown = self.guard & ~((self.clock | self.guard) - message.stamp)
+        self.clock = merge(self.clock, message.stamp, self.guard)
+        return grown
+
+    def merge_entries(self, news: Mapping[int, int]) -> None:
+        """Raise V to these entries, except my own and those of members that left."""
+        for member, vector in news.items():
+            if member != self.me and member not in self.last:
+                mine = self.entries.get(member, 0)
+                if mine != vector:
+                    self.entries[member] = merge(mine, vector, self.guard)
+
+    # -- the index of held messages -------------------------------------------------------------
+
+    def clear_index(self) -> None:
+        """Empty the index."""
+        self.waiting: dict[int, list[tuple[int, MessageId]]] = {}
+        """Member -> heap of (value that its lane of C must reach, held message)."""
+
+    def file(self, message: SesMessage) -> None:
+        """File a held message under the highest lane that is behind."""
+        member = self.behind(message).bit_length() // LANE_BITS - 1
+        value = get(self.wanted(message), member)
+        heappush(self.waiting.setdefault(member, []), (value, self.identity(message)))
+
+    def woken(self, news: int) -> list[SesMessage]:
+        """Take out of the index what waited for a value that a lane has reached."""
+        found = []
+        for member in [k for k in self.waiting if news >> (k * LANE_BITS + VALUE_BITS) & 1]:
+            heap, reached = self.waiting[member], get(self.clock, member)
+            while heap and heap[0][0] <= reached:
+                found.append(self.held[heappop(heap)[1]])
+            if not heap:
+                del self.waiting[member]
+        return found
+
+    def pass_one(self, lost: MessageId) -> list[SesMessage]:
+        """Count the sends of a member up to a lost one as known here."""
+        self.clock = merge(self.clock, unit(lost.sender, lost.seq), self.guard)
+        return self.woken(unit(lost.sender) << VALUE_BITS)
+
+    def number_named(self, message: SesMessage, member: int) -> int:
+        """Return the member's entry of the stamp."""
+        return get(message.stamp, member)
+
+    # -- refusals -------------------------------------------------------------------------------
+
+    def check(self, message: SesMessage, behind: int) -> None:
+        """Raise a RemoteError when the message can not be."""
+        self.check_head(message)
+        sender, seq, _, _, stamp, entries = message
+        what = f"message {seq} from member {sender}"
+        if stamp.bit_length() > self.width or stamp & self.strange:
+            raise UnknownMemberError(f"{what} knows of a member not in the group")
+        if get(stamp, sender) != seq:
+            raise SequenceError(f"{what} is stamped as its message {get(stamp, sender)}")
+        for member, last in ((self.me, self.sent), *self.last.items()):
+            if get(stamp, member) > last:
+                number = get(stamp, member)
+                raise changes.beyond(f"{what} knows of", number, member, last, self.me)
+        past = (stamp | self.guard) - unit(sender)
+        before = -1
+        for member, vector in entries:
+            if member not in self.known:
+                raise UnknownMemberError(
+                    f"{what} has an entry for member {member}, who is not in the group"
+                )
+            if member <= before or not vector:
+                raise DecodeError(f"{what} has entries out of order, or one without a send")
+            if vector.bit_length() > self.width or vector & self.guard:
+                raise UnknownMemberError(f"{what} has an entry that names a stranger")
+            if (past - vector) & self.guard != self.guard:
+                raise SequenceError(f"{what}: its entry for {member} has sends beyond its stamp")
+            before = member
+
+    # -- membership and snapshot --------------------------------------------------------------
+
+    def newest(self, member: int) -> int:
+        """Return the member's entry of C."""
+        return get(self.clock, member)
+
+    def frontier(self) -> Hashable:
+        """Return who was and who left, C, and V."""
+        known, last = tuple(sorted(self.known)), tuple(sorted(self.last.items()))
+        return known, last, self.clock, tuple(sorted(self.entries.items()))
+
+    def adopt(self, frontier: Any) -> None:
+        """Regard what the sponsor knew of as past. Only as a newcomer; raises LocalError later.
+
+        V has no entry for oneself: nobody can have sent to a newcomer. The sponsor needs none:
+        what was sent to it before this is delivered there.
+        """
+        known, last, clock, entries = frontier
+        self.adopt_members(known, last)
+        kept = dict(entries)
+        self._check(clock, kept)
+        self.clock, self.entries = clock, kept
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count the sends of other members up to these numbers as known here."""
+        changes.check_begin(newest, MAX_VALUE)
+        self.clock = merge(self.clock, pack(newest.items()), self.guard)
+
+    def check_listening(self) -> None:
+        """Return: V_m[me] covers all messages to me in the past of m."""
+
+    def _check(self, clock: int, entries: Mapping[int, int]) -> None:
+        """Raise LocalError for a C and a V, from outside, that no member can have."""
+        if not 0 <= clock < 1 << self.width or clock & self.strange:
+            raise LocalError("a frontier with a clock that cannot be")
+        if not self.known.issuperset(entries) or not all(
+            0 <= vector <= clock and dominates(clock, vector, self.guard)
+            for vector in entries.values()
+        ):
+            raise LocalError("a frontier with an entry that cannot be")
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Stop sending to the member, and drop its entry; see the base."""
+        effects = super().leave(member, last)
+        self.entries.pop(member, None)
+        return effects
+
+    def snapshot(self) -> Hashable:
+        """Return the state without what follows from it."""
+        entries = tuple(sorted(self.entries.items()))
+        printed = self.printed
+        rule = (False, ()) if printed is None else (printed.rule, printed.runs())
+        return self.common_state(), (self.clock, entries, *rule)
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned."""
+        common, (self.clock, entries, rule, arrivals) = state
+        self.entries = dict(entries)
+        self.printed = PrintedMerge(rule, arrivals) if rule else None
+        self.set_common_state(common)
+        self._check(self.clock, self.entries)
+        if get(self.clock, self.me) != self.sent:
+            raise ValueError(f"{self.sent} messages sent, of which C knows nothing")
+        self.index()
+
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless V has entries of others that are here alone."""
+        super().check_whole()
+        if not self.entries.keys() <= {*self.others()} or not all(self.entries.values()):
+            raise ValueError(f"V: entries of members {sorted(self.entries)}")
+
+    # -- what a message says ------------------------------------------------------------------
+
+    def causes(self, message: SesMessage) -> tuple[MessageId, ...]:
+        """Return the newest sends that must be known here before the message is delivered."""
+        return tuple(MessageId(member, number) for member, number in items(self.wanted(message)))
+
+    def mentions(self, message: SesMessage) -> tuple[int, ...]:
+        """Return all whose sends are known, destinations, and members with an entry."""
+        return mentioned(message)
+
+    def renumber(self, message: SesMessage, numbers: Mapping[int, int]) -> SesMessage:
+        """Return the message with every member's number replaced."""
+        return renumbered(message, numbers)
+
+    # -- size and wire ----------------------------------------------------------------------
+
+    def encode(self, message: SesMessage) -> bytes:
+        """Return head, stamp without the sender's lane, and how far each entry is behind it."""
+        return encode_message(message)
+
+    def decode(self, control: bytes, payload: Any) -> SesMessage:
+        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
+        return decode_message(control, payload)
+
+    def control_bytes(self, message: SesMessage) -> int:
+        """Return 4 bytes an integer: t, each destination, each entry with its destination."""
+        members = len(self.known)
+        integers = members + len(message.to) + len(message.entries) * (members + 1)
+        return INTEGER_BYTES * integers
+
+    def storage_bytes(self) -> int:
+        """Return 4 bytes an integer: C, and each entry of V with its destination."""
+        members = len(self.known)
+        return INTEGER_BYTES * (members + len(self.entries) * (members + 1))
+
+    def describe(self) -> dict[str, str]:
+        """Return C and V as Sahai et al. 2020 write them, members by number, `?` for no entry."""
+
+        def shown(vector: int) -> str:
+            counts = unpack(vector, max(self.known) + 1)
+            return "(" + ", ".join(str(counts[member]) for member in sorted(self.known)) + ")"
+
+        entries = (self.entries.get(member) for member in sorted(self.known))
+        vectors = ("?" if vector is None else shown(vector) for vector in entries)
+        return {"C": shown(self.clock), "V": "(" + ", ".join(vectors) + ")"}

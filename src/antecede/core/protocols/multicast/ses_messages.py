@@ -1,0 +1,104 @@
+"""The messages of `ses`: what they carry, their bytes, and their members renumbered.
+
+    head        sender, number and destinations (`multicast.base.encode_head`)
+    t           without the sender's own entry, which is the number
+    V           varint count; for each: varint gap to the next destination, and how far the
+                entry is behind t without this send
+
+An entry of V is never beyond that, and in a busy group seldom far behind: the differences are
+small numbers or 0 and take a byte or none, where the entries themselves would take two or more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from antecede.core.clocks.encoding.compact import encode_compact, read_compact
+from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.clocks.lanes import LANE_BITS, MAX_MEMBER, get, guards, items, pack, unit
+from antecede.core.protocols.multicast.base import encode_head, read_head
+from antecede.errors import DecodeError, SequenceError, UnknownMemberError
+
+MAX_LANES = 1 << 20
+"""Most lanes that the vectors of one message may have together: 5 MB."""
+
+
+class SesMessage(NamedTuple):
+    """A message, its sender's number for it from 1, and for whom it is."""
+
+    sender: int
+    seq: int
+    payload: Any
+    to: tuple[int, ...]
+    stamp: int
+    """t, packed: the sends known to the sender, this one included."""
+    entries: tuple[tuple[int, int], ...]
+    """V by destination, each vector packed."""
+
+
+def encode_message(message: SesMessage) -> bytes:
+    """Encode everything but the payload (see the module)."""
+    stamp = message.stamp - unit(message.sender, message.seq)
+    out = [encode_head(message), encode_compact(stamp), varint(len(message.entries))]
+    past = message.stamp - unit(message.sender)
+    before = -1
+    for member, vector in message.entries:
+        out += varint(member - before - 1), encode_compact(past - vector)
+        before = member
+    return b"".join(out)
+
+
+def decode_message(control: bytes, payload: Any) -> SesMessage:
+    """Return the message that `encode_message` wrote.
+
+    Raises DecodeError, UnknownMemberError and SequenceError.
+    """
+    reader = Reader(control)
+    sender, seq, to = read_head(reader)
+    stamp = read_compact(reader, MAX_MEMBER + 1)
+    if get(stamp, sender):
+        raise DecodeError(f"message {seq} from member {sender} with its own number twice")
+    past = stamp + unit(sender, seq - 1)
+    entries = _read_entries(reader, past)
+    reader.finish()
+    return SesMessage(sender, seq, payload, to, past + unit(sender), entries)
+
+
+def _read_entries(reader: Reader, past: int) -> tuple[tuple[int, int], ...]:
+    lanes = -(-past.bit_length() // LANE_BITS)
+    guard = guards(lanes)
+    start, count = reader.offset, reader.varint()
+    if 3 * count > len(reader.data) - reader.offset or count * lanes > MAX_LANES:
+        raise DecodeError(f"{count} entries of {lanes} members announced at byte {start}")
+    member, found = -1, []
+    for _ in range(count):
+        member += reader.varint() + 1
+        vector = (past | guard) - read_compact(reader, lanes)
+        if vector & guard != guard:
+            raise SequenceError(f"an entry before byte {reader.offset} is below 0")
+        found.append((member, vector ^ guard))
+    if member > MAX_MEMBER:
+        raise UnknownMemberError(f"an entry for member {member}, above {MAX_MEMBER}")
+    return tuple(found)
+
+
+def mentioned(message: SesMessage) -> tuple[int, ...]:
+    """Return all whose sends are known, destinations, and members with an entry."""
+    named = {member for member, _ in (*items(message.stamp), *message.entries)}
+    return tuple(sorted(named.union(message.to)))
+
+
+def renumbered(message: SesMessage, numbers: Mapping[int, int]) -> SesMessage:
+    """Return the message with every member's number replaced."""
+
+    def moved(vector: int) -> int:
+        return pack((numbers[member], number) for member, number in items(vector))
+
+    entries = sorted((numbers[member], moved(vector)) for member, vector in message.entries)
+    return message._replace(
+        sender=numbers[message.sender],
+        to=tuple(sorted(numbers[member] for member in message.to)),
+        stamp=moved(message.stamp),
+        entries=tuple(entries),
+    )

@@ -1,0 +1,1 @@
+"""Declared options of protocols, and checks of given ones."""

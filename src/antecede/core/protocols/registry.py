@@ -1,0 +1,391 @@
+"""The built-in protocols by name: what each is called, where it comes from, its variants.
+
+Classes are imported when they are asked for, so that naming one protocol does not load all.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from antecede.core.protocols.base import Protocol
+from antecede.errors import LocalError
+
+_DEFECTIVE = "as-published"
+_NO_NULLS = "no-null-messages"
+
+
+class Entry(NamedTuple):
+    """One built-in protocol."""
+
+    name: str
+    title: str
+    source: str
+    """Paper and section."""
+    module: str
+    factory: str
+    """Name in the module: the class, or the function that makes all processes of a system."""
+    variants: Mapping[str, Mapping[str, Any]] = {}
+    """Name of a variant -> keyword arguments that choose it."""
+    defective: tuple[str, ...] = ()
+    """Variants that are kept to show a published defect: a check of them is meant to fail."""
+    flat: bool = True
+    """One class, one role: factory(me, members, **options). False: several roles."""
+    family: str = ""
+    """Entries of one family share most of their code, so its mutants are judged with all."""
+    overhead: str = ""
+    """Control information of a message, as O(): n members, l dependencies (see `SYMBOLS`)."""
+    storage: str = ""
+    """What a member keeps for ordering, as O()."""
+    errata: Mapping[str, str] = {}
+    """Defective variant -> the erratum that it shows, as docs/errata.md numbers them."""
+    page: str = ""
+    """Page of docs/protocols, without .md; empty: the protocol's name."""
+
+    def load(self) -> Any:
+        """Return the class or function that makes processes of this protocol."""
+        return getattr(importlib.import_module(self.module), self.factory)
+
+    def options(self, variant: str = "") -> Mapping[str, Any]:
+        """Return the keyword arguments of a variant; raises LocalError when there is none."""
+        if not variant:
+            return {}
+        if variant not in self.variants:
+            known = ", ".join(self.variants) or "none"
+            raise LocalError(f"{self.name} has no variant {variant!r}; variants: {known}")
+        return self.variants[variant]
+
+
+SYMBOLS: Mapping[str, str] = {
+    "n": "members",
+    "l": "immediate dependencies of a message, at most n - 1",
+    "e": "peers and super peers of the external group (l in Evropeytsev et al. 2016)",
+    "g": "gaps in what arrived",
+    "q": "messages held back",
+    "h": "topics of a message",
+    "t": "topics in the system",
+    "c": "members whose entry changed since the sender's message before",
+    "d": "destinations of a message",
+    "u": "messages not known to be with all",
+}
+"""What the letters of `Entry.overhead` and `Entry.storage` stand for."""
+
+_P = "antecede.core.protocols."
+ENTRIES: Mapping[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry(
+            "unordered",
+            "no order",
+            "Sahai et al. 2020, Message ordering",
+            _P + "basic.unordered",
+            "Unordered",
+            overhead="O(1)",
+            storage="O(n + g)",
+        ),
+        Entry(
+            "fifo",
+            "FIFO order",
+            "Sahai et al. 2020, Message ordering",
+            _P + "basic.fifo",
+            "Fifo",
+            overhead="O(1)",
+            storage="O(n + g)",
+        ),
+        Entry(
+            "bss",
+            "causal order by vector clocks (Birman, Schiper, Stephenson)",
+            "Sahai et al. 2020, Birman-Schiper-Stephenson Protocol",
+            _P + "vector.bss",
+            "Bss",
+            {"differences": {"differences": True}, _DEFECTIVE: {"as_published": True}},
+            (_DEFECTIVE,),
+            family="vectors",
+            errata={_DEFECTIVE: "E14"},
+            overhead="O(n)",
+            storage="O(n)",
+        ),
+        Entry(
+            "idr",
+            "causal order by immediate dependencies",
+            "Evropeytsev et al. 2016, section 3.2 (the comparator), errata",
+            _P + "vector.idr",
+            "Idr",
+            overhead="O(l)",
+            storage="O(n + l)",
+        ),
+        Entry(
+            "hierarchical",
+            "causal order through super peers, by bit vectors",
+            "Evropeytsev et al. 2016, section 3.1",
+            _P + "hierarchical.roles",
+            "hierarchical",
+            {
+                "no-pruning": {"pruning": "none"},
+                "acknowledging": {"ack_after": 1},
+                "published-pruning": {"pruning": "published"},
+                "listing6": {"printed": ("listing6",)},
+                "listing12": {"printed": ("listing12",)},
+            },
+            ("published-pruning", "listing6", "listing12"),
+            flat=False,
+            errata={"published-pruning": "E6", "listing6": "E2", "listing12": "E3"},
+            overhead="O(n) bits inside, O(e) pairs + O(n) bits outside",
+            storage="O(n) bits inside, O(e) + O(n) bits outside",
+        ),
+        Entry(
+            "sb",
+            "semantic order: an answer after what it answers",
+            "Bhavanasi and Iyer, section IV",
+            _P + "reply.sb",
+            "Sb",
+            {
+                "several-parents": {"several_parents": True},
+                "set-aside": {"missing_parent": "set_aside", "patience_s": 5.0},
+                "release": {
+                    "several_parents": True,
+                    "missing_parent": "release",
+                    "patience_s": 5.0,
+                },
+                "refusing": {"store_limit": 2},
+                "dropping": {"store_limit": 2, "overflow": "set_aside"},
+                "small-store": {
+                    "several_parents": True,
+                    "store_limit": 3,
+                    "overflow": "release",
+                },
+                "algorithm-1": {"as_published": "algorithm-1"},
+                "algorithm-2": {"as_published": "algorithm-2"},
+            },
+            ("algorithm-1", "algorithm-2"),
+            errata={"algorithm-1": "E39", "algorithm-2": "E40"},
+            overhead="O(1)",
+            storage="O(n + g + q)",
+        ),
+        Entry(
+            "ses",
+            "causal order for chosen receivers (Schiper, Eggli, Sandoz)",
+            "Sahai et al. 2020, Schiper-Eggli-Sandoz Protocol",
+            _P + "multicast.ses",
+            "Ses",
+            {
+                _DEFECTIVE: {"as_published": True},
+                "overwriting": {"as_published": "overwriting"},
+                "unicast-rule": {"as_published": "unicast-rule"},
+            },
+            (_DEFECTIVE, "overwriting", "unicast-rule"),
+            errata={_DEFECTIVE: "E17", "overwriting": "E18", "unicast-rule": "E19"},
+            overhead="O(n^2)",
+            storage="O(n^2)",
+        ),
+        Entry(
+            "sent",
+            "causal order for chosen receivers by a matrix (Raynal, Schiper, Toueg)",
+            "Sahai et al. 2020, Matrix Time; errata",
+            _P + "multicast.rst",
+            "Rst",
+            overhead="O(n^2)",
+            storage="O(n^2)",
+        ),
+        Entry(
+            "matrix",
+            "causal order by matrix clocks: what all have, and recovery of what is lost",
+            "Sahai et al. 2020, Matrix Time",
+            _P + "matrix.matrix",
+            "Matrix",
+            {
+                "differences": {"differences": True},
+                "recovering": {"recovering": True},
+                "recovering-differences": {"recovering": True, "differences": True},
+            },
+            overhead="O(n^2)",
+            storage="O(n^2 + u n^2)",
+        ),
+        Entry(
+            "ds",
+            "causal order by dependency sequences",
+            "Evropeytsev et al. 2016, section 3.2 (the second comparator)",
+            _P + "vector.ds",
+            "Ds",
+            family="vectors",
+            overhead="O(n)",
+            storage="O(n)",
+        ),
+        Entry(
+            "total",
+            "total order by a sequencer",
+            "Defago, Schiper and Urban 2004, fixed sequencer",
+            _P + "total.sequencer",
+            "Sequencer",
+            overhead="O(1)",
+            storage="O(n + q)",
+        ),
+        Entry(
+            "total-agreed",
+            "total order by agreed timestamps: linear time and acknowledgements",
+            "Lamport 1978",
+            _P + "total.timestamps",
+            "AgreedTimestamps",
+            overhead="O(1)",
+            storage="O(n + q)",
+            page="total",
+        ),
+        Entry(
+            "linear",
+            "causal order by linear time",
+            "Tsuneizumi et al., sections 4.1 and 6",
+            _P + "clock_based.linear",
+            "Linear",
+            {
+                "bound": {"delivery": "bound"},
+                "recovery": {"retry_s": 2.0},
+                "bound-recovery": {"delivery": "bound", "retry_s": 2.0, "recovery_s": 20.0},
+                "small-buffer": {"retry_s": 2.0, "buffer_limit": 2},
+                "short-memory": {"retry_s": 2.0, "keep": 1},
+                "equal-times": {"printed": ("equal-times",)},
+                "dropped": {"printed": ("dropped",), "delivery": "bound"},
+                "dseq": {"printed": ("dseq",), "delivery": "bound"},
+                "exclusive-end": {"printed": ("exclusive-end",), "retry_s": 2.0},
+                _NO_NULLS: {"printed": (_NO_NULLS,)},
+            },
+            ("equal-times", "dropped", "dseq", "exclusive-end", _NO_NULLS),
+            family="clocks",
+            errata={
+                "equal-times": "E24",
+                "dropped": "E35",
+                "dseq": "E37",
+                "exclusive-end": "E36",
+                _NO_NULLS: "E38",
+            },
+            overhead="O(1)",
+            storage="O(n + g + q)",
+        ),
+        Entry(
+            "physical",
+            "causal order by synchronized clocks",
+            "Tsuneizumi et al., sections 4.2, 5 and 6",
+            _P + "clock_based.physical",
+            "Physical",
+            {
+                "bound": {"delivery": "bound"},
+                "recovery": {"retry_s": 2.0},
+                "bound-recovery": {"delivery": "bound", "retry_s": 2.0, "recovery_s": 20.0},
+                "property-7": {"printed": ("property-7",)},
+                _NO_NULLS: {"printed": (_NO_NULLS,)},
+            },
+            ("property-7", _NO_NULLS),
+            family="clocks",
+            errata={"property-7": "E27", _NO_NULLS: "E38"},
+            overhead="O(1)",
+            storage="O(n + g + q)",
+        ),
+        Entry(
+            "linear-physical",
+            "causal order by linear time, less the pairs that clocks exclude",
+            "Tsuneizumi et al., sections 5 and 6",
+            _P + "clock_based.linear_physical",
+            "LinearPhysical",
+            {
+                "bound": {"delivery": "bound"},
+                "recovery": {"retry_s": 2.0},
+                "bound-recovery": {"delivery": "bound", "retry_s": 2.0, "recovery_s": 20.0},
+                "rule-1b": {"printed": ("rule-1b",)},
+                _NO_NULLS: {"printed": (_NO_NULLS,)},
+            },
+            ("rule-1b", _NO_NULLS),
+            family="clocks",
+            errata={"rule-1b": "E28", _NO_NULLS: "E38"},
+            overhead="O(1)",
+            storage="O(n + g + q)",
+        ),
+        Entry(
+            "tv",
+            "order by topic vectors",
+            "Nakayama 2017, section 2",
+            _P + "topics.protocols",
+            "Tv",
+            {"some-topics": {"reading": "some"}, "no-greater": {"reading": "no-greater"}},
+            overhead="O(t)",
+            storage="O(t + n + g + q)",
+        ),
+        Entry(
+            "tv-lt",
+            "order by topic vectors and linear time",
+            "Nakayama 2017, section 2",
+            _P + "topics.protocols",
+            "TvLt",
+            overhead="O(t)",
+            storage="O(t + n + g + q)",
+        ),
+        Entry(
+            "tv-pt",
+            "order by topic vectors and physical time",
+            "Nakayama 2017, section 2",
+            _P + "topics.protocols",
+            "TvPt",
+            {_DEFECTIVE: {"as_published": True}},
+            (_DEFECTIVE,),
+            errata={_DEFECTIVE: "E48"},
+            overhead="O(t)",
+            storage="O(t + n + g + q)",
+        ),
+        Entry(
+            "tv-vt",
+            "topic-based causal order by vector clocks: the yardstick of the others",
+            "Nakayama 2017, section 3",
+            _P + "topics.protocols",
+            "TvVt",
+            {_DEFECTIVE: {"as_published": True}},
+            (_DEFECTIVE,),
+            errata={_DEFECTIVE: "E51"},
+            overhead="O(t + n)",
+            storage="O(t + n + g + q)",
+        ),
+        Entry(
+            "htbc",
+            "topic-based causal order by topic vectors, linear and physical time",
+            "Nakayama 2017, section 2",
+            _P + "topics.protocols",
+            "Htbc",
+            {_DEFECTIVE: {"as_published": True}},
+            (_DEFECTIVE,),
+            errata={_DEFECTIVE: "E48"},
+            overhead="O(t)",
+            storage="O(t + n + g + q)",
+        ),
+    )
+}
+
+
+ORDERS: Mapping[str, str] = {
+    "causal": "idr is causal broadcast (what Group(order='causal') runs), ses is for chosen "
+    "receivers, tv-lt by topics, linear for large groups",
+    "reply": "sb orders answers after what they answer (what Group(order='reply') runs)",
+    "none": "unordered is each message once, as it comes (what Group(order='none') runs)",
+}
+"""Orders that several protocols keep, or that `Group` has a word for -> the protocols to name."""
+
+
+def of_order(name: str) -> str:
+    """Return what to say of an order that is taken for a protocol's name; "" if it is none."""
+    if name not in ORDERS:
+        return ""
+    return f"{name!r} is an order, not a protocol: {ORDERS[name]}; see docs/protocols/README.md"
+
+
+def entry(name: str) -> Entry:
+    """Return the protocol of that name; raises LocalError with the names there are."""
+    if name not in ENTRIES:
+        known = of_order(name) or f"there are {', '.join(ENTRIES)}"
+        raise LocalError(f"no protocol is called {name!r}; {known}")
+    return ENTRIES[name]
+
+
+def flat_class(name: str) -> type[Protocol]:
+    """Return the class of a protocol whose members are all alike; raises LocalError."""
+    found = entry(name)
+    if not found.flat:
+        raise LocalError(f"{name} has several roles, not one class; see {found.module}")
+    loaded: type[Protocol] = found.load()
+    return loaded

@@ -1,0 +1,360 @@
+"""S_b, semantic order: an answer is delivered after what it answers, and waits for nothing else.
+
+Source: Bhavanasi and Iyer, sections IV and VI. The relation is the one that the application names
+when it sends, not happened-before: unrelated messages never wait for each other.
+
+Theory of operation
+-------------------
+State: one ordering list a member (`delivered`, see `core.clocks.intervals`), which holds the
+numbers of all messages that this member sent or had delivered (the ordering tree OT of section
+IV.B.3); and the out-of-sequence store (`reply.hold_back`). A message `<mid_c, mid_p, data>` is
+delivered on arrival when its parent is in the ordering lists or is the root; then everything in the
+store that hung on it follows, depth first (Algorithm 3), with a stack of our own, so that a thread
+may be as deep as memory allows.
+
+Beyond the text: duplicates and conflicts are discarded; members come and go (`reply.state`); the
+store can be finite, a parent may never come, a message may have several parents (`reply.policy`).
+Algorithms 1 and 2 can be had as printed (`reply.state`). A message that was set aside is
+remembered by its number alone, in ordering lists again (`gone`), and what answers it goes the
+same way: it could never be delivered in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, ClassVar
+
+from antecede.core.clocks.coercion import plain
+from antecede.core.clocks.intervals import MAX_NUMBER, contains, insert
+from antecede.core.clocks.monotonic_clock import OwnClock
+from antecede.core.clocks.nanoseconds import seconds_text
+from antecede.core.protocols.base import (
+    AFTER_LEAVE,
+    DUPLICATE,
+    NOTHING,
+    OWN,
+    Deliver,
+    DeliverIncomplete,
+    Discard,
+    Effect,
+    Hold,
+    MessageId,
+    Transmit,
+)
+from antecede.core.protocols.membership import changes
+from antecede.core.protocols.reply.hold_back import Key
+from antecede.core.protocols.reply.messages import SbMessage
+from antecede.core.protocols.reply.policy import HOLD, REFUSE, RELEASE, Policy, checked
+from antecede.core.protocols.reply.state import SbState
+from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
+
+CONFLICT = "conflict: a held message has this id and other content"
+REFUSED = "refused: the store is full; bring it again"
+SET_ASIDE = "set aside"
+"""How every reason begins for which a message was set aside."""
+
+
+def below_of(parent: Key) -> str:
+    """Return the reason for which the answer to a message that was set aside is, too."""
+    return f"{SET_ASIDE}: with its parent, message {parent[1]} of member {parent[0]}"
+
+
+class SemanticOrder(SbState):
+    """One member of a group with S_b order.
+
+    `several_parents`: a message may answer several messages, and waits for all of them (an
+    extension; "uniqueness", III.A.2, allows one). `missing_parent` says what happens to a
+    message that has been held for `patience_s` seconds when `tick` is called: "hold" (it waits on),
+    "release" (it is handed over by `DeliverIncomplete`) or "set_aside" (`Discard`, with all that
+    answers it). `store_limit` is the largest number of held messages (None: no limit), and
+    `overflow` what gives way when one more comes: "refuse" (the newcomer, to be brought
+    again), "release" or "set_aside" (the oldest). `as_published`: True, "algorithm-1" or
+    "algorithm-2" use the ordering list as printed. Raises LocalError for choices that make no
+    sense. `counts` has the numbers of messages in conflict, refused, released and set aside.
+    """
+
+    own_options: ClassVar[frozenset[str]] = frozenset(
+        {"missing_parent", "patience_s", "store_limit", "overflow"}
+    )
+
+    def __init__(
+        self,
+        me: int,
+        members: Iterable[int],
+        *,
+        several_parents: bool = False,
+        missing_parent: str = HOLD,
+        patience_s: float | None = None,
+        store_limit: int | None = None,
+        overflow: str = REFUSE,
+        as_published: bool | str = False,
+    ) -> None:
+        policy = Policy(
+            *(several_parents, missing_parent, patience_s, plain(store_limit)),
+            *(overflow, as_published),
+        )
+        super().__init__(me, members, checked(policy))
+
+    # -- the application's side -------------------------------------------------------------
+
+    def send(
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        """Transmit a message that answers `after` (RESPOND state, IV.C.6).
+
+        Raises LocalError for more than one parent without `several_parents`, and for a
+        parent that this member has neither sent nor had delivered.
+        """
+        parents = tuple(MessageId(*parent) for parent in dict.fromkeys(after))
+        if len(parents) > 1 and not self.policy.several_parents:
+            raise LocalError(
+                "a message answers one message (Bhavanasi and Iyer, III.A.2), not "
+                f"{len(parents)}: name one, "
+                "or give every member several_parents=True"
+            )
+        for sender, seq in parents:
+            if not contains(self.delivered.get(sender, ()), seq):
+                raise LocalError(
+                    f"message {seq} of member {sender} was not delivered here: "
+                    "answer what the application has seen"
+                )
+        self.sent += 1
+        self._record(self.me, self.sent)
+        message = SbMessage(self.me, self.sent, parents, payload)
+        return (Transmit(self.receivers, message),)
+
+    # -- the network's side -----------------------------------------------------------------
+
+    def receive(self, message: SbMessage, *, now: int | None = None) -> Sequence[Effect]:
+        """Deliver the message and all that waited for it, or hold it (RECEIVE state, IV.C.3).
+
+        Raises UnknownMemberError, SequenceError or RemoteError for what cannot be right.
+        """
+        reading, clock = self._reading(now)
+        sender, seq, parents, _ = message
+        known = self._check(sender, seq, parents)
+        self.own_clock = clock
+        if sender == self.me:
+            return (Discard(message, OWN),)
+        if contains(known, seq):
+            return (Discard(message, DUPLICATE),)
+        if self.store.rows and (sender, seq) in self.store.rows:
+            return (self._again(message),)
+        if self.gone and (reason := self._already_gone(message)):
+            return (Discard(message, reason),)
+        missing = [parent for parent in parents if not self._present(parent)]
+        if missing:
+            return self._hold(message, missing, reading)
+        if not self.store.rows:
+            self._record(sender, seq)
+            return (Deliver(message),)
+        return self._hand_over(message, Deliver(message))
+
+    def would_hold(self, message: SbMessage, now: int | None = None) -> bool:
+        """Tell whether a message would be held; see the base."""
+        self._reading(now)
+        sender, seq, parents, _ = message
+        known, rows, limit = self._check(sender, seq, parents), self.store.rows, self.policy
+        if sender == self.me or contains(known, seq) or (sender, seq) in rows or self.gone:
+            return False
+        room = limit.store_limit is None or len(rows) < limit.store_limit
+        return room and any(not self._present(parent) for parent in parents)
+
+    def _check(self, sender: int, seq: int, parents: Sequence[MessageId]) -> list[int]:
+        """Return the sender's ordering list; raise a RemoteError for an impossible message."""
+        known = self.delivered.get(sender)
+        if known is None or not 0 < seq <= MAX_NUMBER or sender == self.me or self.last:
+            self._check_id(sender, seq)
+        for parent in parents:
+            who, number = parent
+            if who not in self.delivered or not 0 < number <= MAX_NUMBER or who == self.me:
+                self._check_id(who, number)
+            if self.last:
+                self._check_id(who, number)
+            if who == sender and number == seq:
+                raise RemoteError(f"message {seq} of member {sender} answers itself")
+        if len(parents) > 1:
+            self._check_several(sender, seq, parents)
+        return self.delivered[sender]
+
+    def _check_id(self, sender: int, seq: int) -> None:
+        if sender not in self.delivered:
+            raise UnknownMemberError(f"message {seq} of member {sender}, who is not in the group")
+        if not 1 <= seq <= MAX_NUMBER:
+            raise SequenceError(f"message number {seq} of member {sender}; 1 is the first")
+        if sender == self.me and seq > self.sent:
+            raise SequenceError(
+                f"message {seq} of member {sender}, which is this member and has sent "
+                f"{self.sent}: {changes.STALE}"
+            )
+        if seq > self.last.get(sender, seq):
+            raise SequenceError(
+                f"message {seq} of member {sender}, who left after message {self.last[sender]}"
+            )
+
+    def _check_several(self, sender: int, seq: int, parents: Sequence[MessageId]) -> None:
+        what = f"message {seq} of member {sender} answers"
+        if not self.policy.several_parents:
+            raise RemoteError(f"{what} {len(parents)} messages; this group allows one")
+        if len(set(parents)) < len(parents):
+            raise RemoteError(f"{what} the same message twice")
+
+    def _present(self, parent: MessageId) -> bool:
+        sender, seq = parent
+        if self.printed is not None:
+            return seq in self.printed[sender]
+        return contains(self.delivered[sender], seq)
+
+    def _record(self, sender: int, seq: int) -> None:
+        insert(self.delivered[sender], seq)
+        if self.printed is not None:
+            self.printed[sender].insert(seq)
+
+    def _again(self, message: SbMessage) -> Discard:
+        """Tell a second copy of a held message from another message with its id."""
+        if self.store.rows[message[:2]].message == message:
+            return Discard(message, DUPLICATE)
+        self.counts["conflict"] += 1
+        return Discard(message, CONFLICT)
+
+    def _hand_over(self, message: SbMessage, effect: Effect) -> list[Effect]:
+        """Record a message and deliver all that hung on it, depth first (Algorithm 3)."""
+        effects = [effect]
+        self._record(message.sender, message.seq)
+        stack = self.store.parent_delivered(message[:2])[::-1]
+        while stack:
+            message = stack.pop()
+            effects.append(Deliver(message))
+            self._record(message.sender, message.seq)
+            stack.extend(reversed(self.store.parent_delivered(message[:2])))
+        return effects
+
+    def _hold(self, message: SbMessage, missing: Sequence[MessageId], now: int) -> Sequence[Effect]:
+        store, limit = self.store, self.policy.store_limit
+        if limit is None or len(store.rows) < limit:
+            store.put(message, missing, now)
+            return (Hold(message, tuple(missing)),)
+        if self.policy.overflow == REFUSE:
+            self.counts["refused"] += 1
+            return (Discard(message, REFUSED),)
+        if self.policy.overflow == RELEASE:
+            return self._make_room(message, missing, now)
+        effects = self._set_aside(store.oldest().key, f"{SET_ASIDE}: the store is full")
+        # What made room may have been, or have freed, the parent: begin again, now with room.
+        return [*effects, *self.receive(message, now=now - self.own_clock.shift_ns)]
+
+    def _make_room(
+        self, message: SbMessage, missing: Sequence[MessageId], now: int
+    ) -> Sequence[Effect]:
+        """Release the oldest message held, from the top of its thread: that may be the newcomer."""
+        store = self.store
+        oldest = store.oldest().key
+        store.put(message, missing, now)
+        effects = self._release(oldest)
+        if message[:2] in store.rows:
+            effects.append(Hold(message, store.missing(message[:2])))
+        return effects
+
+    # -- what never comes -------------------------------------------------------------------
+
+    def _reading(self, now: int | None) -> tuple[int, OwnClock]:
+        """Return the reading where patience needs one, else 0, and the clock after it.
+
+        Raises LocalError.
+        """
+        if self.policy.patience_s is None:
+            return 0, self.own_clock
+        return self.own_clock.at(now, "an order with patience_s")
+
+    @property
+    def wants_ticks(self) -> bool:
+        """Whether messages are given up after a time."""
+        return self.policy.patience_s is not None
+
+    def tick(self, now: int) -> Sequence[Effect]:
+        """Act on messages held for `patience_s` (`now` in nanoseconds, never going back)."""
+        patience_ns = self.policy.patience_ns
+        if patience_ns is None:
+            return NOTHING
+        now, self.own_clock = self._reading(now)
+        effects: list[Effect] = []
+        while self.store.rows and (row := self.store.oldest()).since + patience_ns <= now:
+            if self.policy.missing_parent == RELEASE:
+                effects += self._release(row.key)
+            else:
+                sender, seq = self.store.missing(row.key)[0]
+                waited = seconds_text(patience_ns)
+                reason = f"{SET_ASIDE}: parent {sender}:{seq} did not come in {waited} s"
+                effects += self._set_aside(row.key, reason)
+        return effects
+
+    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+        """Hand over, marked, what waits for nothing but messages that never come.
+
+        `lost`: messages that nobody has any more, as the caller knows. What hangs on the released
+        ones follows in order, whatever `missing_parent` says of messages that are only late. What
+        waits for something else as well waits on.
+        """
+        never, effects = set(lost), list[Effect]()
+        for key in [key for key in self.store.rows if never.issuperset(self.store.missing(key))]:
+            message, missing = self.store.take(key)
+            self.counts["released"] += 1
+            effects += self._hand_over(message, DeliverIncomplete(message, missing))
+        return effects
+
+    def _release(self, key: Key) -> list[Effect]:
+        """Hand over a held message in the order that is left to keep.
+
+        Where its parent is held too, the one at the top of the thread is released, marked,
+        and the others follow it in order.
+        """
+        effects: list[Effect] = []
+        store = self.store
+        while key in store.rows:
+            for blocker in store.blockers(key):
+                if blocker in store.rows:
+                    message, missing = store.take(blocker)
+                    self.counts["released"] += 1
+                    effects += self._hand_over(message, DeliverIncomplete(message, missing))
+        return effects
+
+    def _set_aside(self, key: Key, reason: str) -> list[Effect]:
+        """Give up a held message and every held message that answers it, however deep."""
+        effects: list[Effect] = []
+        stack = [(key, reason)]
+        while stack:
+            key, reason = stack.pop()
+            if key in self.store.rows:
+                message, _ = self.store.take(key)
+                effects.append(self._give_up(message, reason))
+                below = below_of(key)
+                stack.extend((answer, below) for answer in reversed(self.store.answers(key)))
+        return effects
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Stop sending to the member; its messages up to `last` and answers to them may come.
+
+        Held messages of it numbered above `last` can not be right: they are set aside, with what
+        answers them. Raises LocalError when it is not in the group, is oneself, or sent more.
+        """
+        super().leave(member, last)
+        late = sorted(key for key in self.store.rows if key[0] == member and key[1] > last)
+        return [effect for key in late for effect in self._set_aside(key, AFTER_LEAVE)]
+
+    def _give_up(self, message: SbMessage, reason: str) -> Discard:
+        insert(self.gone.setdefault(message.sender, []), message.seq)
+        self.counts["set_aside"] += 1
+        return Discard(message, reason)
+
+    def _already_gone(self, message: SbMessage) -> str:
+        """Return why a message that arrives now is set aside, or nothing; remember it."""
+        gone = self.gone
+        if contains(gone.get(message.sender, ()), message.seq):
+            return f"{SET_ASIDE} before"
+        for sender, seq in message.parents:
+            if contains(gone.get(sender, ()), seq):
+                return self._give_up(message, below_of((sender, seq))).reason
+        return ""
+
+
+Sb = SemanticOrder

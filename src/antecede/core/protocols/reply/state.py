@@ -1,0 +1,338 @@
+"""The state of a member of an S_b group: ordering lists, store, who is there; its size and copies.
+
+Source: Bhavanasi and Iyer, sections IV.B.3 and VI.A; the composition of the group is fixed there,
+joins and leaves are ours. The exchange of messages is in `antecede.core.protocols.reply.sb`.
+
+The ordering list of a member that left is kept, one node when all its messages came: an answer
+to one of them may arrive at any time.
+
+The ordering list of Bhavanasi and Iyer exactly as printed, to show what its two misprints do.
+
+Algorithm 1 (IsPresentInOL), line 3, returns true for `H_k <= seqno`: a number inside a node is
+denied, a number above the last node is affirmed. Algorithm 2 (InsertInOL), line 8, writes
+`H_k` where `H_{k-1}` is meant: the number is not recorded and the next node is destroyed.
+Where there is no node k, line 8 follows the prose (`H_{k-1}`): the listing has nothing to write.
+
+`antecede.core.clocks.intervals` is the repaired structure that everything else uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from antecede.core.clocks.intervals import (
+    MAX_NUMBER,
+    NODE_BYTES,
+    Intervals,
+    contains,
+    nodes,
+    with_all_up_to,
+)
+from antecede.core.clocks.monotonic_clock import OwnClock
+from antecede.core.protocols.base import NOTHING, Effect, Guarantee, Held, MessageId, Protocol
+from antecede.core.protocols.membership import changes
+from antecede.core.protocols.reply import messages
+from antecede.core.protocols.reply.hold_back import Store
+from antecede.core.protocols.reply.messages import SbMessage
+from antecede.core.protocols.reply.policy import ALGORITHM_1, ALGORITHM_2, Policy, guarantee_of
+from antecede.errors import LocalError, RemoteError
+
+Node = tuple[int, int]
+
+
+class PrintedOrderingList:
+    """The nodes (L, H) of one member; each algorithm as printed or as repaired."""
+
+    def __init__(
+        self, nodes: Iterable[Node] = (), *, lookup_printed: bool, insert_printed: bool
+    ) -> None:
+        self.nodes = list(nodes)
+        self.lookup_printed = lookup_printed
+        self.insert_printed = insert_printed
+
+    def __contains__(self, seq: int) -> bool:
+        """Algorithm 1, IsPresentInOL."""
+        high = next((high for low, high in reversed(self.nodes) if low <= seq), None)
+        if high is None:
+            return False
+        return high <= seq if self.lookup_printed else seq <= high
+
+    def insert(self, seq: int) -> None:
+        """Algorithm 2, InsertInOL; `k` is the first node above, which may not be there."""
+        nodes = self.nodes
+        k = next((k for k, (low, _) in enumerate(nodes) if low > seq), len(nodes))
+        follows = k > 0 and nodes[k - 1][1] == seq - 1
+        precedes = k < len(nodes) and nodes[k][0] == seq + 1
+        if follows and precedes:
+            nodes[k - 1 : k + 1] = [(nodes[k - 1][0], nodes[k][1])]
+        elif precedes:
+            nodes[k] = (seq, nodes[k][1])
+        elif follows:
+            at = k if self.insert_printed and k < len(nodes) else k - 1
+            nodes[at] = (nodes[at][0], seq)
+        else:
+            nodes.insert(k, (seq, seq))
+
+
+SEQNO_BYTES = 4
+STILL_HERE = -1
+
+
+class SbState(Protocol):
+    """Everything of a member of an S_b group but the rules for messages."""
+
+    control_power: ClassVar[int | None] = 0
+
+    guarantee: Guarantee = guarantee_of(Policy())
+    """What the default policy promises; an object with another policy has its own."""
+
+    def __init__(self, me: int, members: Iterable[int], policy: Policy) -> None:
+        super().__init__(me, members)
+        self.sent = 0
+        self.delivered: dict[int, list[int]] = {member: [] for member in self.members}
+        self.gone: dict[int, list[int]] = {}
+        self.last: dict[int, int] = {}
+        self.counts = {"conflict": 0, "refused": 0, "released": 0, "set_aside": 0}
+        self._set_up(policy)
+
+    def _set_up(self, policy: Policy) -> None:
+        self.policy = policy
+        self.own_clock = OwnClock()
+        self.guarantee = guarantee_of(policy)
+        self.store = Store()
+        self.receivers = self.others()
+        self.printed: dict[int, PrintedOrderingList] | None = None
+        if policy.as_published:
+            self.printed = {member: self._printed_list() for member in self.delivered}
+
+    def _printed_list(self, kept: Iterable[tuple[int, int]] = ()) -> PrintedOrderingList:
+        which = self.policy.as_published
+        return PrintedOrderingList(
+            kept,
+            lookup_printed=which in (True, ALGORITHM_1),
+            insert_printed=which in (True, ALGORITHM_2),
+        )
+
+    def blocked_on(self) -> tuple[Held, ...]:
+        """Return held messages in the order of arrival, each with the parents it waits for."""
+        store = self.store
+        return tuple(Held(row.message, store.missing(key)) for key, row in store.rows.items())
+
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.store.rows)
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return the ordering lists, one's own messages among them, as bounds."""
+        return dict(self.delivered)
+
+    # -- membership -------------------------------------------------------------------------
+
+    def frontier(self) -> Hashable:
+        """Return (member, bounds of its ordering list, its last number or -1) for everyone."""
+        return tuple(
+            (member, tuple(bounds), self.last.get(member, STILL_HERE))
+            for member, bounds in sorted(self.delivered.items())
+        )
+
+    def adopt(self, frontier: Any) -> None:
+        """Regard what is in the sponsor's ordering lists as delivered.
+
+        Raises RemoteError when this is no frontier, LocalError when messages came before it.
+        """
+        changes.check_new(self.sent, self.store.rows, *self.delivered.values())
+        try:
+            rows = {member: (list(bounds), last) for member, bounds, last in frontier}
+            sound = all(_is_row(*row) for row in rows.items())
+        except (TypeError, ValueError) as error:
+            raise RemoteError(f"not the frontier of an S_b group: {error}") from error
+        if not sound:
+            raise RemoteError("a frontier with an ordering list that is not in ascending order")
+        rows[self.me] = ([], STILL_HERE)
+        self.delivered = {member: bounds for member, (bounds, _) in rows.items()}
+        self.last = {member: last for member, (_, last) in rows.items() if last != STILL_HERE}
+        self.members = changes.still_here(self.delivered, self.last)
+        self._set_up(self.policy)
+        if self.printed is not None:
+            for member, bounds in self.delivered.items():
+                self.printed[member] = self._printed_list(_nodes(bounds))
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count the messages of other members up to these numbers as delivered."""
+        for member, number in newest.items():
+            self.delivered[member] = with_all_up_to(self.delivered[member], number)
+            if self.printed is not None:
+                self.printed[member] = self._printed_list(_nodes(self.delivered[member]))
+
+    def check_listening(self) -> None:
+        """Raise LocalError: an answer names what it answers, and not what that answers."""
+        raise LocalError(
+            "an answer names what it answers, and not what that answers. A member that begins at "
+            "the first message that it hears could not recognize what precedes an assumed "
+            "message: give begin_at a frontier, or make this group with "
+            "missing_parent='release' and patience_s"
+        )
+
+    def join(self, member: int) -> Sequence[Effect]:
+        """Expect messages of the newcomer. Raises LocalError for a number used before."""
+        self.members = changes.with_newcomers(self.members, self.delivered, (member,))
+        self.receivers = self.others()
+        self.delivered[member] = []
+        if self.printed is not None:
+            self.printed[member] = self._printed_list()
+        return NOTHING
+
+    def unjoin(self, members: Sequence[int]) -> None:
+        """Take back a join of members of whom nothing has come."""
+        for member in members:
+            del self.delivered[member]
+            if self.printed is not None:
+                del self.printed[member]
+        self.members = changes.without(self.members, members)
+        self.receivers = self.others()
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Stop sending to the member; its messages up to `last` and answers to them may come.
+
+        Raises LocalError when it is not in the group, is oneself, or sent more than `last`.
+        """
+        changes.check_leaver(self.members, self.me, member)
+        bounds = self.delivered[member]
+        changes.check_last(member, last, bounds[-1] - 1 if bounds else 0)
+        self.members = changes.without(self.members, (member,))
+        self.receivers = self.others()
+        self.last[member] = last
+        return NOTHING
+
+    # -- snapshot ---------------------------------------------------------------------------
+
+    def snapshot(self) -> Hashable:
+        """Return the whole state; the held messages in the order of their arrival."""
+        printed = self.printed or {}
+        store = self.store
+        return (
+            self.me,
+            self.policy,
+            self.sent,
+            self.frontier(),
+            tuple((member, tuple(bounds)) for member, bounds in sorted(self.gone.items())),
+            tuple((row.message, row.since, store.missing(key)) for key, row in store.rows.items()),
+            tuple(self.counts.items()),
+            tuple((member, tuple(kept.nodes)) for member, kept in sorted(printed.items())),
+            self.own_clock,
+        )
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned."""
+        self.me, policy, self.sent, frontier, gone, held, counts, printed, clock = state
+        self.delivered = {member: list(bounds) for member, bounds, _ in frontier}
+        self.last = {member: last for member, _, last in frontier if last != STILL_HERE}
+        self.members = changes.still_here(self.delivered, self.last)
+        self._set_up(policy)
+        self.own_clock = clock
+        self.gone = {member: list(bounds) for member, bounds in gone}
+        for message, since, missing in held:
+            if message.sender not in self.delivered or not missing:
+                raise ValueError(f"held: message {message.seq} of member {message.sender}")
+            self.store.put(message, missing, since)
+        if dict(counts).keys() != self.counts.keys():
+            raise ValueError(f"counts of {sorted(dict(counts))}")
+        self.counts = dict(counts)
+        if self.printed is not None:
+            self.printed = {member: self._printed_list(kept) for member, kept in printed}
+            if self.printed.keys() != self.delivered.keys():
+                raise ValueError(f"lists as printed of members {sorted(self.printed)}")
+
+    def check_whole(self) -> None:
+        """Raise ValueError unless lists and held messages fit together."""
+        known = self.delivered.keys() - {self.me}
+        some = {"set aside": self.gone.keys() - {self.me}}
+        changes.check_whole(self.me, self.members, known, self.last, {}, some)
+        own = self.delivered.get(self.me, [])
+        if own != list(Intervals.up_to(self.sent).bounds):
+            raise ValueError(f"{self.sent} messages sent, and another list of these")
+        for (sender, seq), row in self.store.rows.items():
+            parents = row.message.parents
+            if any(parent.sender not in self.delivered for parent in parents):
+                raise ValueError(f"held: message {seq} of member {sender} answers a stranger")
+            if contains(self.delivered[sender], seq):
+                raise ValueError(f"held: message {seq} of member {sender} is delivered")
+
+    # -- size, wire, view -------------------------------------------------------------------
+
+    def encode(self, message: SbMessage) -> bytes:
+        """Return sender, number and parents as varints."""
+        return messages.encode(message)
+
+    def decode(self, control: bytes, payload: Any) -> SbMessage:
+        """Return the message; raises DecodeError."""
+        return messages.decode(control, payload)
+
+    def control_bytes(self, message: SbMessage) -> int:
+        """Return 16: `mid_c` and `mid_p`, 8 bytes each; 8 more for each further parent."""
+        return messages.control_bytes(message)
+
+    def storage_bytes(self) -> int:
+        """Return 4 for the own counter, 8 for a node, 8 for each id in a row of the store."""
+        lists = (*self.delivered.values(), *self.gone.values())
+        in_lists = NODE_BYTES * sum(nodes(bounds) for bounds in lists)
+        return SEQNO_BYTES + in_lists + self.store.storage_bytes()
+
+    def causes(self, message: SbMessage) -> tuple[MessageId, ...]:
+        """Return what the message answers."""
+        return message.parents
+
+    def mentions(self, message: SbMessage) -> tuple[int, ...]:
+        """Return the sender and the senders of what the message answers."""
+        return tuple(dict.fromkeys((message.sender, *(p.sender for p in message.parents))))
+
+    def renumber(self, message: SbMessage, numbers: Mapping[int, int]) -> SbMessage:
+        """Return the message with every member's number replaced."""
+        parents = tuple(MessageId(numbers[p.sender], p.seq) for p in message.parents)
+        return message._replace(sender=numbers[message.sender], parents=parents)
+
+    def describe(self, names: Mapping[int, str] | None = None) -> dict[str, str]:
+        """Return the state in the notation of Bhavanasi and Iyer: seqno, OL (numbers by member)
+        and OSMS.
+
+        With `names`, member 1's message 3 is written `B3`, else `1:3`.
+        """
+        label = {member: f"{member}:" for member in self.delivered}
+        label.update(names or {})
+        lists = [
+            f"{label[member]}{_span(low, stop - 1)}"
+            for member, bounds in sorted(self.delivered.items())
+            for low, stop in zip(bounds[::2], bounds[1::2], strict=True)
+        ]
+        rows = [
+            ", ".join(f"{label[sender]}{seq}" for sender, seq in (row.key, *row.message.parents))
+            for row in self.store.rows.values()
+        ]
+        return {
+            "seqno": str(self.sent),
+            "OL": " ".join(lists) or "empty",
+            "OSMS": " ".join(f"<{row}>" for row in rows) or "empty",
+        }
+
+
+def _span(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def _nodes(bounds: Sequence[int]) -> Iterable[tuple[int, int]]:
+    """Return (lowest, highest) of each node of an ordering list."""
+    return zip(bounds[::2], (stop - 1 for stop in bounds[1::2]), strict=True)
+
+
+def _is_row(member: object, row: tuple[list[int], int]) -> bool:
+    bounds, last = row
+    numbers = [0, *bounds, MAX_NUMBER + 2]
+    whole = all(isinstance(number, int) for number in (member, last, *bounds))
+    ascending = all(low < high for low, high in pairwise(numbers))
+    return whole and len(bounds) % 2 == 0 and ascending and last >= STILL_HERE

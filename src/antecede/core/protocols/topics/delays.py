@@ -1,0 +1,94 @@
+"""How near cause and effect can be, and how long a cause can still be on its way.
+
+Source: Nakayama 2017, section 2 (rule 3: mind_ij, maxd_ij, epsilon) and the errata: what is said of
+causes needs the least delay over any PATH, what is said of waiting the largest delay of every
+channel to the receiver, not that between the two publishers. Accuracies may differ by member
+(Tsuneizumi et al., section 4.2: lambda_i + lambda_j stands where Nakayama 2017 has 2 epsilon).
+
+Derivation
+----------
+Let j publish e at true time s, and let e depend on an event of k that was published at r. The
+chain of messages from k to j took at least `least(k, j)`, so r <= s - least(k, j), and the event
+of k is with receiver i by
+
+    s + most(k, i) - least(k, j)          at the latest: the maximum of this over k is the bound.
+
+With physical time, e.PT >= s - accuracy(j), and i's clock shows at most accuracy(i) more than
+the true time: the bound on i's clock is e.PT plus the maximum plus both accuracies. Without it,
+i only knows that e took at least `least(j, i)` to come: the bound is the reading at its arrival
+plus the maximum minus that delay, plus twice the accuracy of i, because during the wait its clock
+may wander from one end of its accuracy to the other. At the bound itself the cause may be
+arriving, so a receiver lets e go when its clock shows MORE. Both bounds are reached by some run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.clocks.nanoseconds import LONGEST_NS
+
+
+class Delays:
+    """Bounds of a group, asked for by member; answers are kept (O(n^2) for a new source)."""
+
+    def __init__(self, bounds: Bounds[int], members: Iterable[int]) -> None:
+        self.bounds = bounds
+        self.members = tuple(sorted(members))
+        self._least: dict[int, Mapping[int, int]] = {}
+        self._furthest: dict[tuple[int, int], int] = {}
+
+    def error_ns(self, one: int, other: int) -> int:
+        """Return how far two clocks can be apart (2 epsilon of Nakayama 2017)."""
+        return self.bounds.error_ns(one) + self.bounds.error_ns(other)
+
+    def least_ns(self, source: int, target: int) -> int:
+        """Return the least delay from one member to another over any path; 0 to itself."""
+        if not self.bounds.channels_ns:
+            return 0 if source == target else self.bounds.least_ns
+        if target not in self._least:
+            self._least[target] = self._nearest(target)
+        return self._least[target][source]
+
+    def apart_ns(self) -> int:
+        """Return what no effect of another source is earlier by, in physical time."""
+        bounds = self.bounds
+        least_ns = min([bounds.least_ns, *(least for least, _ in bounds.channels_ns.values())])
+        return least_ns - 2 * max([bounds.accuracy_ns, *bounds.clocks_ns.values()])
+
+    def after_publishing_ns(self, source: int, receiver: int) -> int:
+        """Return how far above e.PT the receiver's clock can be when a cause of e arrives."""
+        return self._furthest_ns(source, receiver) + self.error_ns(source, receiver)
+
+    def after_arrival_ns(self, source: int, receiver: int) -> int:
+        """Return how long after e, by the receiver's clock, a cause of e can still arrive."""
+        wander_ns = 2 * self.bounds.error_ns(receiver)
+        least_ns = self.bounds.least_delay_ns(source, receiver)
+        return self._furthest_ns(source, receiver) - least_ns + wander_ns
+
+    def _furthest_ns(self, source: int, receiver: int) -> int:
+        """Return the maximum over k of most(k, receiver) - least(k, source)."""
+        key = source, receiver
+        if not self.bounds.channels_ns:
+            least_ns = 0 if source != receiver else self.bounds.least_ns
+            return self.bounds.most_ns - least_ns
+        if key not in self._furthest:
+            self._furthest[key] = max(
+                self.bounds.most_delay_ns(k, receiver) - self.least_ns(k, source)
+                for k in self.members
+                if k != receiver
+            )
+        return self._furthest[key]
+
+    def _nearest(self, target: int) -> dict[int, int]:
+        """Return the least delay of a path from every member to the target (Dijkstra)."""
+        near = dict.fromkeys(self.members, 4 * LONGEST_NS)
+        near[target] = 0
+        open_ = set(near)
+        while open_:
+            nearest = min(open_, key=near.__getitem__)
+            open_.remove(nearest)
+            for member in open_:
+                step = near[nearest] + self.bounds.least_delay_ns(member, nearest)
+                near[member] = min(near[member], step)
+        return near

@@ -1,0 +1,205 @@
+"""Topic-based delivery: what the five protocols of Nakayama 2017 share. They are in `topics`.
+
+Source: Nakayama 2017, section 2 and errata; the text gives relations between events, no delivery
+rule.
+
+Theory of operation
+-------------------
+State: the topic vector TV (a count a topic) and whichever of linear time LT and vector time VT
+the protocol carries; for each member the numbers that arrived, as intervals, which tell
+duplicates; the events held back, each with the reading of the clock at its arrival.
+
+Publishing adds one to every topic of the publication e.P, to LT and to the own entry of VT, and
+then stamps; the event goes to the members that subscribe to a topic of e.P. Arrival takes the
+component-wise maximum, LT and VT alike, before anything is held or delivered: the relation is by
+RECEIPT. The sum of TV, LT and VT all grow along causality.
+
+An event may go when nothing that precedes it can still be on its way (`topics.delays`) and
+nothing that precedes it is held (`topic_relations`). Without physical time the wait counts from
+its arrival; with it, from e.PT or from its arrival, whichever ends first, so that a source whose
+clock is far ahead delays nobody for ever. Counting cannot replace the wait, not even with vector
+time: it names events of the causal past, but not whether they are for this member, and those that
+are not never come.
+
+No order is ever sorted by the relation, which can be cyclic. An event waits for a held one that
+precedes it AND has the lesser rank: LT, or the sum of TV where no LT is carried, then source and
+number. A pair against the rank is not causal, so nothing is lost by leaving it out, and what
+is free goes in the order of the ranks.
+
+Loss and late arrival are not recovered: what depends on an event that comes later than the
+bounds say goes without it; when it comes it is delivered, late.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from antecede.core.clocks.lanes import MAX_VALUE, get, items, merge, put
+from antecede.core.protocols.base import (
+    DUPLICATE,
+    FORGOTTEN,
+    NOTHING,
+    OWN,
+    Deliver,
+    Discard,
+    Effect,
+    Hold,
+    MessageId,
+    Transmit,
+)
+from antecede.core.protocols.membership import changes
+from antecede.core.protocols.topics import messages
+from antecede.core.protocols.topics.messages import TopicMessage, check_times, checked_topics
+from antecede.core.protocols.topics.published_relations import vector_after_receipt_as_printed
+from antecede.core.protocols.topics.state import NOT_SUBSCRIBED, TopicState, Waiting
+from antecede.errors import LocalError, SequenceError, UnknownMemberError
+
+
+class TopicProtocol(TopicState):
+    """One peer of a group in which events go to those who subscribe to one of their topics.
+
+    `subscriptions`: topics by member, of members to come too. `bounds`: accuracy of clocks and
+    delays of channels, which the order rests on. `reading`: "all", "some" or "no-greater", see
+    `topic_relations`. `as_published`: LT and PT precede, and VT counts, as printed. All members
+    choose these alike. `max_jump`: by how much an event's counts, LT and VT may be above one's
+    own (see `timed.jumps`; None: any). `max_gaps`: gaps remembered in the numbers of each source,
+    None: all; what comes in an older one is discarded. Raises LocalError without bounds.
+    """
+
+    # -- publishing -------------------------------------------------------------------------
+
+    def send(
+        self,
+        payload: Any,
+        *,
+        now: int | None = None,
+        after: Sequence[MessageId] = (),
+        topics: Collection[str] = (),
+    ) -> Sequence[Effect]:
+        """Publish an event about `topics` to all others that subscribe to one of them.
+
+        Raises LocalError when no topic is named or a name is empty or too long. No effect
+        when nobody subscribes, but in lanes; the event counts all the same.
+        """
+        now, clock = self.read_clock(now)
+        publication = checked_topics(topics)
+        if not publication:
+            raise LocalError("name the topics that the event is about: send(..., topics=[...])")
+        if self.entry:
+            self.check_entry(now)
+        self.own_clock = clock
+        self.sent += 1
+        self.lt += self.parts.linear
+        for topic in publication:
+            self.tv[topic] = self.tv.get(topic, 0) + 1
+        tv = tuple(sorted(self.tv.items()))
+        pt_ns = now if self.parts.physical else 0
+        message = TopicMessage(
+            self.me, self.sent, payload, publication, tv, self.lt, pt_ns, self.vt
+        )
+        targets = self.subscriptions.targets(publication, self.others())
+        if not targets and not self.in_lanes:
+            return NOTHING
+        return (Transmit(targets, message),)
+
+    # -- arrival and delivery ---------------------------------------------------------------
+
+    def receive(self, message: TopicMessage, *, now: int | None = None) -> Sequence[Effect]:
+        """Take over the event's times, hold it, and deliver what may go.
+
+        Raises UnknownMemberError, SequenceError, LimitError or RemoteError for what cannot be
+        right.
+        """
+        now, clock = self.read_clock(now)
+        key = MessageId(message.sender, message.seq)
+        if message.sender == self.me:
+            return (Discard(message, OWN),)
+        self._check(message)
+        self._check_jumps(message)
+        self.own_clock = clock
+        if self.entry:
+            self.note_entry(now)
+        if not self.note_arrival(*key):
+            if message.seq > self.closed.get(message.sender, 0):
+                return (Discard(message, DUPLICATE),)
+            self.take_over(message)  # it may have come for the first time
+            return (Discard(message, FORGOTTEN),)
+        self.take_over(message)
+        if self.subscription.isdisjoint(message.topics):
+            return (Discard(message, NOT_SUBSCRIBED), *self._deliver(now))
+        self.held[key] = Waiting(message, messages.stamp(message, vector=self.parts.vector), now)
+        self.note_held(key)
+        delivered = self._deliver(now)
+        return (Hold(message, ()), *delivered) if key in self.held else delivered
+
+    def take_over(self, message: TopicMessage) -> None:
+        """Take the component-wise maximum of all times."""
+        tv = self.tv
+        for topic, count in message.tv:
+            if count > tv.get(topic, 0):
+                tv[topic] = count
+        if message.lt > self.lt:
+            self.lt = message.lt
+        if self.parts.vector and self.as_published:
+            self.vt = vector_after_receipt_as_printed(self.vt, self.arrived)
+            return
+        if self.parts.vector:
+            theirs = put(message.vt, message.sender, message.seq)
+            self.vt = put(merge(self.vt, theirs, self.guard), self.me, 0)
+
+    def _check(self, message: TopicMessage) -> None:
+        sender, seq = message.sender, message.seq
+        if sender not in self.arrived:
+            raise UnknownMemberError(f"message {seq} from member {sender}, who is not in the group")
+        last = self.last.get(sender, MAX_VALUE)
+        if not 1 <= seq <= last:
+            raise SequenceError(f"message {seq} from member {sender}: numbers are 1 to {last}")
+        check_times(message, self.parts)
+        if message.vt:
+            self._check_vector(message)
+
+    def _check_vector(self, message: TopicMessage) -> None:
+        sender, seq = message.sender, message.seq
+        for member, number in items(message.vt):
+            if member != self.me and member not in self.arrived:
+                raise UnknownMemberError(
+                    f"message {seq} from member {sender} follows one of member {member}, "
+                    "who is not in the group"
+                )
+            if self.as_published:
+                continue  # such entries are no numbers of events
+            most = self.sent if member == self.me else self.last.get(member, number)
+            if number > most:
+                what = f"message {seq} from member {sender} follows"
+                raise changes.beyond(what, number, member, most, self.me)
+
+    def _check_jumps(self, message: TopicMessage) -> None:
+        """Raise LimitError for what is taken over; a PT is not, and delays nobody for ever."""
+        limits = self.limits
+        for topic, count in message.tv:
+            if count > (here := self.tv.get(topic, 0)):
+                limits.check_number(message, "a topic count of", count, here)
+        if message.lt > self.lt:
+            limits.check_number(message, "linear time", message.lt, self.lt)
+        for member, number in items(message.vt) if message.vt else ():
+            if member != self.me:
+                known = get(self.vt, member)
+                limits.check_number(message, "a vector entry of", number, known)
+
+    def tick(self, now: int) -> Sequence[Effect]:
+        """Deliver what may go now that the own clock shows `now`."""
+        reading, self.own_clock = self.read_clock(now)
+        if self.entry:
+            self.note_entry(reading)
+        return self._deliver(reading)
+
+    def _deliver(self, now: int) -> tuple[Effect, ...]:
+        keys = []
+        while self.due and self.due[0][0] < now:
+            keys.append(heapq.heappop(self.due)[1])
+        if not keys:
+            return ()
+        free = self.queue.release(keys)
+        return tuple(Deliver(self.held.pop(key).message) for key in free)

@@ -1,0 +1,137 @@
+"""Which of two events a subscriber orders first: the relations of HTBC, safe.
+
+Source: Nakayama 2017, section 2 (ordering rules 1 to 4) and section 3 (the sets TV_i to VT_i);
+errata.
+
+A relation answers for a pair of events and the subscription p.S of the peer that orders them:
+
+    TV      less in every topic of e1.P & e2.P & p.S; unrelated when these are none (rule 1)
+    LT      e1.LT < e2.LT (rule 2)
+    PT      e2.PT - e1.PT is what an effect's can be (rule 3)
+    VT      e1.VT <= e2.VT: e1 is in the causal past of e2, by receipt (the yardstick)
+
+and a protocol orders what all of its parts order. TV & VT is exact: what is causally before and
+related in topics. TV, LT and PT, safe, hold of every such pair, so TV, TV_LT, TV_PT and HTBC
+(TBC) order all of them and some more, "unnecessarily". LT and PT as printed are in
+`printed.topic_relations`.
+
+Events of one source go by its own counter; rule 3 has no delay for them.
+
+None of this may be sorted by. TV is cyclic over topics that overlap: with e1 about {a, b}, e2
+about {b, c} and e3 about {c, a}, each pair has one topic in common and is compared in it alone.
+VT and LT are strict orders; where neither is part of a relation, `Stamp.weight` is: it grows
+along causality, so that a pair against it is no causal one (see `TopicRelation.rank`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from antecede.core.clocks.lanes import LANE_BITS, dominates, guards
+from antecede.core.protocols.topics.delays import Delays
+from antecede.errors import LocalError
+
+ALL = "all"
+SOME = "some"
+PUBLISHED = "no-greater"
+READINGS = (ALL, SOME, PUBLISHED)
+"""TV precedes when less in all common topics; no greater in any and less in some; no greater."""
+
+
+class Stamp(NamedTuple):
+    """What the relations read of an event. Fields that a protocol does not carry are 0."""
+
+    source: int
+    seq: int
+    """The source's number for the event, from 1."""
+    counts: Mapping[str, int]
+    """e.TV in the topics of e.P, so its keys are e.P: no relation reads the other entries."""
+    weight: int = 0
+    """Sum of the whole topic vector."""
+    lt: int = 0
+    """Linear time."""
+    pt_ns: int = 0
+    """Physical time in nanoseconds: what the source's clock showed."""
+    vt: int = 0
+    """Vector time in packed lanes (`core.clocks.lanes`), the source's own entry included."""
+
+
+class TopicRelation:
+    """A relation made of TV and any of the others, for a group with these bounds.
+
+    `reading` is one of READINGS. Raises LocalError.
+    """
+
+    def __init__(
+        self,
+        delays: Delays,
+        *,
+        linear: bool = False,
+        physical: bool = False,
+        vector: bool = False,
+        reading: str = ALL,
+    ) -> None:
+        if reading not in READINGS:
+            raise LocalError(f"reading is {reading!r}; there are {', '.join(READINGS)}")
+        self.delays = delays
+        self.linear, self.physical, self.vector = linear, physical, vector
+        self.reading = reading
+
+    def precedes(self, e1: Stamp, e2: Stamp, subscription: Collection[str]) -> bool:
+        """Tell whether a peer with this subscription orders e1 before e2."""
+        if not topics_precede(e1, e2, subscription, reading=self.reading):
+            return False
+        if self.vector and not vector_precedes(e1, e2):
+            return False
+        if self.linear and not linear_precedes(e1, e2):
+            return False
+        return not self.physical or physical_precedes(e1, e2, self.delays)
+
+    def rank(self, event: Stamp) -> tuple[int, int, int]:
+        """Return a key that is less for e1 whenever e1 is in the causal past of e2.
+
+        The linear time; without it the weight of the topic vector: a source's vector covers
+        that of every event that arrived there, and publishing adds to it, so it is one too.
+        """
+        return (event.lt if self.linear else event.weight), event.source, event.seq
+
+
+def topics_precede(
+    e1: Stamp, e2: Stamp, subscription: Collection[str], *, reading: str = ALL
+) -> bool:
+    """Tell whether e1.TV precedes e2.TV on e1.P & e2.P & p.S (Nakayama 2017, rule 1)."""
+    one, other = e1.counts, e2.counts
+    common = [topic for topic in one if topic in other and topic in subscription]
+    if reading == ALL:
+        return bool(common) and all(one[topic] < other[topic] for topic in common)
+    if reading == PUBLISHED:
+        return bool(common) and all(one[topic] <= other[topic] for topic in common)
+    return all(one[topic] <= other[topic] for topic in common) and any(
+        one[topic] < other[topic] for topic in common
+    )
+
+
+def linear_precedes(e1: Stamp, e2: Stamp) -> bool:
+    """Tell whether e1.LT < e2.LT (Nakayama 2017, rule 2, repaired)."""
+    return e1.lt < e2.lt
+
+
+def physical_precedes(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
+    """Tell whether e2 can be an effect of e1, by physical time (Nakayama 2017, rule 3, repaired).
+
+    An effect is published at least the least delay over any path later; each clock may be off.
+    """
+    if e1.source == e2.source:
+        return e1.seq < e2.seq
+    nearest_ns = delays.least_ns(e1.source, e2.source) - delays.error_ns(e1.source, e2.source)
+    return e2.pt_ns - e1.pt_ns >= nearest_ns
+
+
+def vector_precedes(e1: Stamp, e2: Stamp) -> bool:
+    """Tell whether e1.VT <= e2.VT: of two events, e1 is in the causal past of e2, by receipt.
+
+    Nakayama 2017, section 3; Mattern.
+    """
+    width = max(e1.vt.bit_length(), e2.vt.bit_length())
+    return dominates(e2.vt, e1.vt, guards(-(-width // LANE_BITS)))

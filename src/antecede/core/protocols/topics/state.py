@@ -1,0 +1,471 @@
+"""The state of a peer in a topic-based group: options, times, membership; its size and copies.
+
+Source: Nakayama 2017; joins, leaves and changed subscriptions are ours. The exchange of events is
+in
+`topics.delivery`, the theory of operation too.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple
+
+from antecede.core.clocks import intervals
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.clocks.intervals import MAX_GAPS, NODE_BYTES
+from antecede.core.clocks.lanes import MAX_MEMBER, get, guards, items, pack, put, unit
+from antecede.core.clocks.monotonic_clock import OwnClock
+from antecede.core.clocks.nanoseconds import NS
+from antecede.core.protocols.base import (
+    AFTER_LEAVE,
+    NOTHING,
+    Addressing,
+    Discard,
+    Effect,
+    Guarantee,
+    Held,
+    MessageId,
+    Protocol,
+    Relation,
+)
+from antecede.core.protocols.clock_based.clock_lead import MAX_JUMP, Limits
+from antecede.core.protocols.clock_based.hold_back_queue import HoldBackQueue
+from antecede.core.protocols.membership import changes
+from antecede.core.protocols.membership.newcomer_wait import NewcomerWait
+from antecede.core.protocols.topics import messages
+from antecede.core.protocols.topics.delays import Delays
+from antecede.core.protocols.topics.messages import Parts, TopicMessage, checked_topics
+from antecede.core.protocols.topics.published_relations import PrintedTopicRelation
+from antecede.core.protocols.topics.relations import ALL, Stamp, TopicRelation
+from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.errors import LocalError
+
+NOT_SUBSCRIBED = "about no topic that this member subscribes to"
+INTEGER_BYTES = 4
+TIME_BYTES = 8
+
+
+class Waiting(NamedTuple):
+    """A held event."""
+
+    message: TopicMessage
+    stamp: Stamp
+    arrived_ns: int
+    """What the own clock showed when it arrived."""
+
+
+class TopicState(NewcomerWait, Protocol):
+    """Everything of a peer but the rules for events; see `TopicProtocol` for the options."""
+
+    control_power: ClassVar[int | None] = 1
+
+    parts: ClassVar[Parts] = Parts()
+    """Which times the messages carry and the relation reads, beside the topic vector."""
+    guarantee: Guarantee = Guarantee(
+        Relation.BY_TOPIC, no_unnecessary_wait=False, joins=True, leaves=True, needs_time=True
+    )
+    addressing: ClassVar[Addressing] = Addressing.TOPICS
+    own_options: ClassVar[frozenset[str]] = frozenset({"max_jump", "max_gaps"})
+
+    def __init__(
+        self,
+        me: int,
+        members: Iterable[int],
+        *,
+        subscriptions: Subscriptions[int] | None = None,
+        bounds: Bounds[int] | None = None,
+        reading: str = ALL,
+        as_published: bool = False,
+        max_jump: int | None = MAX_JUMP,
+        max_gaps: int | None = MAX_GAPS,
+    ) -> None:
+        super().__init__(me, members)
+        self.limits = Limits.of(max_jump)
+        self.max_gaps = max_gaps = intervals.gap_limit(max_gaps)
+        if max_gaps is not None and max_gaps < MAX_GAPS:
+            remark = f"an event that more than {max_gaps} gaps have followed is not delivered"
+            self.guarantee = self.guarantee._replace(live=False, remark=remark)
+        if as_published and not any(self.parts):
+            raise LocalError(
+                f"as_published shows misprints of linear, physical and vector time; messages of "
+                f"{type(self).__name__} carry none of these"
+            )
+        if bounds is None:
+            raise LocalError(
+                "topic-based order waits by the clock: give bounds=Bounds(accuracy_s=..., "
+                "least_s=..., most_s=...)"
+            )
+        changes.check_numbers(self.members, MAX_MEMBER)
+        self.subscriptions = subscriptions or Subscriptions()
+        self.bounds, self.reading, self.as_published = bounds, reading, as_published
+        self.own_clock = OwnClock()
+        self.sent = 0
+        self.tv: dict[str, int] = {}
+        self.lt = 0
+        self.vt = 0
+        """Vector time without the own entry, which is `sent`."""
+        self.arrived: dict[int, list[int]] = {member: [] for member in self.others()}
+        """Bounds of the numbers that arrived, for everybody who ever was a member, but me."""
+        self.closed: dict[int, int] = {}
+        """By member: numbers up to this count as arrived, whether they did or not."""
+        self.last: dict[int, int] = {}
+        """Number of the last message of each member that left."""
+        self.held: dict[MessageId, Waiting] = {}
+        self._set_up()
+
+    def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the options; that nobody subscribes to anything need not be said."""
+        found = dict(super().settled(options))
+        told = found.get("subscriptions")
+        if told is not None and not told.all_topics():
+            del found["subscriptions"]
+        return found
+
+    def _set_up(self) -> None:
+        """Derive what follows from members, subscriptions and options."""
+        delays = Delays(self.bounds, (*self.arrived, self.me))
+        relation: type[TopicRelation] = TopicRelation
+        if self.as_published:
+            relation = PrintedTopicRelation
+        self.relation = relation(delays, **self.parts._asdict(), reading=self.reading)
+        self._after: dict[int, tuple[int, int]] = {}
+        """By source: the waits after arrival and after publishing, worked out once."""
+        self.subscription = self.subscriptions.of(self.me)
+        self.guard = guards(max((*self.arrived, self.me)) + 1)
+        self.note_next()
+
+    def note_next(self) -> None:
+        """Derive the queue of the held events, and when each is due."""
+        physical = self.parts.physical and not self.as_published
+        self.queue = HoldBackQueue(
+            self._precedes, self.relation.delays.apart_ns() if physical else None
+        )
+        self.due: list[tuple[int, MessageId]] = []
+        for key in sorted(self.held):
+            self.note_held(key)
+
+    def note_held(self, key: MessageId) -> None:
+        """Take a held event into the queue and among those that become due."""
+        waiting = self.held[key]
+        stamp = waiting.stamp
+        self.queue.add(key, waiting, self.relation.rank(stamp), stamp.pt_ns)
+        heapq.heappush(self.due, (self.due_ns(waiting), key))
+
+    def _precedes(self, one: Waiting, other: Waiting) -> bool:
+        rank = self.relation.rank
+        if rank(one.stamp) > rank(other.stamp):
+            return False
+        return self.relation.precedes(one.stamp, other.stamp, self.subscription)
+
+    def note_arrival(self, sender: int, seq: int) -> bool:
+        """Note that a number has arrived; tell whether it is new.
+
+        Beyond `max_gaps` the oldest sixteenth of the gaps counts as filled from then on.
+        """
+        bounds, most = self.arrived[sender], self.max_gaps
+        if not intervals.insert(bounds, seq):
+            return False
+        intervals.bound_gaps(bounds, most, self.closed, sender)
+        return True
+
+    @classmethod
+    def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
+        """Return overlapping subscriptions, clocks off by a delay, and channels that differ.
+
+        One channel is slow at its most, so that the wait is not that of the publisher's own; one
+        at its least, so that a path is faster; a fourth member is further off than clocks err.
+        """
+        choices = (("x", "y"), ("x",), ("x", "y"))
+        topics = {member: choices[member % 3] for member in members}
+        unlike = {(0, 2): (1, 3), (2, 0): (3, 3)}
+        unlike |= {(3, other): (3, 5) for other in range(3)}
+        unlike |= {(other, 3): (1, 4) for other in range(3)}
+        bounds: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=1, channels=unlike)
+        return {"subscriptions": Subscriptions(topics), "bounds": bounds}
+
+    def due_s(self, waiting: Waiting) -> Fraction:
+        """Return the reading above which nothing that precedes a held event can still come.
+
+        In exact seconds; `due_ns` is the same in nanoseconds.
+        """
+        return Fraction(self._derived_due_ns(waiting), NS)
+
+    def _derived_due_ns(self, waiting: Waiting) -> int:
+        stamp = waiting.stamp
+        after = self._after.get(stamp.source)
+        if after is None:
+            delays, source = self.relation.delays, stamp.source
+            after = self._after[source] = (
+                delays.after_arrival_ns(source, self.me),
+                delays.after_publishing_ns(source, self.me),
+            )
+        due_ns = waiting.arrived_ns + after[0]
+        return min(due_ns, stamp.pt_ns + after[1]) if self.parts.physical else due_ns
+
+    def _due_is_derived(self) -> bool:
+        """Tell whether `due_s` is as defined here: nobody put another in its place."""
+        return getattr(self.due_s, "__func__", None) is TopicState.due_s
+
+    def due_ns(self, waiting: Waiting) -> int:
+        """Return the reading above which a held event may go, in nanoseconds."""
+        if self._due_is_derived():
+            return self._derived_due_ns(waiting)
+        due_s = self.due_s(waiting)
+        return due_s.numerator * NS // due_s.denominator
+
+    def read_clock(self, now: int | None) -> tuple[int, OwnClock]:
+        """Return the reading to go by, and the clock after it; raises LocalError."""
+        onward = self.own_clock.onward(now)
+        if onward is not None:
+            assert now is not None
+            return now, onward
+        error_ns, whose = (
+            self.bounds.error_ns(self.me),
+            f"{type(self).__name__}, an order by clocks,",
+        )
+        return self.own_clock.at(now, whose, error_ns=error_ns, physical=self.parts.physical)
+
+    def blocked_on(self) -> tuple[Held, ...]:
+        """Return held events by (sender, number), each with the reading at which it may go.
+
+        No cause is known to be missing. Where that reading is past, events that are held
+        themselves come before it, and are named.
+        """
+        return tuple(self._held(self.held[key]) for key in sorted(self.held))
+
+    def _held(self, waiting: Waiting) -> Held:
+        until_ns = self.due_ns(waiting) + 1  # due is the last reading at which it waits
+        clock = self.own_clock
+        if clock.read_ns is not None and until_ns <= clock.read_ns:
+            held = (key for key in sorted(self.held) if self.held[key] is not waiting)
+            return Held(
+                waiting.message, tuple(k for k in held if self._precedes(self.held[k], waiting))
+            )
+        return Held(waiting.message, (), until_ns=until_ns - clock.shift_ns)
+
+    def correct_clock(self, now: int) -> None:
+        """Go on from `now`; what is held waits by it."""
+        if not self.parts.physical:
+            super().correct_clock(now)
+        self.own_clock = clock = self.own_clock.corrected(now)
+        assert clock.read_ns is not None
+        for key, waiting in self.held.items():
+            self.held[key] = waiting._replace(arrived_ns=min(waiting.arrived_ns, clock.read_ns))
+        self.note_next()
+
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.held)
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return the numbers that arrived and are not held, of everybody, as bounds.
+
+        In gaps older than `max_gaps` those too that never came.
+        """
+        runs: dict[int, Sequence[int]] = {
+            member: _without(bounds, [key.seq for key in self.held if key.sender == member])
+            for member, bounds in self.arrived.items()
+        }
+        return {**runs, self.me: intervals.Intervals.up_to(self.sent).bounds}
+
+    def carry_in_lanes(self) -> None:
+        """Say what nobody subscribes to, too: who reads it may come to be known later."""
+        self.in_lanes = True
+
+    # -- membership -------------------------------------------------------------------------
+
+    def subscribe(self, member: int, topics: Collection[str]) -> Sequence[Effect]:
+        """A member, maybe one to come, subscribes to these topics from now on, and no others.
+
+        Every member is told. Held events about no topic of one's own any more are discarded.
+        Raises LocalError for a bad name and for a member that left.
+        """
+        if member in self.last:
+            raise LocalError(f"member {member} has left")
+        self.subscriptions = self.subscriptions.with_member(member, checked_topics(topics))
+        self.subscription = self.subscriptions.of(self.me)
+        lost = [k for k in self.held if self.subscription.isdisjoint(self.held[k].message.topics)]
+        discarded = [Discard(self.held.pop(key).message, NOT_SUBSCRIBED) for key in sorted(lost)]
+        self.note_next()
+        return tuple(discarded)
+
+    def frontier(self) -> Hashable:
+        """Return numbers delivered here and last numbers by member, times, and subscriptions."""
+        vt = put(self.vt, self.me, self.sent) if self.parts.vector else 0
+        times = tuple(sorted(self.tv.items())), self.lt, vt
+        rows = tuple(sorted(self.delivered_runs().items())), tuple(sorted(self.last.items()))
+        return *rows, times, self._subscribed()
+
+    def adopt(self, frontier: Any) -> None:
+        """Begin with the sponsor's times; know what it had as duplicates. Only as a newcomer.
+
+        One's own subscription stays where the sponsor knew of none. Events published before
+        the join are not owed: a subscription begins when the publishers are told of it.
+        """
+        delivered, last, (tv, lt, vt), subscribed = frontier
+        changes.check_new(self.sent, *self.arrived.values())
+        self.arrived = {member: list(bounds) for member, bounds in delivered if member != self.me}
+        self.last, self.closed = dict(last), {}
+        self.members = changes.still_here((*self.arrived, self.me), self.last)
+        self.tv, self.lt, self.vt = dict(tv), lt, vt
+        self.subscriptions = Subscriptions({**self.subscriptions.topics, **dict(subscribed)})
+        self._set_up()
+
+    def entry_wait_ns(self) -> int:
+        """Return the wait: every topic order waits by the clock."""
+        delays = self.relation.delays
+        least_ns = max(delays.least_ns(member, self.me) for member in delays.members)
+        return least_ns + 2 * self.bounds.error_ns(self.me) if least_ns else 0
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count the events of other members up to these numbers as arrived."""
+        for member, number in newest.items():
+            self.arrived[member] = intervals.with_all_up_to(self.arrived[member], number)
+
+    def join(self, member: int) -> Sequence[Effect]:
+        """Expect the newcomer's events, and send it those that it subscribes to."""
+        known = self.arrived.keys() | {self.me}
+        self.members = changes.with_newcomers(self.members, known, (member,), MAX_MEMBER)
+        self.arrived[member] = []
+        self._set_up()
+        return NOTHING
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Stop sending to the member; its events up to `last` are still delivered.
+
+        Held events of it numbered above `last` can not be right and are discarded.
+        """
+        changes.check_leaver(self.members, self.me, member)
+        late = [key for key in self.held if key.sender == member and key.seq > last]
+        delivered = _without(self.arrived[member], [key.seq for key in late])
+        changes.check_last(member, last, delivered[-1] - 1 if delivered else 0)
+        self.members = changes.without(self.members, (member,))
+        self.last[member] = last
+        discarded = [Discard(self.held.pop(key).message, AFTER_LEAVE) for key in sorted(late)]
+        self.note_next()
+        return tuple(discarded)
+
+    # -- snapshot ---------------------------------------------------------------------------
+
+    def snapshot(self) -> Hashable:
+        """Return the state without the options; held events by (sender, number)."""
+        closed = self.closed
+        arrived = tuple(
+            (k, tuple(bounds), closed[k]) if k in closed else (k, tuple(bounds))
+            for k, bounds in sorted(self.arrived.items())
+        )
+        held = tuple((self.held[k].message, self.held[k].arrived_ns) for k in sorted(self.held))
+        times = tuple(sorted(self.tv.items())), self.lt, self.vt
+        numbers = self.me, self.members, self.sent, tuple(sorted(self.last.items()))
+        return *numbers, times, arrived, held, self._subscribed(), self.own_clock, *self.entry
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned, in an object made with the same options."""
+        self.me, self.members, self.sent, last, times, arrived, held, to, *rest = state
+        self.own_clock = rest[0]
+        self.take_entry(tuple(rest[1:]))
+        tv, self.lt, self.vt = times
+        self.last, self.tv = dict(last), dict(tv)
+        self.arrived = {member: list(bounds) for member, bounds, *_ in arrived}
+        self.closed = {member: closed[0] for member, _, *closed in arrived if closed}
+        self.subscriptions = Subscriptions(dict(to))
+        self.held = {
+            MessageId(message.sender, message.seq): Waiting(
+                message, messages.stamp(message, vector=self.parts.vector), arrived_ns
+            )
+            for message, arrived_ns in held
+        }
+        self._set_up()
+
+    def check_whole(self) -> None:
+        """Raise ValueError unless tables, times and held events are of members of the group."""
+        some = {"closed": self.closed}
+        changes.check_whole(self.me, self.members, self.arrived, self.last, {}, some)
+        known = {*self.arrived, self.me}
+        for vector in (self.vt, *(waiting.message.vt for waiting in self.held.values())):
+            if strangers := {member for member, _ in items(vector)} - known:
+                raise ValueError(f"a vector time with member {min(strangers)}")
+        for sender, seq in self.held:
+            if sender not in self.arrived or not intervals.contains(self.arrived[sender], seq):
+                raise ValueError(f"held: event {seq} of member {sender} has not arrived")
+
+    def _subscribed(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
+        known = self.subscriptions.topics
+        return tuple((member, tuple(sorted(known[member]))) for member in sorted(known))
+
+    # -- size, wire, view -------------------------------------------------------------------
+
+    def encode(self, message: TopicMessage) -> bytes:
+        """Return sender, number, topics with their counts, and the times of the protocol."""
+        return messages.encode(message, self.parts)
+
+    def decode(self, control: bytes, payload: Any) -> TopicMessage:
+        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
+        return messages.decode(control, payload, self.parts)
+
+    def control_bytes(self, message: TopicMessage) -> int:
+        """Return 4 a topic of TV, 4 for LT, 8 for PT, 4 a member for VT; Nakayama 2017 gives no
+        count.
+        """
+        times = INTEGER_BYTES * self.parts.linear + TIME_BYTES * self.parts.physical
+        members = (len(self.arrived) + 1) * self.parts.vector
+        return INTEGER_BYTES * (len(message.tv) + members) + times
+
+    def storage_bytes(self) -> int:
+        """Return 4 a topic of TV, 4 for LT, 4 a member for VT, and 8 a node of what arrived.
+
+        Without what is held: `memory_bytes`.
+        """
+        members = (len(self.arrived) + 1) * self.parts.vector
+        in_lists = NODE_BYTES * sum(map(intervals.nodes, self.arrived.values()))
+        return INTEGER_BYTES * (len(self.tv) + self.parts.linear + members) + in_lists
+
+    def control_texts(self) -> Iterable[str]:
+        """Return the topics that are known."""
+        return self.tv
+
+    def causes(self, message: TopicMessage) -> tuple[MessageId, ...]:
+        """Return nothing: the times name no event that must come before."""
+        return ()
+
+    def number_named(self, message: TopicMessage, member: int) -> int:
+        """Return the member's entry of the vector time, where one is carried."""
+        return 0 if self.as_published else get(message.vt, member)
+
+    def mentions(self, message: TopicMessage) -> tuple[int, ...]:
+        """Return the sender and the members of the vector time."""
+        return tuple(sorted({message.sender, *(member for member, _ in items(message.vt))}))
+
+    def renumber(self, message: TopicMessage, numbers: Mapping[int, int]) -> TopicMessage:
+        """Return the message with every member's number replaced."""
+        vt = pack((numbers[member], number) for member, number in items(message.vt))
+        return message._replace(sender=numbers[message.sender], vt=vt)
+
+    def describe(self) -> dict[str, str]:
+        """Return S, TV, LT and VT as Nakayama 2017 writes them."""
+        counts = ", ".join(f"{topic} {count}" for topic, count in sorted(self.tv.items()))
+        found = {"S": ", ".join(sorted(self.subscription)) or "Ø", "TV": f"<{counts}>"}
+        if self.parts.linear:
+            found["LT"] = str(self.lt)
+        if self.parts.vector:
+            own = self.vt + unit(self.me, self.sent)
+            entries = (get(own, member) for member in sorted((*self.arrived, self.me)))
+            found["VT"] = f"<{', '.join(map(str, entries))}>"
+        return found
+
+
+def _without(bounds: Iterable[int], numbers: Iterable[int]) -> tuple[int, ...]:
+    """Return the bounds of a set of intervals without some of its numbers."""
+    rest = list(bounds)
+    for number in sorted(numbers):
+        at = next(i for i in range(0, len(rest), 2) if rest[i] <= number < rest[i + 1])
+        low, stop = rest[at : at + 2]
+        parts = (low, number), (number + 1, stop)
+        rest[at : at + 2] = [bound for part in parts if part[0] < part[1] for bound in part]
+    return tuple(rest)

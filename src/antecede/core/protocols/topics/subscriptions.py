@@ -1,0 +1,77 @@
+"""Who subscribes to what: topics of members in a publish/subscribe group (Nakayama 2017, section
+2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from antecede.errors import LocalError
+from antecede.formatting import shown
+
+Member = TypeVar("Member", bound=Hashable)
+
+
+@dataclass(frozen=True, eq=False)
+class Subscriptions(Generic[Member]):
+    """Topics by member (a number, or a name until `numbered`); who is not named has none."""
+
+    topics: Mapping[Member, Collection[str]] = field(default_factory=dict)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Subscriptions):
+            return NotImplemented
+        return self._sets() == other._sets()
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._sets().items()))
+
+    def _sets(self) -> dict[Member, frozenset[str]]:
+        return {member: frozenset(own) for member, own in self.topics.items() if own}
+
+    def in_one_writing(self) -> Subscriptions[Member]:
+        """Return the same, written as all that are equal are: lists, sets and [] are told apart by
+        nobody.
+        """
+        return Subscriptions({one: tuple(sorted(own)) for one, own in self._sets().items()})
+
+    def of(self, member: Member) -> frozenset[str]:
+        """Return the topics a member subscribes to (p_i.S)."""
+        return frozenset(self.topics.get(member, ()))
+
+    def targets(
+        self, publication: Collection[str], members: Iterable[Member]
+    ) -> tuple[Member, ...]:
+        """Return the members, in the order given, that subscribe to a topic of a publication."""
+        wanted = frozenset(publication)
+        return tuple(member for member in members if wanted & self.of(member))
+
+    def all_topics(self) -> tuple[str, ...]:
+        """Return every topic that anybody subscribes to, sorted."""
+        return tuple(sorted(frozenset().union(*map(frozenset, self.topics.values()))))
+
+    def with_member(self, member: Member, topics: Collection[str]) -> Subscriptions[Member]:
+        """Return these subscriptions with one member's replaced."""
+        return Subscriptions({**self.topics, member: frozenset(topics)})
+
+    def numbered(self, numbers: Mapping[Any, int]) -> Subscriptions[int]:
+        """Return the same with names replaced by member numbers; raises LocalError.
+
+        Also for topics that are no lists: a text would be read letter by letter; and for those
+        that no message could name.
+        """
+        from antecede.core.protocols.topics.messages import checked_topics  # not for every import
+
+        if not isinstance(self.topics, Mapping):
+            raise LocalError(f"subscriptions are topics by member, not {shown(self.topics)}")
+        for member, topics in self.topics.items():
+            if isinstance(topics, str | bytes) or not isinstance(topics, Collection):
+                raise LocalError(
+                    f"the topics of {member!r} are a list of words, not {shown(topics)}"
+                )
+            checked_topics(topics)
+        if unknown := [member for member in self.topics if member not in numbers]:
+            raise LocalError(f"{shown(unknown[0])} has subscriptions and is not in the group")
+        return Subscriptions({numbers[member]: topics for member, topics in self.topics.items()})

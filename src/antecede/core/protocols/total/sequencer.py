@@ -1,0 +1,421 @@
+"""Total order by a fixed sequencer: one member gives every message its place.
+
+Source: the fixed sequencer of Defago, Schiper and Urban 2004, "Total order broadcast and multicast
+algorithms: taxonomy and survey" (cited by Bhavanasi and Iyer), in the variant in which the sender
+broadcasts the message and the sequencer its place.
+
+Theory of operation
+-------------------
+A sender broadcasts its message with its own number for it. The sequencer (the member with the
+lowest number, or `sequencer`) places the messages of each sender in the order of these numbers,
+at once when they arrive, and broadcasts their places: `Placing`, a run of numbers of one sender.
+Its own messages carry their place. Everybody delivers place 1, 2, 3, ... , each as soon as the
+place is known and the message is here; the sequencer, when it gives the place.
+
+Why the order respects causality: whoever answers a message has delivered it, so it has its place
+before the answer is sent; and the messages of one sender are placed in its order.
+
+A member's own message is delivered in its turn, too, so not when it is sent. `counts[k]` is the
+number of k's last delivered message; all before it are delivered, which tells duplicates. The
+sequencer also keeps which numbers have come (`arrived`), so that the nearest gap is one look-up.
+
+The sequencer is trusted to give every message one place; a place that contradicts an earlier one is
+refused (a sequencer without messages of its own that was restored from too old a state gives its
+places again, and no number of a message tells). When it stops, the group does: there is
+no agreement here on a new one, and nobody joins or leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+from antecede.core.clocks import intervals
+from antecede.core.clocks.coercion import plain
+from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.clocks.intervals import MAX_NUMBER, Intervals
+from antecede.core.protocols.base import (
+    DUPLICATE,
+    OWN,
+    Deliver,
+    Discard,
+    Effect,
+    Guarantee,
+    Held,
+    Hold,
+    MessageId,
+    Protocol,
+    Relation,
+    Transmit,
+)
+from antecede.core.protocols.membership import changes
+from antecede.core.protocols.membership.lost_messages import pass_over
+from antecede.errors import LocalError, SequenceError, UnknownMemberError
+from antecede.formatting import shown
+
+INTEGER_BYTES = 4
+
+
+class SequencedMessage(NamedTuple):
+    """A message with its sender's number for it, from 1."""
+
+    sender: int
+    seq: int
+    payload: Any
+    place: int = 0
+    """Its place in the order, from 1, in messages of the sequencer; 0: given apart."""
+
+
+class Placing(NamedTuple):
+    """The sequencer says: numbers `first` .. `first + length - 1` of `origin` begin at `place`."""
+
+    sender: int
+    seq: int
+    """0, as in everything that is no message of the application."""
+    payload: Any
+    place: int
+    origin: int
+    first: int
+    length: int
+
+
+AnyMessage: TypeAlias = SequencedMessage | Placing
+
+
+class Sequencer(Protocol):
+    """One member of a group with total order; needs a channel that loses nothing."""
+
+    control_power: ClassVar[int | None] = 0
+
+    guarantee: Guarantee = Guarantee(Relation.TOTAL, no_unnecessary_wait=False)
+
+    member_options: ClassVar[frozenset[str]] = frozenset({"sequencer"})
+
+    def __init__(self, me: int, members: Iterable[int], *, sequencer: int | None = None) -> None:
+        super().__init__(me, members)
+        self.sequencer = self.members[0] if sequencer is None else plain(sequencer)
+        if self.sequencer not in self.members:
+            raise LocalError(
+                f"the sequencer {shown(self.sequencer)} is not in the group {self.members}"
+            )
+        self.sent = 0
+        self.delivered = 0
+        """Places delivered here; at the sequencer also the last place given."""
+        self.counts = dict.fromkeys(self.members, 0)
+        self.held: dict[MessageId, SequencedMessage] = {}
+        """What is here and not delivered, own messages too."""
+        self.places: dict[int, tuple[int, int, int]] = {}
+        """Place -> (origin, first, length) of runs that are known and not delivered."""
+        self.arrived: dict[int, list[int]] = {member: [] for member in self.members}
+        """At the sequencer: bounds of the numbers that have come."""
+
+    def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the options; the member that gives the places by default need not be named."""
+        usual = self.sequencer == self.members[0]
+        found = super().settled(options)
+        return {k: v for k, v in found.items() if k != "sequencer" or not usual}
+
+    def send(
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        """Number the message and transmit it to all; the sequencer delivers it at once."""
+        self.sent += 1
+        message = SequencedMessage(self.me, self.sent, payload)
+        if self.me == self.sequencer:
+            message = message._replace(place=self.delivered + 1)
+            self._count(message)
+            return (Transmit(self.others(), message), Deliver(message))
+        self.held[self.identity(message)] = message
+        return (Transmit(self.others(), message),)
+
+    def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
+        """Take in a message or places; deliver what is next in the order.
+
+        Raises UnknownMemberError and SequenceError.
+        """
+        if message.sender == self.me:
+            return (Discard(message, OWN),)
+        if isinstance(message, Placing):
+            self._check_places(message)
+            self._note_places(message.place, (message.origin, message.first, message.length))
+            return self._deliver_next()
+        self._check(message)
+        identity = self.identity(message)
+        if message.seq <= self.counts[message.sender] or identity in self.held:
+            return (Discard(message, DUPLICATE),)
+        if message.place:
+            self._check_agrees(message.place, message.sender, message.seq, 1)
+        self.held[identity] = message
+        if self.me == self.sequencer:
+            return self._place(message)
+        if message.place:
+            self._note_places(message.place, (message.sender, message.seq, 1))
+        effects = self._deliver_next()
+        return effects if identity not in self.held else (Hold(message, self._lacks()), *effects)
+
+    def would_hold(self, message: AnyMessage, now: int | None = None) -> bool:
+        """Tell whether nothing would come of a message but that it waits; see the base."""
+        if message.sender == self.me or isinstance(message, Placing):
+            return False
+        self._check(message)
+        sender, seq = message.sender, message.seq
+        if seq <= self.counts[sender] or self.identity(message) in self.held:
+            return False
+        if message.place:
+            self._check_agrees(message.place, sender, seq, 1)
+            return message.place > self.delivered + 1
+        if self.me == self.sequencer:
+            return seq != self.counts[sender] + 1
+        return self.places.get(self.delivered + 1, (None, 0))[:2] != (sender, seq)
+
+    # -- places -----------------------------------------------------------------------------
+
+    def _place(self, message: SequencedMessage) -> Sequence[Effect]:
+        """As sequencer: give places to the sender's next messages, and deliver them."""
+        sender = message.sender
+        first = self.counts[sender] + 1
+        intervals.insert(self.arrived[sender], message.seq)
+        if message.seq != first:
+            return (Hold(message, self._gap(message)),)
+        place = self.delivered + 1
+        effects: list[Effect] = []
+        while (here := self.held.pop(MessageId(sender, self.counts[sender] + 1), None)) is not None:
+            self._count(here)
+            effects.append(Deliver(here))
+        note = Placing(self.me, 0, self.note_payload, place, sender, first, len(effects))
+        return (Transmit(self.others(), note), *effects)
+
+    def _gap(self, message: SequencedMessage) -> tuple[MessageId, ...]:
+        """As sequencer: return the nearest message before this one that is not here."""
+        sender = message.sender
+        return (MessageId(sender, intervals.nearest_gap(self.arrived[sender], message.seq)),)
+
+    def _note_places(self, place: int, run: tuple[int, int, int]) -> None:
+        if place > self.delivered:
+            self.places.setdefault(place, run)
+
+    def _deliver_next(self) -> tuple[Effect, ...]:
+        effects: list[Effect] = []
+        while (run := self.places.get(self.delivered + 1)) is not None:
+            origin, first, length = run
+            message = self.held.pop(MessageId(origin, first), None)
+            if message is None:
+                break
+            del self.places[self.delivered + 1]
+            self._count(message)
+            if length > 1:
+                self.places.setdefault(self.delivered + 1, (origin, first + 1, length - 1))
+            effects.append(Deliver(message))
+        return tuple(effects)
+
+    def _count(self, message: SequencedMessage) -> None:
+        self.delivered += 1
+        self.counts[message.sender] = message.seq
+
+    # -- what cannot be ---------------------------------------------------------------------
+
+    def _check(self, message: SequencedMessage) -> None:
+        sender, seq, _, place = message
+        if sender not in self.counts:
+            raise UnknownMemberError(f"message {seq} from member {sender}, who is not in the group")
+        if not 1 <= seq <= MAX_NUMBER:
+            raise SequenceError(f"message {seq} from member {sender}: numbers start at 1")
+        if (place != 0) is not (sender == self.sequencer) or not 0 <= place <= MAX_NUMBER:
+            raise SequenceError(
+                f"message {seq} from member {sender} has the place {place}; "
+                f"places are given by member {self.sequencer}, from 1, and carried by its messages"
+            )
+
+    def _check_places(self, note: Placing) -> None:
+        _, _, _, place, origin, first, length = note
+        if note.sender != self.sequencer:
+            raise SequenceError(
+                f"member {note.sender} gives places; the sequencer is member {self.sequencer}"
+            )
+        if origin not in self.counts or origin == self.sequencer:
+            raise UnknownMemberError(f"a place for messages of member {origin}, who has none")
+        last = self.sent if origin == self.me else MAX_NUMBER
+        if place < 1 or first < 1 or length < 1 or first + length - 1 > last:
+            raise SequenceError(
+                f"place {place} for messages {first} to {first + length - 1} of member {origin}, "
+                f"whose last can only be {last}"
+            )
+        self._check_agrees(place, origin, first, length)
+
+    def _check_agrees(self, place: int, origin: int, first: int, length: int) -> None:
+        """Refuse places that other messages have here: the sequencer gave them twice."""
+        done = min(length, self.delivered - place + 1)
+        known = self.places.get(place, (origin, first))
+        count = self.counts[origin]
+        if (
+            count >= first + done - 1
+            if done > 0
+            else first > count and known[:2] == (origin, first)
+        ):
+            return
+        raise SequenceError(
+            f"place {place} for message {first} of member {origin}: here that place or that "
+            f"message has another. Was member {self.sequencer}, who gives the places, restored "
+            "from a state that is too old?"
+        )
+
+    # -- what is held -----------------------------------------------------------------------
+
+    def held_count(self) -> int:
+        """Return how many messages are here and not delivered."""
+        return len(self.held)
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return 1 up to the newest number delivered of everybody, own in their turn."""
+        return changes.runs_of(self.counts)
+
+    def blocked_on(self) -> tuple[Held, ...]:
+        """Return what is here and not delivered, own messages too, by (sender, number).
+
+        Each waits for the message of the next place, where that place is known; otherwise for
+        the sequencer, which is no message that could be named.
+        """
+        held = [message for _, message in sorted(self.held.items())]
+        if self.me == self.sequencer:
+            return tuple(Held(message, self._gap(message)) for message in held)
+        lacks = self._lacks()
+        silent = () if lacks else (self.sequencer,)
+        return tuple(Held(message, lacks, silent=silent) for message in held)
+
+    def _lacks(self) -> tuple[MessageId, ...]:
+        """Return the message of the next place, which is not here; empty: not known."""
+        run = self.places.get(self.delivered + 1)
+        return () if run is None else (MessageId(run[0], run[1]),)
+
+    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+        """Go on behind messages that nobody has; see the base.
+
+        The sequencer gives a lost message no place. Others leave out the place that it has.
+        """
+        here, count_of = self.held.__contains__, self.counts.__getitem__
+        if self.me == self.sequencer:
+            return pass_over(self, lost, count_of, here, self._pass_unplaced)
+
+        def is_next(one: MessageId) -> bool:
+            return self.places.get(self.delivered + 1, (None, 0))[:2] == one
+
+        return pass_over(self, lost, count_of, here, self._pass_place, is_next)
+
+    def _pass_unplaced(self, lost: MessageId) -> Sequence[Effect]:
+        sender, seq = lost
+        self.counts[sender] = seq
+        intervals.insert(self.arrived[sender], seq)
+        following = self.held.get(MessageId(sender, seq + 1))
+        return () if following is None else self._place(following)
+
+    def _pass_place(self, lost: MessageId) -> Sequence[Effect]:
+        origin, first, length = self.places.pop(self.delivered + 1)
+        self.delivered += 1
+        self.counts[origin] = lost.seq
+        if length > 1:
+            self.places.setdefault(self.delivered + 1, (origin, first + 1, length - 1))
+        return self._deliver_next()
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count the messages of others up to these numbers as delivered, and the places before.
+
+        Each message has one place, so the next place follows from the numbers of all members
+        together. Raises LocalError at the sequencer, which would give its places again.
+        """
+        if self.me == self.sequencer:
+            raise LocalError(
+                f"member {self.me} gives the places, and numbers of messages do not tell which of "
+                "them it has given: restore a snapshot instead of beginning at a frontier"
+            )
+        for member, number in newest.items():
+            self.delivered += max(0, number - self.counts[member])
+            self.counts[member] = max(number, self.counts[member])
+
+    # -- snapshot ---------------------------------------------------------------------------
+
+    def describe(self, names: Mapping[int, str]) -> dict[str, str]:
+        """Return the state in words.
+
+        `place`: the last place of the order that is delivered here; C: messages delivered of each
+        member; `known`: places that are known and not delivered.
+        """
+        counts = ", ".join(str(self.counts[known]) for known in sorted(self.counts))
+        fields = {"sequencer": names[self.sequencer], "place": str(self.delivered)}
+        fields["C"] = f"({counts})"
+        runs = (
+            f"{place}: {names[origin]} {first}{f'-{first + length - 1}' if length > 1 else ''}"
+            for place, (origin, first, length) in sorted(self.places.items())
+        )
+        return fields | {"known": "; ".join(runs) or "Ø"}
+
+    def snapshot(self) -> Hashable:
+        """Return the state, without what the constructor was given."""
+        held = tuple(message for _, message in sorted(self.held.items()))
+        counts = tuple(sorted(self.counts.items()))
+        return self.me, self.sent, self.delivered, counts, held, tuple(sorted(self.places.items()))
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned, in an object made with the same options."""
+        self.me, self.sent, self.delivered, counts, held, places = state
+        self.counts, self.places = dict(counts), dict(places)
+        self.held = {self.identity(message): message for message in held}
+        self.arrived = {member: [] for member in self.members}
+        if self.me == self.sequencer:
+            self.arrived.update((k, list(Intervals.up_to(count).bounds)) for k, count in counts)
+            for message in held:
+                intervals.insert(self.arrived[message.sender], message.seq)
+
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless counts, places and held messages are theirs."""
+        if set(self.counts) != set(self.members):
+            raise ValueError(f"counts: members {sorted(self.counts)}")
+        if self.counts[self.me] > self.sent:
+            raise ValueError(f"{self.sent} messages sent, and more of them delivered")
+        for (sender, seq), message in self.held.items():
+            if sender != self.me:
+                self._check(message)
+            if seq <= self.counts[sender] or (sender == self.me and seq > self.sent):
+                raise ValueError(f"held: message {seq} of member {sender}")
+        for place, (origin, first, length) in self.places.items():
+            if place <= self.delivered or origin not in self.counts or not (first and length):
+                raise ValueError(f"places: {place} of member {origin}")
+
+    # -- what a message says ----------------------------------------------------------------
+
+    def is_note(self, message: AnyMessage) -> bool:
+        """Tell whether a message gives places and carries nothing to deliver."""
+        return isinstance(message, Placing)
+
+    def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
+        """Return the sender's message before this one: the only one that is named."""
+        return (MessageId(message.sender, message.seq - 1),) if message.seq > 1 else ()
+
+    # -- size and wire ----------------------------------------------------------------------
+
+    def encode(self, message: AnyMessage) -> bytes:
+        """Return sender, number (0: places) and place; of places also whose they are."""
+        numbers = [message.sender, message.seq, message.place]
+        if isinstance(message, Placing):
+            numbers += [message.origin, message.first, message.length]
+        return b"".join(map(varint, numbers))
+
+    def decode(self, control: bytes, payload: Any) -> AnyMessage:
+        """Return what `encode` was given. Raises DecodeError."""
+        reader = Reader(control)
+        sender, seq, place = reader.varint(), reader.varint(), reader.varint()
+        message: AnyMessage = SequencedMessage(sender, seq, payload, place)
+        if seq == 0:
+            run = reader.varint(), reader.varint(), reader.varint()
+            message = Placing(sender, 0, payload, place, *run)
+        reader.finish()
+        return message
+
+    def control_bytes(self, message: AnyMessage) -> int:
+        """Return 4 bytes a number: number and place; of places: place, origin, first and length."""
+        if isinstance(message, Placing):
+            return 4 * INTEGER_BYTES
+        return (1 + (message.place > 0)) * INTEGER_BYTES
+
+    def storage_bytes(self) -> int:
+        """Return 4 bytes a member, for the two counts of one's own, and 16 for each run held."""
+        return (len(self.counts) + 2 + 4 * len(self.places)) * INTEGER_BYTES

@@ -1,0 +1,402 @@
+"""Total order by timestamps: everybody acknowledges, and linear time decides.
+
+Source: Lamport 1978, "Time, clocks, and the ordering of events in a distributed system": events are
+put in a total order by their linear time, ties by the member's number; a request is granted when
+something later has come from every other member. Channels there keep the order of messages; here
+numbers do.
+
+Theory of operation
+-------------------
+A message carries its sender's number for it and its linear time LT, greater than all that its
+sender had sent or received. Messages are delivered by (LT, sender), each when from every other
+member something has been taken in after which nothing of it can come before the message: a
+message of its own, or an acknowledgement, whose LT is at least as great. So `floors[k]`, the LT
+that all later messages of k exceed, rises with every message and acknowledgement of k that is
+taken in without a gap before it.
+
+An acknowledgement says the number of its sender's last message and an LT that all later ones
+exceed. A member broadcasts one when a message comes whose LT is above all that it has said
+itself (`told`): without it a silent member would stop everybody. So a message costs up to n - 1
+broadcasts when the others are silent, and none when they speak anyway. No clock is needed.
+
+Why the order respects causality: whoever has received a message sends with a greater LT. A
+member's own message is delivered in its turn, too, so not when it is sent.
+
+A member that left is waited for until its last message is here. Nobody joins: a newcomer would
+have to learn an LT above all that anybody may have delivered without it, which needs the
+agreement of all.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.clocks.intervals import MAX_NUMBER
+from antecede.core.protocols.base import (
+    AFTER_LEAVE,
+    DUPLICATE,
+    OWN,
+    Deliver,
+    Discard,
+    Effect,
+    Guarantee,
+    Held,
+    Hold,
+    MessageId,
+    Protocol,
+    Relation,
+    Transmit,
+)
+from antecede.core.protocols.membership import changes
+from antecede.core.protocols.membership.lost_messages import pass_over
+from antecede.errors import LocalError, SequenceError, UnknownMemberError
+
+INTEGER_BYTES = 4
+MOST_AHEAD = 16
+"""Acknowledgements kept of a member while messages before them are missing."""
+MOST_JUMP = 1 << 40
+"""By how much a message's time may be above one's own: more than honest members can send."""
+
+
+class TimedMessage(NamedTuple):
+    """A message with its sender's number for it, from 1, and its linear time."""
+
+    sender: int
+    seq: int
+    payload: Any
+    lt: int
+
+
+class Acknowledgement(NamedTuple):
+    """The sender has sent `last` messages, and every later one has a time above `lt`."""
+
+    sender: int
+    seq: int
+    """0, as in everything that is no message of the application."""
+    payload: Any
+    last: int
+    lt: int
+
+
+AnyMessage: TypeAlias = TimedMessage | Acknowledgement
+
+
+class AgreedTimestamps(Protocol):
+    """One member of a group with total order; needs a channel that loses nothing."""
+
+    control_power: ClassVar[int | None] = 0
+
+    guarantee: Guarantee = Guarantee(Relation.TOTAL, no_unnecessary_wait=False, leaves=True)
+
+    def __init__(self, me: int, members: Iterable[int]) -> None:
+        super().__init__(me, members)
+        self.sent = self.lt = self.told = 0
+        self.newest = dict.fromkeys(self.others(), 0)
+        """Number of the last message taken in, without a gap, of everybody who ever was here."""
+        self.floors = dict.fromkeys(self.others(), 0)
+        """Without those who left and of whom all is taken in."""
+        self.last: dict[int, int] = {}
+        """Number of the last message of each member that left."""
+        self.ahead: dict[int, dict[int, TimedMessage]] = {k: {} for k in self.others()}
+        """By member and number: messages after a gap."""
+        self.ahead_count = 0
+        """How many messages are after a gap; derived."""
+        self.promised: dict[int, dict[int, int]] = {k: {} for k in self.others()}
+        """By member and number of its last message: LT of acknowledgements after a gap."""
+        self.queue: list[tuple[int, int, TimedMessage]] = []
+        """Heap of (LT, sender, message): what is taken in and not delivered, own too."""
+
+    def send(
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        """Number and stamp the message and transmit it to all; alone, deliver it at once."""
+        self.sent += 1
+        self.lt += 1
+        self.told = self.lt
+        message = TimedMessage(self.me, self.sent, payload, self.lt)
+        heapq.heappush(self.queue, (message.lt, self.me, message))
+        return (Transmit(self.others(), message), *self._deliver())
+
+    def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
+        """Take in a message or acknowledgement; acknowledge it; deliver what is next.
+
+        Raises UnknownMemberError and SequenceError.
+        """
+        if message.sender == self.me:
+            return (Discard(message, OWN),)
+        self._check(message)
+        if isinstance(message, Acknowledgement):
+            self._promise(message)
+            return self._deliver()
+        sender, seq, _, lt = message
+        if seq <= self.newest[sender] or seq in self.ahead[sender]:
+            return (Discard(message, DUPLICATE),)
+        self.ahead[sender][seq] = message
+        self.ahead_count += 1
+        self._follow(sender)
+        self.lt = max(self.lt, lt)
+        effects = (*self._acknowledged(lt), *self._deliver())
+        if any(isinstance(effect, Deliver) and effect.message == message for effect in effects):
+            return effects
+        return (Hold(message, self._missing(message)), *effects)
+
+    def would_hold(self, message: AnyMessage, now: int | None = None) -> bool:
+        """Tell it of messages after a gap: those that are next may let others go."""
+        if message.sender == self.me or isinstance(message, Acknowledgement):
+            return False
+        self._check(message)
+        sender, seq = message.sender, message.seq
+        return seq > self.newest[sender] + 1 and seq not in self.ahead[sender]
+
+    def comes_first(self, message: AnyMessage) -> bool:
+        """Tell whether a message is next of its sender and before all that is taken in."""
+        if isinstance(message, Acknowledgement):
+            return False
+        here = self.newest.get(message.sender, message.seq)
+        return message.seq == here + 1 and (
+            not self.queue or (message.lt, message.sender) < self.queue[0][:2]
+        )
+
+    # -- times ------------------------------------------------------------------------------
+
+    def _acknowledged(self, lt: int) -> tuple[Effect, ...]:
+        """Return an acknowledgement where nothing said so far has this time."""
+        if self.told >= lt or not self.others():
+            return ()
+        self.told = self.lt
+        note = Acknowledgement(self.me, 0, self.note_payload, self.sent, self.lt)
+        return (Transmit(self.others(), note),)
+
+    def _promise(self, note: Acknowledgement) -> None:
+        sender, last = note.sender, note.last
+        if sender not in self.floors:
+            return
+        if last <= self.newest[sender]:
+            self.floors[sender] = max(self.floors[sender], note.lt)
+            return
+        promised = self.promised[sender]
+        promised[last] = max(promised.get(last, 0), note.lt)
+        if len(promised) > MOST_AHEAD:
+            # The newest says more than all before it, and comes into force when all is here.
+            del promised[min(promised)]
+
+    def _follow(self, member: int) -> None:
+        """Take in what follows a member's newest message without a gap."""
+        ahead, promised = self.ahead[member], self.promised[member]
+        while (message := ahead.pop(self.newest[member] + 1, None)) is not None:
+            self.ahead_count -= 1
+            self.newest[member] = message.seq
+            heapq.heappush(self.queue, (message.lt, member, message))
+            floor = max(message.lt, promised.pop(message.seq, 0), self.floors[member])
+            self.floors[member] = floor
+        self._forget(member)
+
+    def _forget(self, member: int) -> None:
+        """Wait no longer for a member that left, once all its messages are taken in."""
+        if self.newest[member] == self.last.get(member):
+            self.floors.pop(member, None)
+
+    def _deliver(self) -> tuple[Effect, ...]:
+        effects: list[Effect] = []
+        sure = min(self.floors.values(), default=MAX_NUMBER)
+        while self.queue and self.queue[0][0] <= sure:
+            effects.append(Deliver(heapq.heappop(self.queue)[2]))
+        return tuple(effects)
+
+    # -- what cannot be ---------------------------------------------------------------------
+
+    def _check(self, message: AnyMessage) -> None:
+        sender = message.sender
+        if sender not in self.newest:
+            raise UnknownMemberError(f"a message from member {sender}, who is not in the group")
+        most = self.last.get(sender, MAX_NUMBER)
+        number = message.last if isinstance(message, Acknowledgement) else message.seq
+        if not (0 if isinstance(message, Acknowledgement) else 1) <= number <= most:
+            raise SequenceError(f"message {number} from member {sender}: numbers are 1 to {most}")
+        if not 0 < message.lt <= min(self.lt + MOST_JUMP, MAX_NUMBER):
+            raise SequenceError(
+                f"time {message.lt} from member {sender}; it is above 0, "
+                f"and at most {MOST_JUMP} above {self.lt}, the time here"
+            )
+        further = number - self.newest[sender]
+        if isinstance(message, TimedMessage) and further > 0:
+            least = self.floors.get(sender, 0) + further
+            if message.lt < least:
+                raise SequenceError(
+                    f"message {number} from member {sender} has time {message.lt}; "
+                    f"after what it sent before it has at least {least}"
+                )
+
+    # -- what is held -----------------------------------------------------------------------
+
+    def held_count(self) -> int:
+        """Return how many messages are here and not delivered."""
+        return len(self.queue) + self.ahead_count
+
+    def blocked_on(self) -> tuple[Held, ...]:
+        """Return what is here and not delivered, own messages too, by (sender, number).
+
+        Each names the nearest missing message of its sender; where none is missing, the members
+        who have not acknowledged it (`Held.silent`).
+        """
+        ahead = [message for here in self.ahead.values() for message in here.values()]
+        every = [message for _, _, message in self.queue] + ahead
+        return tuple(self._held(one) for one in sorted(every, key=self.identity))
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return 1 up to the newest number delivered of everybody, own in their turn. O(held)."""
+        counts = {**self.newest, self.me: self.sent}
+        for _, sender, message in self.queue:
+            counts[sender] = min(counts[sender], message.seq - 1)
+        return changes.runs_of(counts)
+
+    def _held(self, message: TimedMessage) -> Held:
+        missing = self._missing(message)
+        silent = [k for k, floor in sorted(self.floors.items()) if floor < message.lt]
+        return Held(message, missing, silent=() if missing else tuple(silent))
+
+    def _missing(self, message: TimedMessage) -> tuple[MessageId, ...]:
+        """Return the first missing message of the sender, when this one is after a gap."""
+        here = self.newest.get(message.sender, message.seq)
+        return (MessageId(message.sender, here + 1),) if message.seq > here else ()
+
+    # -- membership -------------------------------------------------------------------------
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Send to the member no more, and wait for its messages up to `last` alone.
+
+        Messages of it numbered above `last` can not be right and are discarded.
+        """
+        changes.check_leaver(self.members, self.me, member)
+        changes.check_last(member, last, self.newest[member])
+        self.members = changes.without(self.members, (member,))
+        self.last[member] = last
+        ahead = self.ahead[member]
+        late = sorted(seq for seq in ahead if seq > last)
+        effects = tuple(Discard(ahead.pop(seq), AFTER_LEAVE) for seq in late)
+        self.ahead_count -= len(late)
+        self._forget(member)
+        return effects + self._deliver()
+
+    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+        """Go on behind messages that nobody has; see the base."""
+
+        def is_here(one: MessageId) -> bool:
+            return one.seq in self.ahead[one.sender]
+
+        return pass_over(self, lost, self.newest.__getitem__, is_here, self._pass)
+
+    def _pass(self, lost: MessageId) -> Sequence[Effect]:
+        member, seq = lost
+        self.newest[member] = seq
+        if promised := self.promised[member].pop(seq, 0):
+            self.floors[member] = max(self.floors[member], promised)
+        self._follow(member)
+        return self._deliver()
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Raise LocalError: numbers do not tell the linear time that this member acknowledged."""
+        raise LocalError(
+            "order 'total-agreed' waits for acknowledgements of every member, this one's too. "
+            "Numbers of messages do not tell the linear time up to which it has acknowledged: "
+            "restore a snapshot instead of beginning at a frontier"
+        )
+
+    # -- snapshot ---------------------------------------------------------------------------
+
+    def describe(self, names: Mapping[int, str]) -> dict[str, str]:
+        """Return the state in words.
+
+        `heard`: LT above which all later messages of a member are; `queue`: (LT, sender) of what is
+        here and not delivered, in the order to come; `ahead`: what is after a gap, where anything
+        is.
+        """
+        heard = ", ".join(f"{names[known]}: {lt}" for known, lt in sorted(self.floors.items()))
+        queue = (f"{one.payload} ({lt}, {names[k]})" for lt, k, one in sorted(self.queue))
+        fields = {"LT": str(self.lt), "heard": heard or "nobody", "queue": ", ".join(queue) or "Ø"}
+        ahead = [f"{here[seq].payload}" for here in self.ahead.values() for seq in sorted(here)]
+        return fields | ({"ahead": ", ".join(ahead)} if ahead else {})
+
+    def snapshot(self) -> Hashable:
+        """Return the state as nested tuples."""
+        tables = self.newest, self.floors, self.last
+        ahead = ((k, tuple(sorted(here.items()))) for k, here in sorted(self.ahead.items()))
+        promised = ((k, tuple(sorted(here.items()))) for k, here in sorted(self.promised.items()))
+        queue = tuple(message for _, _, message in sorted(self.queue, key=lambda row: row[:2]))
+        counts = self.sent, self.lt, self.told
+        sorted_tables = tuple(tuple(sorted(table.items())) for table in tables)
+        return self.me, self.members, *counts, *sorted_tables, *map(tuple, (ahead, promised)), queue
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned."""
+        self.me, self.members, self.sent, self.lt, self.told, *tables, queue = state
+        self.newest, self.floors, self.last, ahead, promised = map(dict, tables)
+        self.ahead = {member: dict(here) for member, here in ahead.items()}
+        self.ahead_count = sum(map(len, self.ahead.values()))
+        self.promised = {member: dict(here) for member, here in promised.items()}
+        self.queue = [(message.lt, message.sender, message) for message in queue]
+
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless all tables have their members."""
+        whole: dict[str, Collection[int]] = {"ahead": self.ahead, "promised": self.promised}
+        some = {"floors": self.floors}
+        changes.check_whole(self.me, self.members, self.newest, self.last, whole, some)
+        for member, newest in self.newest.items():
+            if (member not in self.floors) is not (newest == self.last.get(member)):
+                raise ValueError(f"floors: member {member} is there wrongly, or lacks")
+            for seq, message in self.ahead[member].items():
+                if self.identity(message) != (member, seq) or seq <= newest + 1:
+                    raise ValueError(f"ahead: message {seq} of member {member}")
+                self._check(message)
+            if any(last <= newest for last in self.promised[member]):
+                raise ValueError(f"promised: what is taken in of member {member}")
+        counts = {**self.newest, self.me: self.sent}
+        for lt, sender, message in self.queue:
+            if not 0 < message.seq <= counts.get(sender, 0) or not 0 < lt <= self.lt:
+                raise ValueError(f"queue: message {message.seq} of member {sender}")
+
+    # -- what a message says ----------------------------------------------------------------
+
+    def is_note(self, message: AnyMessage) -> bool:
+        """Tell whether a message is an acknowledgement."""
+        return isinstance(message, Acknowledgement)
+
+    def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
+        """Return the sender's message before this one: the only one that is named."""
+        return (MessageId(message.sender, message.seq - 1),) if message.seq > 1 else ()
+
+    # -- size and wire ----------------------------------------------------------------------
+
+    def encode(self, message: AnyMessage) -> bytes:
+        """Return sender, number and time; of an acknowledgement 0 for the number, and the last."""
+        numbers = [message.sender, message.seq, message.lt]
+        if isinstance(message, Acknowledgement):
+            numbers.append(message.last)
+        return b"".join(map(varint, numbers))
+
+    def decode(self, control: bytes, payload: Any) -> AnyMessage:
+        """Return what `encode` was given. Raises DecodeError."""
+        reader = Reader(control)
+        sender, seq, lt = reader.varint(), reader.varint(), reader.varint()
+        message: AnyMessage = TimedMessage(sender, seq, payload, lt)
+        if seq == 0:
+            message = Acknowledgement(sender, 0, payload, reader.varint(), lt)
+        reader.finish()
+        return message
+
+    def control_bytes(self, message: AnyMessage) -> int:
+        """Return 8 bytes: number and time."""
+        return 2 * INTEGER_BYTES
+
+    def storage_bytes(self) -> int:
+        """Return 4 bytes for each number: one's own three, two a member, two a promise."""
+        promises = sum(map(len, self.promised.values()))
+        numbers = 3 + len(self.newest) + len(self.floors) + 2 * promises
+        return numbers * INTEGER_BYTES

@@ -1,0 +1,441 @@
+"""What BSS and IDR share: members counted in packed lanes, and messages held back by cause.
+
+Theory of operation
+-------------------
+`clock` holds for every member the number of its last delivered message, packed (see
+`core.clocks.lanes`) and with all guard bits SET; one's own lane counts the sent messages. A message
+carries `causes`, packed too: for some members the newest number that must be delivered first;
+and its number: the sender's message before it is always a cause. So one subtraction checks
+all causes at once: a guard bit that falls marks a member who is behind.
+
+A held message is filed under ONE missing cause, `waiting[member, number]`, and looked at
+again only when that message is delivered; nothing else ever rescans it.
+
+Order of release: a message goes out, then those that waited for it and now lack nothing, by
+(sender, number), then those that waited for these, and so on (breadth first, without
+recursion). This order follows from the state alone, so a snapshot need not hold the index.
+
+Membership: a lane stays after a member left, so that messages that depend on it can still be
+judged. `frontier` is every member's count. A cause in a lane that was never given out raises
+UnknownMemberError; that is also what happens when a message depends on a newcomer whose join
+has not been told here yet: the host tells the join first, or offers the message again.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from antecede.core.clocks.encoding import counters
+from antecede.core.clocks.encoding.wire import read_varints, varints
+from antecede.core.clocks.lanes import (
+    LANE_BITS,
+    MAX_MEMBER,
+    MAX_VALUE,
+    VALUE_BITS,
+    get,
+    guards,
+    items,
+    pack,
+    unit,
+)
+from antecede.core.protocols.base import (
+    AFTER_LEAVE,
+    DUPLICATE,
+    NOTHING,
+    OWN,
+    Deliver,
+    Discard,
+    Effect,
+    Held,
+    Hold,
+    MessageId,
+    Protocol,
+)
+from antecede.core.protocols.membership import changes
+from antecede.core.protocols.membership.lost_messages import pass_over
+from antecede.errors import DecodeError, SequenceError, UnknownMemberError
+
+INTEGER_BYTES = 4
+PAIR_BYTES = 8
+"""Sizes by the accounting of Evropeytsev et al. 2016: an integer, and a member with a number."""
+
+
+class CausesMessage(NamedTuple):
+    """A message, its sender's number for it from 1, and its causes by member, packed."""
+
+    sender: int
+    seq: int
+    payload: Any
+    causes: int
+
+
+def encode_with_pairs(message: CausesMessage) -> bytes:
+    """Return sender and number, then the causes as `core.clocks.encoding.counters` writes them."""
+    return varints(message.sender, message.seq) + counters.encode_lanes(message.causes)
+
+
+class CountingProtocol(Protocol):
+    """Base of protocols whose messages are named by sender and number.
+
+    Subclasses implement `send` and `receive` (with the check of `lacks` written out for
+    speed), and `record`. Their messages have the fields sender, seq, payload and causes.
+    """
+
+    control_power: ClassVar[int | None] = 1
+    message_type: ClassVar[type[CausesMessage]] = CausesMessage
+    """What `decode` makes; a stored state knows the messages of each protocol by their class."""
+
+    def __init__(self, me: int, members: Iterable[int]) -> None:
+        super().__init__(me, members)
+        self.sent = 0
+        self.counts = dict.fromkeys(self.others(), 0)
+        """Number of the last delivered message, for everybody who ever was a member, but me."""
+        self.last: dict[int, int] = {}
+        """Number of the last message of each member that left."""
+        self.held: dict[tuple[int, int], Any] = {}
+        self.waiting: dict[tuple[int, int], list[Any]] = {}
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Derive the packed state from `counts` and `sent`."""
+        self.to = self.others()
+        known = {**self.counts, self.me: self.sent}
+        changes.check_numbers(known, MAX_MEMBER)
+        self.lanes = max(known) + 1
+        self.width = self.lanes * LANE_BITS
+        self.guard = guards(self.lanes)
+        self.ones = self.guard >> VALUE_BITS
+        self.marks = {member: unit(member) << VALUE_BITS for member in known}
+        """The guard bit of each member."""
+        self.strange = ((1 << self.width) - 1) - sum(unit(k, (1 << LANE_BITS) - 1) for k in known)
+        """All bits of the lanes below `width` that nobody ever had."""
+        self.clock = self.guard + sum(unit(k, count) for k, count in known.items())
+
+    # -- what a message lacks -----------------------------------------------------------------
+
+    @abstractmethod
+    def record(self, message: Any) -> None:
+        """Change the state as the delivery of `message` demands."""
+
+    def lacks(self, message: Any) -> tuple[int, int] | None:
+        """Return one missing cause under which to file the message; None: deliver it."""
+        sender, seq = message.sender, message.seq
+        if seq != self.counts[sender] + 1:
+            return sender, seq - 1
+        behind = self.guard & ~(self.clock - message.causes)
+        if not behind:
+            return None
+        member = behind.bit_length() // LANE_BITS - 1
+        return member, (message.causes >> (member * LANE_BITS)) & MAX_VALUE
+
+    def missing(self, message: Any) -> tuple[MessageId, ...]:
+        """Return for each member the newest undelivered message that this one needs."""
+        sender, seq, causes = message.sender, message.seq, message.causes
+        found = []
+        behind = self.guard & ~(self.clock - causes)
+        while behind:
+            member = behind.bit_length() // LANE_BITS - 1
+            behind ^= 1 << (member * LANE_BITS + VALUE_BITS)
+            found.append(MessageId(member, (causes >> (member * LANE_BITS)) & MAX_VALUE))
+        if seq > self.counts[sender] + 1:
+            found.append(MessageId(sender, seq - 1))
+        return tuple(sorted(found))
+
+    def receive_slowly(self, message: Any) -> Sequence[Effect]:
+        """Do what a subclass's `receive` does, for messages that its fast path leaves alone.
+
+        Raises UnknownMemberError and SequenceError.
+        """
+        if self.counts.get(message.sender) == message.seq - 1:
+            self.check(message)
+            if self.lacks(message) is None:
+                return self.release(message)
+        return self.set_aside(message)
+
+    def set_aside(self, message: Any) -> Sequence[Effect]:
+        """Discard or hold a message that can not be delivered at once, after all checks.
+
+        Raises UnknownMemberError and SequenceError.
+        """
+        sender, seq = message.sender, message.seq
+        if sender == self.me:
+            return (Discard(message, OWN),)
+        self.check(message)
+        if seq <= self.counts[sender] or (sender, seq) in self.held:
+            return (Discard(message, DUPLICATE),)
+        missing = self.missing(message)
+        self._file(message)
+        return (Hold(message, missing),)
+
+    def would_hold(self, message: Any, now: int | None = None) -> bool:
+        """Tell whether a message would be held; see the base."""
+        sender, seq = message.sender, message.seq
+        if sender == self.me:
+            return False
+        self.check(message)
+        if seq <= self.counts[sender] or (sender, seq) in self.held:
+            return False
+        return self.lacks(message) is not None
+
+    def check(self, message: Any) -> None:
+        """Raise UnknownMemberError or SequenceError when the message can not be right."""
+        sender, seq, causes = message.sender, message.seq, message.causes
+        if sender not in self.counts:
+            raise UnknownMemberError(f"message {seq} from member {sender}, who is not in the group")
+        if causes.bit_length() > self.width or causes & self.strange:
+            raise UnknownMemberError(
+                f"message {seq} from member {sender} depends on a member not in the group"
+            )
+        if seq < 1:
+            raise SequenceError(f"message number {seq} from member {sender}; numbers start at 1")
+        for member, last in ((self.me, self.sent), (sender, seq - 1), *self.last.items()):
+            cause = (causes >> (member * LANE_BITS)) & MAX_VALUE
+            if cause > last:
+                what = f"message {seq} from member {sender} depends on"
+                raise changes.beyond(what, cause, member, last, self.me)
+        if seq > self.last.get(sender, seq):
+            raise SequenceError(
+                f"message {seq} from member {sender}, who left after message {self.last[sender]}"
+            )
+
+    def _file(self, message: Any) -> None:
+        self.held[message.sender, message.seq] = message
+        cause = self.lacks(message)
+        if cause is None:  # only in a stored state
+            raise DecodeError(f"message {message.seq} of member {message.sender} waits for nothing")
+        self.waiting.setdefault(cause, []).append(message)
+
+    def release(self, message: Any) -> Sequence[Effect]:
+        """Deliver a message and all that waited for it; see the module for the order."""
+        return self._let_go([message])
+
+    def _let_go(self, ready: list[Any]) -> Sequence[Effect]:
+        effects: list[Effect] = []
+        for done in ready:
+            self.record(done)
+            effects.append(Deliver(done))
+            ready += self._woken(done.sender, done.seq)
+        return effects
+
+    def _woken(self, sender: int, seq: int) -> list[Any]:
+        """Take out and return what waited for a message and lacks nothing, in order."""
+        waiters = self.waiting.pop((sender, seq), None)
+        if waiters is None:
+            return []
+        free = []
+        waiters.sort(key=lambda waiter: (waiter.sender, waiter.seq))
+        for waiter in waiters:
+            cause = self.lacks(waiter)
+            if cause is None:
+                del self.held[waiter.sender, waiter.seq]
+                free.append(waiter)
+            else:
+                self.waiting.setdefault(cause, []).append(waiter)
+        return free
+
+    def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
+        """Go on behind messages that are lost; see the base."""
+        here = self.held.__contains__
+        return pass_over(self, lost, self.counts.__getitem__, here, self._pass)
+
+    def _pass(self, lost: MessageId) -> Sequence[Effect]:
+        """Count a lost message as delivered; return what it lets go."""
+        self.counts[lost.sender] = lost.seq
+        self.clock += unit(lost.sender)
+        return self._let_go(self._woken(*lost))
+
+    def number_named(self, message: Any, member: int) -> int:
+        """Return the member's entry among the causes."""
+        return get(message.causes, member)
+
+    def blocked_on(self) -> tuple[Held, ...]:
+        """Return held messages by (sender, number), each with the causes not delivered yet.
+
+        What lacks nothing but messages of its own sender, however many, is told apart at once:
+        a gap of one sender holds most of what is held.
+        """
+        found, clock, guard = [], self.clock, self.guard
+        for key in sorted(self.held):
+            message = self.held[key]
+            gap = key[1] > self.counts[key[0]] + 1
+            if gap and (clock - message.causes) & guard == guard:
+                found.append(Held(message, (MessageId(key[0], key[1] - 1),)))
+            else:
+                found.append(Held(message, self.missing(message)))
+        return tuple(found)
+
+    def held_count(self) -> int:
+        """Return how many messages are held back."""
+        return len(self.held)
+
+    def delivered_runs(self) -> Mapping[int, Sequence[int]]:
+        """Return 1 up to the count of everybody, as bounds."""
+        return changes.runs_of({**self.counts, self.me: self.sent})
+
+    # -- membership -------------------------------------------------------------------------
+
+    def frontier(self) -> Hashable:
+        """Return (member, count) of all who ever were, and (member, last) of those who left."""
+        counts = sorted({**self.counts, self.me: self.sent}.items())
+        return tuple(counts), tuple(sorted(self.last.items()))
+
+    def adopt(self, frontier: Any) -> None:
+        """Regard everything up to the sponsor's frontier as delivered. Only as a newcomer."""
+        counts, last = frontier
+        changes.check_new(self.sent, self.held, any(self.counts.values()))
+        self.counts = {member: count for member, count in counts if member != self.me}
+        self.last = dict(last)
+        self.members = changes.still_here((*self.counts, self.me), self.last)
+        self._lay_out()
+
+    def begin_at(self, newest: Mapping[int, int]) -> None:
+        """Count the messages of other members up to these numbers as delivered."""
+        changes.check_begin(newest, MAX_VALUE)
+        for member, number in newest.items():
+            self.counts[member] = max(self.counts[member], number)
+        self._lay_out()
+
+    def join(self, member: int) -> Sequence[Effect]:
+        """Give the newcomer a lane and expect its messages from number 1 on."""
+        return self.join_all((member,))
+
+    def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
+        """Let several newcomers in, and lay out once."""
+        known = self.counts.keys() | {self.me}
+        self.members = changes.with_newcomers(self.members, known, members, MAX_MEMBER)
+        self.counts.update(dict.fromkeys(members, 0))
+        if type(self)._lay_out is CountingProtocol._lay_out and min(members) >= self.lanes:
+            self._extend(sorted(members))
+        else:
+            self._lay_out()
+        return NOTHING
+
+    def _extend(self, members: Sequence[int]) -> None:
+        """Do what `_lay_out` does for members above all others: not everything anew for each."""
+        self.to = self.others()
+        for member in members:
+            below = self.lanes * LANE_BITS
+            added = guards(member + 1 - self.lanes) << below
+            self.guard |= added
+            self.clock += added
+            self.strange |= ((1 << ((member - self.lanes) * LANE_BITS)) - 1) << below
+            self.marks[member] = unit(member) << VALUE_BITS
+            self.lanes = member + 1
+        self.width = self.lanes * LANE_BITS
+        self.ones = self.guard >> VALUE_BITS
+
+    def unjoin(self, members: Sequence[int]) -> None:
+        """Take back a join of members of whom nothing has come."""
+        for member in members:
+            del self.counts[member]
+        self.members = changes.without(self.members, members)
+        self._lay_out()
+
+    def departed(self) -> Mapping[int, int]:
+        """Return the number of the last message of each member that left."""
+        return self.last
+
+    def leave(self, member: int, last: int) -> Sequence[Effect]:
+        """Stop sending to the member; its messages up to `last` are still delivered.
+
+        Held messages of it numbered above `last` can not be right and are discarded.
+        """
+        changes.check_leaver(self.members, self.me, member)
+        changes.check_last(member, last, self.counts[member])
+        self.members = changes.without(self.members, (member,))
+        self.to = self.others()
+        self.last[member] = last
+        late = sorted(key for key in self.held if key[0] == member and key[1] > last)
+        effects = tuple(Discard(self.held.pop(key), AFTER_LEAVE) for key in late)
+        if effects:
+            self._index()
+        return effects
+
+    def forget(self, member: int) -> None:
+        """Drop the entry of a member that left; its lane stays empty."""
+        changes.check_delivered(member, self.last, self.counts[member])
+        del self.counts[member], self.last[member]
+        self._lay_out()
+
+    def without(self, message: Any, is_forgotten: Callable[[int], bool]) -> Any:
+        """Return a message without the entries of forgotten members."""
+        gone = [member for member, _ in items(message.causes) if is_forgotten(member)]
+        lanes = sum(unit(member, MAX_VALUE) for member in gone)
+        return message._replace(causes=message.causes & ~lanes) if gone else message
+
+    # -- what a message says ------------------------------------------------------------------
+
+    def causes(self, message: Any) -> tuple[MessageId, ...]:
+        """Return the sender's message before this one and the newest cause of each member."""
+        found = [MessageId(member, number) for member, number in items(message.causes)]
+        if message.seq > 1:
+            found.append(MessageId(message.sender, message.seq - 1))
+        return tuple(sorted(found))
+
+    def pair_bytes(self, message: Any) -> int:
+        """Return 8 bytes for each member that the causes name, as Evropeytsev et al. 2016
+        count.
+        """
+        causes: int = message.causes
+        named = ((causes | self.guard) - self.ones) & self.guard
+        return PAIR_BYTES * named.bit_count()
+
+    def mentions(self, message: Any) -> tuple[int, ...]:
+        """Return the sender and the members of all causes."""
+        return tuple(sorted({message.sender, *(member for member, _ in items(message.causes))}))
+
+    def renumber(self, message: Any, numbers: Mapping[int, int]) -> Any:
+        """Return the message with every member's number replaced."""
+        causes = pack((numbers[member], number) for member, number in items(message.causes))
+        return message._replace(sender=numbers[message.sender], causes=causes)
+
+    def encode(self, message: Any) -> bytes:
+        """Return sender and number, then the causes, as (member, number) or as all counters."""
+        return encode_with_pairs(message)
+
+    def decode(self, control: bytes, payload: Any) -> Any:
+        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
+        (sender, seq), causes = read_varints(control, 2)
+        return self.message_type(sender, seq, payload, counters.decode_lanes(causes))
+
+    # -- snapshot ---------------------------------------------------------------------------
+
+    def extra(self) -> Hashable:
+        """Return the state that a subclass adds."""
+        return ()
+
+    def set_extra(self, extra: Any) -> None:
+        """Take over what `extra` returned."""
+
+    def snapshot(self) -> Hashable:
+        """Return the state without what follows from it (packed clock, index)."""
+        held = tuple([self.held[key] for key in sorted(self.held)])
+        counts = tuple(sorted(self.counts.items()))
+        last = tuple(sorted(self.last.items()))
+        return self.me, self.members, self.sent, counts, last, held, self.extra()
+
+    def restore(self, state: Any) -> None:
+        """Become what `snapshot` returned."""
+        self.me, self.members, self.sent, counts, last, held, extra = state
+        self.counts, self.last = dict(counts), dict(last)
+        self.held = {(message.sender, message.seq): message for message in held}
+        self._lay_out()
+        self.set_extra(extra)
+        self._index()
+
+    def check_whole(self) -> None:
+        """Raise ValueError or a RemoteError unless counts and held messages fit together."""
+        changes.check_whole(self.me, self.members, self.counts, self.last, {}, {})
+        if late := [k for k, last in self.last.items() if self.counts[k] > last]:
+            raise ValueError(f"counts: more of member {late[0]} than it sent")
+        for sender, seq in self.held:
+            self.check(self.held[sender, seq])
+            if seq <= self.counts[sender]:
+                raise ValueError(f"held: message {seq} of member {sender} is delivered")
+
+    def _index(self) -> None:
+        self.waiting = {}
+        for message in self.held.values():
+            self._file(message)

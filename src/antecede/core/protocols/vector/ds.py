@@ -1,0 +1,77 @@
+"""DS: causal broadcast by dependency sequences, the second comparator of Evropeytsev et al.
+2016.
+
+Source: Evropeytsev et al. 2016, section 3.2, whose reference 15 is Prakash and Singhal,
+"Dependency sequences and hierarchical clocks" (1997). Neither writes the rule for one-peer groups
+out. The rule followed here: a message carries for every process in its causal past the sequences
+of that process's send numbers that are in the past.
+
+Theory of operation
+-------------------
+Sequences come into being where a support station numbers the sends of several hosts: some of
+its numbers are in the past of a message and some are not. Evropeytsev et al. 2016 give each group
+one peer. Then the past of a message contains, with one send of a process, all sends before it, so
+there is exactly one sequence a process, it begins with 1, and only its end need travel: a pair
+(process, end). Processes of which nothing is in the past do not appear.
+
+Delivery: the message is its sender's next, and of every process in it all numbers up to the end
+are delivered. So with one peer a group DS is BSS: the same causes, the same bytes, the same
+deliveries. What differs is how Evropeytsev et al. 2016 count it, and what a member shows of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, ClassVar
+
+from antecede.core.clocks.intervals import Intervals
+from antecede.core.clocks.lanes import items
+from antecede.core.protocols.vector.base import INTEGER_BYTES, CausesMessage
+from antecede.core.protocols.vector.bss import Bss
+
+
+class DsMessage(CausesMessage):
+    """A message; `causes` are the ends of its sequences."""
+
+    __slots__ = ()
+
+
+class Ds(Bss):
+    """One member of a group with causal order; needs a channel that loses nothing."""
+
+    message_type: ClassVar[type[CausesMessage]] = DsMessage
+
+    def __init__(self, me: int, members: Iterable[int]) -> None:
+        super().__init__(me, members)
+
+    def extra(self) -> Hashable:
+        """Return nothing: there are no variants."""
+        return ()
+
+    def set_extra(self, extra: Any) -> None:
+        """Take over nothing; what the variants of BSS keep is as in a new member."""
+        self.differences, self.as_published, self.stamped = False, False, 0
+
+    def sequences(self, message: CausesMessage) -> dict[int, Intervals]:
+        """Return the send numbers in a message's past, by process; the sender's own are implied."""
+        found = dict(items(message.causes))
+        found[message.sender] = message.seq - 1
+        return {process: Intervals.up_to(end) for process, end in sorted(found.items()) if end}
+
+    def describe(self, names: Mapping[int, str]) -> dict[str, str]:
+        """Return the sequences that the next message would carry, its own process included."""
+        ends = {**self.counts, self.me: self.sent}
+        shown = [f"{names[process]}: [1, {end}]" for process, end in sorted(ends.items()) if end]
+        return {"DS": ", ".join(shown) or "Ø"}
+
+    # -- size ---------------------------------------------------------------------------------
+
+    def control_bytes(self, message: CausesMessage) -> int:
+        """Return 8 bytes a sequence: its process and its end, as Evropeytsev et al. 2016 count a
+        pair.
+        """
+        return self.pair_bytes(message)
+
+    def storage_bytes(self) -> int:
+        """Return 4 bytes a member for the ends (Evropeytsev et al. 2016 give no figure)."""
+        return INTEGER_BYTES * (len(self.counts) + 1)

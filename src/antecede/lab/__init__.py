@@ -1,0 +1,1 @@
+"""Checks, simulations, diagrams and reproductions of the published results."""

@@ -1,0 +1,280 @@
+"""`run_check`: the explorer and the conformance suite on one protocol, as one verdict.
+
+State that members share although each should have its own.
+
+A snapshot is the state of one member; what lies outside (an attribute of the class, a variable
+of its module, a list that a default value hands to everybody) is neither saved nor separate, and
+a group in one process would behave otherwise than one on a network.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+from antecede.core.protocols.base import Protocol
+from antecede.core.protocols.factory import promise, smallest
+from antecede.core.protocols.options.declared import read_options
+from antecede.core.protocols.registry import entry
+from antecede.errors import LocalError, OptionError
+from antecede.lab.check.conformance import SuitePlan, conform
+from antecede.lab.check.harness.group_under_test import GroupUnderTest, UnmadeError
+from antecede.lab.check.harness.guarded_calls import LIMIT_S, in_words, watching
+from antecede.lab.check.loader import is_file_target
+from antecede.lab.check.model_checker.explorer import SearchLimits, explore
+from antecede.lab.check.results import (
+    ENDLESS,
+    LESSER,
+    SHARED,
+    Exploration,
+    Failure,
+    Suite,
+    Verdict,
+    kind_of,
+)
+from antecede.lab.check.scenario.parse import Setup
+from antecede.lab.check.search_plans import SearchSize, searches, suites
+from antecede.lab.check.target import Target, load_target
+
+_MUTABLE = (list, dict, set, bytearray, deque)
+
+
+class SharedState:
+    """What can be changed in a class and its module, as it was when this was made."""
+
+    def __init__(self, cls: type[Protocol]) -> None:
+        self.cls = cls
+        self.before: dict[str, tuple[Any, Any]] = {}
+        for name, value in _outside(cls):
+            try:
+                self.before[name] = value, copy.deepcopy(value)
+            except Exception:  # what cannot be copied is not watched
+                continue
+
+    def changed(self) -> str:
+        """Say what was changed since, and what to do; empty when nothing was."""
+        for name, (value, before) in self.before.items():
+            if value != before:
+                return (
+                    f"{name} changed while members acted, and all have the same one; "
+                    "set it in __init__, as an attribute of self"
+                )
+        return ""
+
+
+def _outside(cls: type[Protocol]) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of what is mutable in the class, its bases and its module."""
+    own = [base for base in cls.__mro__ if not base.__module__.startswith("antecede.")]
+    for base in own:
+        for name, value in vars(base).items():
+            if isinstance(value, _MUTABLE) and not name.startswith("__"):
+                yield f"the class attribute {base.__name__}.{name}", value
+    for module in {base.__module__: sys.modules.get(base.__module__) for base in own}.values():
+        for name, value in vars(module).items() if module is not None else ():
+            if isinstance(value, _MUTABLE) and not name.startswith("__"):
+                yield f"the variable {name} of its module", value
+
+
+def shared_by(members: Mapping[int, Protocol], names: Mapping[int, str]) -> str:
+    """Say which mutable object two members of a new group have in common; empty: none."""
+    seen: dict[int, tuple[int, str]] = {}
+    for at, member in members.items():
+        for field, value in vars(member).items():
+            if not isinstance(value, _MUTABLE):
+                continue
+            other, _ = seen.setdefault(id(value), (at, field))
+            if other != at:
+                return (
+                    f"{names[other]} and {names[at]} have one and the same "
+                    f"{type(value).__name__} as self.{field}; make a new one in __init__ "
+                    "(a default value or a list of the caller's is one object for all)"
+                )
+    return ""
+
+
+STATES_AFTER_FAILURE = 30_000
+IGNORABLE = frozenset(LESSER)
+"""What a protocol can do wrong and still be asked whether it delivers anything early."""
+
+Part = TypeVar("Part", Exploration, Suite)
+Progress = Callable[[str, int], None]
+"""Called with the group under examination and the number of states or runs so far."""
+
+
+def find_target(name: str, variant: str = "", options: Iterable[tuple[str, str]] = ()) -> Target:
+    """Return a built-in protocol by name, or the user's FILE.py:CLASS or FILE.py:FUNCTION.
+
+    `options` are names and texts of options, read by the types of the class. Raises InputError
+    for a file or class that cannot be used, OptionError for an option that there is not or
+    that the protocol refuses, LocalError for an unknown name or variant.
+    """
+    given = tuple(options)
+    if is_file_target(name):
+        if variant:
+            raise LocalError("variants are for built-in protocols")
+        return load_target(name, given)
+    found = entry(name)
+    topology = None if found.flat else importlib.import_module(found.module).Topology
+    factory = found.load()
+    chosen = {**found.options(variant), **read_options(name, factory, given)}
+    try:
+        smallest(found, chosen)
+    except LocalError as error:
+        raise OptionError(f"protocol {name} refuses these options: {error}") from error
+    return Target(name, factory, topology, chosen)
+
+
+def run_check(
+    target: str,
+    *,
+    variant: str = "",
+    options: Iterable[tuple[str, str]] = (),
+    members: int | None = None,
+    messages: int | None = None,
+    thorough: bool = False,
+    quick: bool = False,
+    first_failure: bool = False,
+    seed: int = 0,
+    progress: Progress | None = None,
+    limit_s: float = LIMIT_S,
+) -> Verdict:
+    """Judge a protocol by its own guarantee.
+
+    Explores from small groups to `members` and `messages` (default 3 and 4; hierarchies 2
+    internal, 1 super, 2 external peers and 3), then runs the adversarial network with all
+    randomness from `seed`. Stops at the first failure, whose counterexample is the smallest;
+    when that is one of `results.LESSER`, it goes on for a graver one for a while.
+    `quick`: smaller bounds, for a protocol that passed within the default ones before.
+    `first_failure`: any failure ends the search, and is reported as it was found.
+    `limit_s`: a call into the class that takes longer counts as one that never returns.
+    """
+    found = find_target(target, variant, options)
+    size = SearchSize(members, messages, thorough, quick)
+    ignorable = frozenset[str]() if first_failure else IGNORABLE
+    with watching(limit_s):
+        try:
+            return _judged(found, size, ignorable, seed, progress)
+        except UnmadeError as error:
+            failure = Failure(
+                kind_of(error.error), error.name, "", (), in_words(error.error), (), "any group",
+                Setup(target, tuple(options)),
+            )  # fmt: skip
+            part = Exploration("making the members", 0, 0, False, failure)
+            return Verdict(target, _title(found), "nothing that could be asked", (part,), ())
+
+
+def _judged(
+    found: Target,
+    size: SearchSize,
+    ignorable: frozenset[str],
+    seed: int,
+    progress: Progress | None,
+) -> Verdict:
+    own = _watched(found)
+    group, _ = next(searches(found, size))
+    title, kept = _title(found), promise(group.make())
+
+    def verdict(explored: Iterable[Exploration], played: Iterable[Suite]) -> Verdict:
+        return Verdict(found.name, title, kept, tuple(explored), tuple(played))
+
+    first = conform(group, SuitePlan(runs=1, messages=2, twins=False), seed)
+    if wrong := shared_by(group.make(), group.names) or (own.changed() if own else ""):
+        return verdict([_shared(group, wrong)], ())
+    if first.failure is not None and first.failure.what == ENDLESS:
+        # The explorer would follow every one of endlessly many copies.
+        return verdict((), (first,))
+    explored = _explore_all(found, size, ignorable, progress)
+    known = frozenset(part.failure.what for part in explored if part.failure is not None)
+    if not known <= ignorable:
+        return verdict(explored, ())
+    played = _play_all(found, size, ignorable, known, seed, progress)
+    if own is not None and (wrong := own.changed()):
+        explored = [_shared(group, wrong), *explored]
+    return verdict(explored, played)
+
+
+def _watched(found: Target) -> SharedState | None:
+    """Return what the user's class has outside of its objects; a built-in one is not asked."""
+    cls = found.factory
+    return SharedState(cls) if is_file_target(found.name) and isinstance(cls, type) else None
+
+
+def _shared(group: GroupUnderTest, wrong: str) -> Exploration:
+    failure = Failure.of(group, SHARED, found_at(group), detail=wrong)
+    return Exploration(failure.setting, 0, 0, False, failure)
+
+
+def found_at(group: GroupUnderTest) -> str:
+    """Return whom a failure is about that concerns everybody."""
+    return group.protocol.rpartition(":")[2]
+
+
+def _explore_all(
+    found: Target, size: SearchSize, ignorable: frozenset[str], progress: Progress | None
+) -> list[Exploration]:
+    def explored(
+        group: GroupUnderTest, limits: SearchLimits, ignored: frozenset[str]
+    ) -> Exploration:
+        if ignored:
+            limits = limits._replace(ignored=ignored, max_states=STATES_AFTER_FAILURE)
+        return explore(group, limits, _under(progress, group.describe()))
+
+    runs = (partial(explored, group, limits) for group, limits in searches(found, size))
+    return _run_all(runs, ignorable, frozenset())
+
+
+def _play_all(
+    found: Target,
+    size: SearchSize,
+    ignorable: frozenset[str],
+    ignored: frozenset[str],
+    seed: int,
+    progress: Progress | None,
+) -> list[Suite]:
+    """Play every suite; `ignored` are failures that are known by now."""
+
+    def played(group: GroupUnderTest, plan: SuitePlan, ignored: frozenset[str]) -> Suite:
+        under = _under(progress, group.describe())
+        return conform(group, plan, seed, under, ignored=ignored)
+
+    runs = (partial(played, group, plan) for group, plan in suites(found, size))
+    return _run_all(runs, ignorable, ignored)
+
+
+def _run_all(
+    runs: Iterable[Callable[[frozenset[str]], Part]],
+    ignorable: frozenset[str],
+    ignored: frozenset[str],
+) -> list[Part]:
+    """Repeat each run, without the failures that it found, until it finds none.
+
+    A failure that is not `ignorable` ends all. Parts without a failure are left out if others
+    have one.
+    """
+    parts: list[Part] = []
+    for run in runs:
+        parts.append(run(ignored))
+        while (failure := parts[-1].failure) is not None:
+            if failure.what not in ignorable:
+                return parts
+            ignored |= {failure.what}
+            parts.append(run(ignored))
+    return [part for part in parts if part.failure is not None] if ignored else parts
+
+
+def _title(found: Target) -> str:
+    if not is_file_target(found.name):
+        return entry(found.name).title
+    return found.name.rpartition(":")[2]
+
+
+def _under(progress: Progress | None, what: str) -> Callable[[int], None] | None:
+    if progress is None:
+        return None
+    known = progress
+    return lambda count: known(what, count)

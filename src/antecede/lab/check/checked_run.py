@@ -1,0 +1,427 @@
+"""One run of a group under given actions, judged by the oracle when it is over.
+
+Nothing is assumed about the actions: one that is impossible is passed over, so that a run can be
+shortened by leaving out actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from antecede.core.clocks.nanoseconds import NS, down_ns
+from antecede.core.oracle import history
+from antecede.core.oracle.events import Event
+from antecede.core.protocols.base import Guarantee, MessageId, Protocol, Relation
+from antecede.errors import LocalError
+from antecede.lab.check.claims import claims_of, has_claims
+from antecede.lab.check.harness.driver import ImpossibleError, Session, as_events
+from antecede.lab.check.harness.group_under_test import GroupUnderTest
+from antecede.lab.check.harness.guarded_calls import called, in_words, is_own
+from antecede.lab.check.harness.network import ARRIVED, DELIVERED, DISCARDED, HELD, RELEASED, Step
+from antecede.lab.check.harness.timing import InFlight, delays_ns, step_ns
+from antecede.lab.check.results import (
+    ASTRAY,
+    CLAIMED,
+    DISAGREED,
+    EARLY,
+    ENDLESS,
+    REASON,
+    SILENT,
+    SNAPSHOT,
+    STUCK,
+    TWICE,
+    UNNECESSARY,
+    UNSENT,
+    WIRE,
+    Failure,
+    kind_of,
+)
+from antecede.lab.check.scenario.actions import Action, Arrive, Join, Leave, Send, Tick, tick_of
+from antecede.lab.check.scenario.agreement import disagreement
+
+_FAULTS = {
+    history.TWICE: TWICE,
+    history.UNSENT: UNSENT,
+    history.STUCK: STUCK,
+    history.UNNECESSARY: UNNECESSARY,
+}
+
+
+STEPS_AT_END, SHOWN_AT_END = 60, 10
+"""Where messages wait for time to pass: steps before a held one is called stuck, and shown."""
+DOUBLED_AT_END = 24
+"""More steps, each twice as long."""
+MOST_COPIES = 200
+"""Of one message, before a run is called endless; repeating what was lost takes some dozens."""
+MOST_NOTES = 1_000
+"""Heartbeats, requests and answers while no time passes, before a run is called endless."""
+
+
+def _wrong_reason(step: Step, delivered: Collection[str]) -> str:
+    """Return in words why what a held message waits for cannot be; empty when it can."""
+    if step.label in step.detail:
+        return "it names itself as what it waits for; name the messages that must come before it"
+    if delivered:
+        return f"it waits for {', '.join(sorted(delivered))}, delivered there already"
+    if not step.detail and not step.reason:
+        return (
+            "it names nothing; name the causes in `missing`, or where they cannot be named say in "
+            "words what it waits for: Hold(message, (), reason)"
+        )
+    return ""
+
+
+def _causes(member: Protocol, message: Any) -> None:
+    """Let a member name the causes of a message; a protocol may refuse with LocalError."""
+    with suppress(LocalError):
+        tuple(member.causes(message))
+
+
+class JudgedRun(Session):
+    """A group at work; `restoring` puts members through their snapshot after each action."""
+
+    def __init__(self, group: GroupUnderTest, *, restoring: bool = False) -> None:
+        super().__init__(group)
+        self.restoring = restoring
+        self.guarantees: dict[int, Guarantee] = {
+            at: member.guarantee for at, member in self.world.members.items() if member.application
+        }
+        self.actions: list[Action] = []
+        """Those that were possible."""
+        self.failure: Failure | None = None
+        self.doubt: Failure | None = None
+        """The first answer that says nothing or something untrue; the order may be kept."""
+
+    # -- actions ----------------------------------------------------------------------------
+
+    def take_all(self, actions: Iterable[Action]) -> Failure | None:
+        """Take all actions that are possible, then judge; returns what failed first."""
+        for action in actions:
+            self.take(action)
+            if self.failure is not None:
+                return self.failure
+        return self.judge()
+
+    def take(self, action: Action) -> bool:
+        """Take one action; False when it is impossible. Errors of members become `failure`."""
+        in_flight, at = len(self.world.in_flight), getattr(action, "at", "everybody")
+        try:
+            if not self._is_honest(action):
+                return False
+            steps = self.carry_out(action)
+        except ImpossibleError:
+            return False
+        except BaseException as error:
+            if is_own(error):
+                raise
+            self.actions.append(action)
+            self._fail(kind_of(error), at, getattr(action, "label", ""), in_words(error))
+            return True
+        self.actions.append(action)
+        if isinstance(action, Join):
+            newcomer = self.address(action.at)
+            self.guarantees[newcomer] = self.world.members[newcomer].guarantee
+        # New copies are appended, and an arrival took at most one away before.
+        new = self.world.in_flight[max(in_flight - 1, 0) :]
+        self._check_end(new)
+        self._check_steps(steps)
+        self._check_wire(new)
+        acted = None if isinstance(action, Join | Leave | Tick) else at
+        if self.restoring and self.failure is None:
+            self._restore(acted)
+        if self.failure is None:
+            self._check_claims(acted)
+        return True
+
+    def _is_honest(self, action: Action) -> bool:
+        """Tell whether a run may have the action: members answer what they have, two stay."""
+        match action:
+            case Send(at, _, after, to):
+                has = self.world.covered[self.address(at)]
+                return has.issuperset(after) and at not in to
+            case Leave():
+                return len(self.world.members) > 2
+        return True
+
+    def _check_steps(self, steps: Sequence[Step]) -> None:
+        """An arrival must be answered, and a hold must name something that is not there."""
+        for step in steps:
+            if step.kind == ARRIVED and step.at in self.guarantees:
+                if not self._is_application(step.label):
+                    continue
+                if not any(s.label == step.label for s in steps if s.kind != ARRIVED):
+                    self._doubt(SILENT, step)
+            elif step.kind in (DELIVERED, RELEASED) and step.label in self.addressed:
+                if step.at not in self.addressed[step.label] and self.failure is None:
+                    self._fail(ASTRAY, self.names[step.at], step.label)
+            elif step.kind == HELD and self.world.members[step.at].guarantee.no_unnecessary_wait:
+                delivered = self.world.covered[step.at].intersection(step.detail)
+                if wrong := _wrong_reason(step, delivered):
+                    self._doubt(REASON, step, wrong)
+
+    def _check_end(self, copies: Sequence[InFlight]) -> None:
+        """What is transmitted for ever would never be judged."""
+        for copy in copies:
+            label = str(copy.message.payload)
+            if self.world.copies.get(label, 0) > MOST_COPIES or self.world.notes > MOST_NOTES:
+                self._fail(ENDLESS, self.names[copy.source], label)
+                return
+
+    def _doubt(self, what: str, step: Step, detail: str = "") -> None:
+        if self.doubt is None:
+            self.doubt = self._failure(what, self.names[step.at], step.label, detail)
+
+    def _check_claims(self, name: str | None) -> None:
+        """Compare what a member, or all (None), claim of others with what these have."""
+        for at, member in self.world.members.items():
+            if name not in (None, self.names[at]) or not has_claims(member):
+                continue
+            try:
+                self._disprove(at, member)
+            except BaseException as error:
+                if is_own(error):
+                    raise
+                self._fail(kind_of(error), self.names[at], "", in_words(error))
+                return
+
+    def _disprove(self, at: int, member: Protocol) -> None:
+        world = self.world
+        present = [at for at in self.guarantees if at in world.members]
+        label_of = {key: label for label, key in world.ids.items()}
+        for claim in claims_of(member, present, self.guarantees):
+            label = label_of.get(MessageId(claim.sender, claim.number), "")
+            of_itself = claim.about == claim.sender
+            if not label or not (of_itself or label in world.covered[claim.about]):
+                detail = claim.words(self.names, label)
+                self.doubt = self.doubt or self._failure(CLAIMED, self.names[at], label, detail)
+
+    # -- snapshot and wire ------------------------------------------------------------------
+
+    def _restore(self, name: str | None) -> None:
+        """Replace a member, or all (None), by a new object that has only the snapshot."""
+        for at, member in self.world.members.items():
+            if name not in (None, self.names[at]):
+                continue
+            copy = self._fresh(at)
+            state = called(member.snapshot)
+            called(copy.restore, state)
+            if called(copy.snapshot) != state:
+                self._fail(SNAPSHOT, self.names[at], "", "the restored member's state differs")
+                return
+            self.world.members[at] = copy
+
+    def _fresh(self, at: int) -> Protocol:
+        """Return a member as it was when it was made: alone, where members are made one by one."""
+        group = self.group
+        if group.newcomer is None:
+            return group.make()[at]
+        everybody = tuple(group.names if at in group.names else self.names)
+        return group.newcomer(at, everybody, self.names[at])
+
+    def _check_wire(self, copies: Sequence[InFlight]) -> None:
+        """Encode and decode what was just put in flight, where the protocol says how."""
+        for source, target, message, _ in copies:
+            sender, receiver = self.world.members.get(source), self.world.members[target]
+            if sender is None or type(sender).encode is Protocol.encode:
+                continue
+            label = str(message.payload)
+            try:
+                back = called(receiver.decode, called(sender.encode, message), message.payload)
+            except BaseException as error:
+                if is_own(error):
+                    raise
+                self._fail(WIRE, self.names[source], label, in_words(error))
+                return
+            if back != message:
+                self._fail(WIRE, self.names[source], label, f"{message} came back as {back}")
+                return
+
+    def _fail(
+        self, what: str, at: str, label: str, detail: str = "", missing: Iterable[str] = ()
+    ) -> None:
+        self.failure = self._failure(what, at, label, detail, missing)
+
+    def _failure(
+        self, what: str, at: str, label: str, detail: str = "", missing: Iterable[str] = ()
+    ) -> Failure:
+        known, done = sorted(missing), self.actions
+        return Failure.of(self.group, what, at, label, missing=known, detail=detail, actions=done)
+
+    # -- judgement --------------------------------------------------------------------------
+
+    def judge(self) -> Failure | None:
+        """Ask the oracle about everything that happened; returns the first broken promise.
+
+        Where messages wait for time to pass, it passes first.
+        """
+        if any(guarantee.needs_time for guarantee in self.guarantees.values()):
+            if self._delivered_early(self._history()):
+                return self.failure
+            self._let_time_pass()
+            if self.failure is not None:
+                return self.failure
+        if self._unanswered():
+            return self.failure
+        past = self._history()
+        if self._delivered_early(past):
+            return self.failure
+        name_of = {str(at): name for at, name in self.names.items()}
+        if self.relation is Relation.TOTAL and self._disagree():
+            return self.failure
+        found = [
+            self._failure(_FAULTS[fault.what], name_of[fault.member], fault.message)
+            for fault in past.faults(self.relation.value)
+            if self._counts(fault)
+        ]
+        found += filter(None, (self._left_over(), self.doubt))
+        self.failure = max(found, key=lambda one: one.severity, default=None)
+        return self.failure
+
+    def _delivered_early(self, past: history.History) -> bool:
+        """Return True if a member delivered a message before a cause that it lacked."""
+        released = {(str(s.at), s.label) for s in self.world.steps if s.kind == RELEASED}
+        for early in past.early(self.relation.value):
+            at = int(early.member)
+            if self.guarantees[at].safe and (early.member, early.message) not in released:
+                self._fail(EARLY, self.names[at], early.message, missing=early.missing)
+                return True
+        return False
+
+    def _unanswered(self) -> bool:
+        """Tell whether a question that a `Group` asks is not answered: what is held, and why."""
+        for at, member in self.world.members.items():
+            try:
+                held = called(lambda one=member: tuple(one.blocked_on()))
+                called(lambda one=member: one.held_count())
+                for waiting in held:
+                    called(_causes, member, waiting.message)
+            except BaseException as error:
+                if is_own(error):
+                    raise
+                self._fail(kind_of(error), self.names[at], "", in_words(error))
+                return True
+        return False
+
+    def _disagree(self) -> bool:
+        """Tell whether two members deliver the same two messages in different orders."""
+        orders: dict[int, list[str]] = {at: [] for at in self.guarantees}
+        for step in self.world.steps:
+            if step.kind in (DELIVERED, RELEASED) and self.guarantees[step.at].safe:
+                orders[step.at].append(step.label)
+        differs = disagreement(orders)
+        if differs is not None:
+            one, other = self.names[differs.one], self.names[differs.other]
+            detail = f"{one} delivers {differs.first} before {differs.then}"
+            self._fail(DISAGREED, other, differs.then, detail, (differs.first,))
+        return differs is not None
+
+    def _history(self) -> history.History:
+        def name(at: int) -> str:
+            return str(at)
+
+        addressed = {label: set(map(name, to)) for label, to in self.addressed.items()}
+        subscribed = {name(at): own for at, own in self.group.subscriptions.items()}
+        return history.History(self.rows(), addressed, self.topics, subscribed)
+
+    def _counts(self, fault: history.Fault) -> bool:
+        """Tell whether a fault breaks this member's promise."""
+        at = int(fault.member)
+        if fault.what == history.UNNECESSARY:
+            return self.guarantees[at].no_unnecessary_wait and not self._given_up(at, fault.message)
+        return fault.what != history.STUCK
+
+    def _given_up(self, at: int, label: str) -> bool:
+        return any(
+            s.at == at and s.label == label and s.kind == DISCARDED for s in self.world.steps
+        )
+
+    def _let_time_pass(self) -> None:
+        """Let copies arrive as late as they can, step after step, until nothing is left.
+
+        What takes very long is let go on, in ever longer steps. Where it ends as it was, few steps
+        are shown: so nothing is called stuck that only takes long.
+        """
+        shown = len(self.actions)
+        for number in range(STEPS_AT_END + DOUBLED_AT_END):
+            if self.failure is not None or not self.unfinished():
+                return
+            step = self._step_ns()
+            if self._idle_ns() < SHOWN_AT_END * step:
+                shown = len(self.actions)
+            while not self.world.may_pass(tick_of(step).seconds) and self.failure is None:
+                copy = min(self.world.in_flight, key=self.world.timing.due_ns)
+                self.take(Arrive(self.names[copy.target], str(copy.message.payload)))
+                step = self._step_ns()
+            times = 2 ** max(0, number - STEPS_AT_END + 1)
+            self.take(tick_of(step if times == 1 else self._no_later_ns(times * step)))
+        if self.failure is None and self.unfinished():
+            del self.actions[shown:]
+
+    def _idle_ns(self) -> int:
+        """Return how long nothing but notes has been sent or has come."""
+        idle_ns = 0
+        for action in reversed(self.actions):
+            if isinstance(action, Tick):
+                idle_ns += down_ns(action.seconds)
+            elif not isinstance(action, Arrive) or self._is_application(action.label):
+                break
+        return idle_ns
+
+    def _step_ns(self) -> int:
+        """Return the next step of time."""
+        bounds = self.group.timing.bounds
+        if bounds is None:
+            return NS
+        return step_ns(bounds) or self._no_later_ns(delays_ns(bounds)[-1])
+
+    def _no_later_ns(self, ns: int) -> int:
+        """Return that time, or what is left until the next copy in flight must arrive."""
+        dues = (self.world.timing.due_ns(copy) - self.world.now_ns for copy in self.world.in_flight)
+        return min([ns, *(due for due in dues if due > 0)])
+
+    def unfinished(self) -> bool:
+        """Tell whether a message is still under way or held back."""
+        return self._under_way() or self._left_over() is not None
+
+    def _under_way(self) -> bool:
+        """Tell whether anything is on its way that may let a message go.
+
+        Where time counts, that is no heartbeat: those never end.
+        """
+        timed = any(guarantee.needs_time for guarantee in self.guarantees.values())
+        flying = self.world.in_flight
+        return any(not timed or self._is_application(copy.message.payload) for copy in flying)
+
+    def _left_over(self) -> Failure | None:
+        """With nothing in flight, everybody present must have delivered all that was sent.
+
+        A protocol that survives loss may give messages up, but must hold nothing back for ever.
+        """
+        if self._under_way():
+            return None
+        last = {(step.at, step.label): step.kind for step in self.world.steps}
+        for at, guarantee in self.guarantees.items():
+            if at not in self.world.members or not guarantee.live:
+                continue
+            for label in self.world.ids.keys() - self.world.covered[at]:
+                if at not in self.addressed.get(label, self.world.members):
+                    continue
+                lost = guarantee.survives_loss and last.get((at, label)) != HELD
+                if self._is_application(label) and not lost:
+                    return self._failure(STUCK, self.names[at], label)
+        return None
+
+    def _is_application(self, label: str) -> bool:
+        return label in self.said
+
+    def rows(self) -> list[Event]:
+        """Return the steps of all members that send and deliver, as events."""
+        steps = (step for step in self.world.steps if step.at in self.guarantees)
+        return as_events((str(one.at), one.kind, one.label, one.detail) for one in steps)
+
+
+def replay(group: GroupUnderTest, actions: Sequence[Action]) -> Failure | None:
+    """Return the failure when these actions are taken, those impossible left out."""
+    return JudgedRun(group).take_all(actions)

@@ -1,0 +1,92 @@
+"""Claims of members about each other, `stable()` and `knows(member, of)`, as a checker asks them.
+
+A claim names one message by sender and number, and a member that is said to have it. Messages are
+sent or delivered where they are had. A claim may be smaller than the truth, and never larger.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from antecede.core.protocols.base import Protocol
+from antecede.errors import LocalError
+from antecede.lab.check.harness.effects import MisuseError
+from antecede.lab.check.harness.guarded_calls import called
+
+
+class Claim(NamedTuple):
+    """One message that a member is said to have."""
+
+    about: int
+    """Address of the member that is said to have it."""
+    sender: int
+    number: int
+    is_stable: bool
+    """Said by `stable()`; otherwise by `knows()`."""
+
+    def words(self, names: Mapping[int, str], label: str) -> str:
+        """Return why the claim is wrong; `label` of the message, empty if it was never sent."""
+        about, sender = names[self.about], names[self.sender]
+        said = "stable()" if self.is_stable else f"knows({about}, {sender})"
+        if not label:
+            return f"{said} gives {self.number} for {sender}, which has not sent that many"
+        whom = "everybody" if self.is_stable else about
+        return f"{said} says that {whom} has {label}, and {about} lacks it"
+
+
+def has_claims(member: Protocol) -> bool:
+    """Return True if a protocol has `stable()` or `knows(member, of)`."""
+    return _takes(member, "stable", 0) or _takes(member, "knows", 2)
+
+
+def claims_of(member: Protocol, present: Sequence[int], senders: Iterable[int]) -> Iterator[Claim]:
+    """Yield what a member claims of the others present; smaller numbers follow from these.
+
+    Raises MisuseError for an answer that is no number of messages, and what the class raises; a
+    LocalError means that the member cannot tell.
+    """
+    others = [about for about in present if about != member.me]
+    if _takes(member, "stable", 0):
+        stable = _told(member, "stable")
+        if stable is not None and not isinstance(stable, Mapping):
+            raise MisuseError(f"stable() gives a table of numbers by member, not {stable!r}")
+        for sender, number in (stable or {}).items():
+            if _checked("stable()", number):
+                yield from (Claim(about, sender, number, True) for about in others)
+    if _takes(member, "knows", 2):
+        for about in others:
+            for sender in senders:
+                number = _told(member, "knows", about, sender)
+                if number is not None and _checked("knows()", number):
+                    yield Claim(about, sender, number, False)
+
+
+def _told(member: Protocol, method: str, *arguments: int) -> Any:
+    try:
+        return called(getattr(member, method), *arguments)
+    except LocalError:
+        return None
+
+
+def _checked(what: str, number: Any) -> int:
+    if type(number) is not int or number < 0:
+        raise MisuseError(f"{what} gives numbers of messages from 0, not {number!r}")
+    return number
+
+
+def _takes(member: Protocol, method: str, count: int) -> bool:
+    return _is_called_with(getattr(type(member), method, None), count)
+
+
+@cache
+def _is_called_with(method: Any, count: int) -> bool:
+    if not callable(method):
+        return False
+    try:
+        inspect.signature(method).bind(None, *range(count))
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,322 @@
+"""The conformance suite: random runs on an adversarial network, judged by the oracle.
+
+The network reorders freely, brings copies twice, and in flat groups back to their sender;
+members join and leave, time passes, and copies are lost, each where the guarantee says that the
+protocol lives with it. Where a protocol is promised bounds of clocks and delays, the network
+keeps them, and clocks are off by as much as they may be. Every run is then repeated with
+members put through snapshot and restore after every action: all steps must be the same. Every
+message in flight goes through the wire encoding, if there is one. Of a failing run members,
+messages and actions are left out for as long as it still fails in the same way (`shrink`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from antecede.core.protocols.base import Addressing, Relation
+from antecede.formatting import counted
+from antecede.lab.check.checked_run import JudgedRun, replay
+from antecede.lab.check.harness.group_under_test import FLAT_NAMES, GroupUnderTest
+from antecede.lab.check.harness.timing import InFlight, delays_ns, step_ns
+from antecede.lab.check.results import ENDLESS, HUNG, SNAPSHOT, Failure, Suite
+from antecede.lab.check.scenario.actions import (
+    Action,
+    Arrive,
+    Join,
+    Leave,
+    Lose,
+    Send,
+    Tick,
+    tick_of,
+)
+from antecede.lab.check.shrink import shrink
+
+LONG_S = 3600.0
+ROUNDS = 20
+TIMED_ROUNDS = 60
+"""Seconds that pass at the end where clocks and channels have bounds."""
+
+
+class SuitePlan(NamedTuple):
+    """What a suite does."""
+
+    runs: int = 40
+    messages: int = 12
+    parents: int = 1
+    """Most messages that one message may answer."""
+    duplicates: float = 0.1
+    """Probability that a copy comes twice."""
+    changes: float = 0.12
+    """Probability of a tick, or a join or leave where members may come and go."""
+    losses: float = 0.15
+    """Probability that a copy is lost, where the protocol survives loss."""
+    twins: bool = True
+    """Repeat each run with snapshot and restore after every action."""
+    replays: int = 5_000
+    """Most replays to make a failing run small; time passes at the end of each, where it counts."""
+
+
+def conform(
+    group: GroupUnderTest,
+    plan: SuitePlan,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+    *,
+    ignored: Collection[str] = (),
+) -> Suite:
+    """Run the suite with all randomness from `seed`; stop at the first failure.
+
+    `ignored`: kinds of failures that are not reported.
+    """
+    deliveries = 0
+    words = f"{group.describe()}, {counted(plan.messages, 'message')}, seed {seed}"
+    for number in range(plan.runs):
+        run = play(group, plan, f"{seed}/{number}")
+        failure = run.failure or run.judge() or (_twin(run) if plan.twins else None)
+        deliveries += sum(len(labels) for labels in run.world.covered.values())
+        if failure is not None and failure.what not in ignored:
+            return Suite(words, number + 1, deliveries, shorten(group, failure, plan, seed))
+        if progress is not None:
+            progress(number + 1)
+    return Suite(words, plan.runs, deliveries, None)
+
+
+def play(group: GroupUnderTest, plan: SuitePlan, seed: str) -> JudgedRun:
+    """Return one random run, its actions chosen by the seed; not yet judged."""
+    return _Adversary(group, plan, random.Random(seed)).play()
+
+
+def _twin(run: JudgedRun) -> Failure | None:
+    """Repeat a run with snapshot and restore after every action; all steps must be the same."""
+    twin = JudgedRun(run.group, restoring=True)
+    failure = twin.take_all(run.actions)
+    if failure is None and twin.world.steps == run.world.steps:
+        return None
+    if failure is not None:
+        at, detail = failure.at, failure.sentence()
+    else:
+        pairs = zip(run.world.steps, twin.world.steps, strict=False)
+        first = next(((a, b) for a, b in pairs if a != b), None)
+        at = run.names[first[0].at] if first else "everybody"
+        detail = f"{first[0]} became {first[1]}" if first else "one run has more steps"
+    return Failure.of(run.group, SNAPSHOT, at, detail=detail, actions=run.actions)
+
+
+def replay_twice(group: GroupUnderTest, actions: Sequence[Action]) -> Failure | None:
+    """Do what `replay` does, then again with snapshot and restore after every action."""
+    run = JudgedRun(group)
+    return run.take_all(actions) or _twin(run)
+
+
+def shorten(
+    group: GroupUnderTest,
+    failure: Failure,
+    plan: SuitePlan = SuitePlan(),  # noqa: B008 (immutable)
+    seed: int = 0,
+) -> Failure:
+    """Return the smallest run found that fails in the same way (see `shrink`).
+
+    What no step makes smaller may still need fewer members in another run: so runs of smaller
+    groups follow, of each size one for 50 replays at most, until one fails in the same way.
+    """
+    twins = failure.what == SNAPSHOT
+    again = replay_twice if twins else replay
+    best = shrink(group, failure, again, plan.replays)
+    if failure.what in (ENDLESS, HUNG):
+        return best.failure
+    for smaller in _smaller_groups(group, best.size[0]):
+        for number in range(min(plan.runs, plan.replays // 50)):
+            run = play(smaller, plan, f"{seed}/{number}")
+            other = run.failure or run.judge() or (_twin(run) if twins else None)
+            if other is None or other.what != failure.what:
+                continue
+            found = shrink(smaller, other, again, plan.replays)
+            if found.size < best.size:
+                return found.failure
+            break
+    return best.failure
+
+
+def _smaller_groups(group: GroupUnderTest, members: int) -> list[GroupUnderTest]:
+    """Return the same group with fewer members than that, the smallest first."""
+    found: list[GroupUnderTest] = []
+    while not group.internal and len(group.names) > 2:
+        fewer = group.without(group.names[max(group.names)])
+        if fewer is None:
+            break
+        group = fewer.group
+        found.append(group)
+    return [group for group in reversed(found) if len(group.names) < members]
+
+
+class _Adversary:
+    """Chooses the actions of one run."""
+
+    def __init__(self, group: GroupUnderTest, plan: SuitePlan, rng: random.Random) -> None:
+        self.group, self.plan, self.rng = group, plan, rng
+        self.run = JudgedRun(group)
+        guarantees = self.run.guarantees.values()
+        self.joins = group.newcomer is not None and all(g.joins for g in guarantees)
+        self.leaves = group.newcomer is not None and all(g.leaves for g in guarantees)
+        self.losses = plan.losses if all(g.survives_loss for g in guarantees) else 0.0
+        self.timed = group.timing.bounds is not None
+        self.needs_time = any(g.needs_time for g in guarantees)
+        self.sent = dict.fromkeys(group.names.values(), 0)
+        self.left = plan.messages
+        self.coming: list[Callable[[], Action | None]] = []
+        """Choices to follow at the same time."""
+        # Long chains of causes that overtake each other need these; both at once, too.
+        self.newest_first = rng.random() < 0.3
+        self.one_to_one = rng.random() < 0.3
+
+    def play(self) -> JudgedRun:
+        """Send all messages, let everything arrive, and let time pass at the end."""
+        while self.run.failure is None and (self.left or self._under_way()):
+            chosen = self._choose()
+            self.run.take(chosen)
+            if isinstance(chosen, Send) and chosen.label not in self.run.said:
+                # A new member that must wait has not sent it.
+                self.left += 1
+                self.sent[chosen.at] -= 1
+        if self.losses or self.needs_time:
+            self._wait()
+            return self.run
+        while self.run.failure is None and (action := self._pass_on()) is not None:
+            self.run.take(action)  # what is between protocols only
+        return self.run
+
+    def _under_way(self) -> bool:
+        """Tell whether a message of the application is in flight; heartbeats never end."""
+        members = self.run.world.members
+        return any(
+            not members[copy.target].is_note(copy.message) for copy in self.run.world.in_flight
+        )
+
+    def _choose(self) -> Action:
+        rng, in_flight = self.rng, self.run.world.in_flight
+        while self.coming:
+            if action := self.coming.pop(0)():
+                return action
+        if self.left and (not in_flight or rng.random() < 0.25):
+            return self._send()
+        if rng.random() < self.plan.changes:
+            return self._change()
+        if self.run.arrived and rng.random() < self.plan.duplicates:
+            return self._again(rng.choice(self.run.arrived))
+        if in_flight and rng.random() < self.losses:
+            copy = rng.choice(in_flight)
+            return Lose(self._name(copy.target), str(copy.message.payload))
+        return self._pass_on() or self._tick()
+
+    def _pass_on(self) -> Action | None:
+        """Let a copy arrive whose time has come; with clocks, rather let time pass at times."""
+        world = self.run.world
+        ready = [copy for copy in world.in_flight if world.may_arrive(copy)]
+        if not ready or (self.timed and self._may_pass() and self.rng.random() < 0.3):
+            return None
+        newest = self.newest_first and self.rng.random() < 0.8
+        copy = ready[-1] if newest else self.rng.choice(ready)
+        return Arrive(self._name(copy.target), str(copy.message.payload))
+
+    def _may_pass(self) -> bool:
+        """Tell whether time can pass before a copy must arrive."""
+        return self.run.world.may_pass(self._tick().seconds)
+
+    def _tick(self) -> Tick:
+        """Return the next step of time; where steps are unequal, one to where a copy may arrive."""
+        bounds, world = self.group.timing.bounds, self.run.world
+        if bounds is None:
+            return Tick(1.0)
+        if step := step_ns(bounds):
+            return tick_of(step)
+        dues = [world.timing.due_ns(copy) - world.now_ns for copy in world.in_flight]
+        nearest = min((due for due in dues if due > 0), default=delays_ns(bounds)[-1])
+        early = (world.timing.from_ns(copy) - world.now_ns for copy in world.in_flight)
+        steps = sorted({nearest, *(one for one in early if 0 < one < nearest)})
+        return tick_of(self.rng.choice(steps))
+
+    def _again(self, copy: InFlight) -> Action:
+        """Bring a copy again, or back to a sender who hears everybody itself."""
+        label = str(copy.message.payload)
+        back = copy.source in self.run.world.members and not self.group.internal
+        at = copy.source if back and self.rng.random() < 0.2 else copy.target
+        return Arrive(self._name(at), label, again=True)
+
+    def _name(self, at: int) -> str:
+        return self.run.names[at]
+
+    def _present(self) -> list[int]:
+        """Return those who send and deliver, and are still here."""
+        return [at for at in self.run.guarantees if at in self.run.world.members]
+
+    def _send(self, by: int | None = None) -> Action:
+        at = self.rng.choice(self._present()) if by is None else by
+        name = self._name(at)
+        self.left -= 1
+        self.sent[name] = self.sent.get(name, 0) + 1
+        after: list[str] = []
+        if self.run.relation is Relation.BY_REPLY and self.rng.random() < 0.8:
+            known = sorted(self.run.world.covered[at])
+            after = self.rng.sample(known, min(len(known), self.rng.randint(1, self.plan.parents)))
+        label = f"{name.lower()}{self.sent[name]}"
+        return Send(name, label, tuple(after), self._to(at), self._topics())
+
+    def _to(self, at: int) -> tuple[str, ...]:
+        """Choose whom a message is for: everybody, or one, or some."""
+        if self.run.world.members[at].addressing is not Addressing.MEMBERS:
+            return ()
+        others = [self._name(other) for other in self._present() if other != at]
+        if not others or (not self.one_to_one and self.rng.random() < 0.3):
+            return ()
+        most = 1 if self.one_to_one or self.rng.random() < 0.5 else len(others)
+        return tuple(sorted(self.rng.sample(others, self.rng.randint(1, most))))
+
+    def _topics(self) -> tuple[str, ...]:
+        known = self.group.topics()
+        if not known:
+            return ()
+        return tuple(sorted(self.rng.sample(known, self.rng.randint(1, len(known)))))
+
+    def _change(self) -> Action:
+        present = self._present()
+        free = [n for n in FLAT_NAMES if n not in self.run.names.values()]
+        passing = self._tick() if self.timed else Tick(self.rng.choice((0.1, 1.0, 10.0)))
+        changes: list[Callable[[], Action]] = [lambda: passing]
+        if self.joins and free and len(present) < 6:
+            sponsor = self.rng.choice(present)
+            changes.append(lambda: self._join(free[0], sponsor))
+        if self.leaves and len(present) > 2:
+            leaving = self._name(self.rng.choice(present))
+            changes.append(lambda: Leave(leaving))
+        return self.rng.choice(changes)()
+
+    def _join(self, newcomer: str, sponsor: int) -> Action:
+        """Let a member join; in groups with clocks every other time it answers at once."""
+        if self.timed and self.left > 1 and len(self.run.actions) % 2:
+            return self._answer_at_once(newcomer, sponsor)
+        return Join(newcomer, self._name(sponsor))
+
+    def _answer_at_once(self, newcomer: str, sponsor: int) -> Action:
+        """Let a sponsor send, and a newcomer answer before any time has passed.
+
+        An order by clocks may separate the two by the least delay, which has not passed then.
+        """
+
+        def answer() -> Action | None:
+            names = self.run.names.items()
+            at = next((at for at, name in names if name == newcomer), None)
+            return None if at is None or not self.left else self._send(at)
+
+        self.coming = [lambda: Join(newcomer, self._name(sponsor)), answer]
+        return self._send(sponsor)
+
+    def _wait(self) -> None:
+        """Let time pass and everything on its way arrive, some rounds long."""
+        for _ in range(TIMED_ROUNDS if self.timed else ROUNDS):
+            while (action := self._pass_on()) is not None and self.run.failure is None:
+                self.run.take(action)
+            if self.timed and not self.run.unfinished():
+                return
+            self.run.take(self._tick() if self.timed else Tick(LONG_S))

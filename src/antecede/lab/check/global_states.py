@@ -1,0 +1,275 @@
+"""Judges snapshot algorithms: every interleaving of small groups, and long random runs.
+
+Members send messages to each other over channels that keep their order ("fifo") or do not ("any"),
+and one or more of them begin the same snapshot at any moment. What the algorithm records, states as
+positions and what was in the channels, is judged by `antecede.core.oracle.cuts`: positions are to
+be a consistent cut, and channels are to hold what was sent inside and received outside.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, Final, NamedTuple
+
+from antecede.core.global_snapshots.base import (
+    Algorithm,
+    Complete,
+    Content,
+    Effect,
+    Make,
+    Marker,
+    Record,
+    Tell,
+)
+from antecede.core.oracle.cuts import Channel, Cuts, Witness
+from antecede.core.oracle.events import RECEIVE, SEND, Event
+from antecede.errors import LimitError
+
+FIFO, ANY = "fifo", "any"
+CHANNELS: Final = (FIFO, ANY)
+MOST_STATES: Final = 2_000_000
+UNFINISHED = "the snapshot was never complete"
+
+
+class Copy(NamedTuple):
+    """What travels on a channel: a message of the application, or a marker."""
+
+    sender: str
+    to: str
+    name: str
+    """Of the message; of a marker "snapshot N"."""
+    stamp: int = 0
+    marker: Marker | None = None
+
+
+class Move(NamedTuple):
+    """One thing that happens: "begin" and "send" at a member, or "arrive" of a copy."""
+
+    kind: str
+    member: str
+    copy: Copy | None = None
+
+
+class Plan(NamedTuple):
+    """Who sends to whom, in each member's own order, and who begins a snapshot."""
+
+    members: tuple[str, ...]
+    sends: tuple[tuple[str, str], ...]
+    """(sender, receiver) of each message; a sender's go in this order."""
+    begins: tuple[str, ...]
+
+
+class Failure(NamedTuple):
+    """A run after which the recorded global state is none."""
+
+    plan: Plan
+    moves: tuple[Move, ...]
+    why: str
+    witness: Witness | None = None
+
+
+class Explored(NamedTuple):
+    """What was looked at, and the smallest failure; None: there was none."""
+
+    plans: int
+    states: int
+    ends: int
+    """States in which nothing more can happen; each was judged."""
+    failure: Failure | None
+
+
+class World:
+    """A run so far: algorithms, channels, what happened; can be copied."""
+
+    def __init__(self, kind: Make, plan: Plan, channels: str) -> None:
+        self.plan, self.fifo = plan, channels == FIFO
+        self.algorithms = {name: kind(name, plan.members) for name in plan.members}
+        self.kind = kind
+        self.flying: tuple[Copy, ...] = ()
+        """In the order of their sending."""
+        self.next = dict.fromkeys(plan.members, 0)
+        self.begins = set(plan.begins)
+        self.rows: list[Event] = []
+        """What the oracle reads; not part of the state."""
+        self.moves: list[Move] = []
+        self.cut: dict[str, int] = {}
+        self.content: dict[tuple[str, str], tuple[str, ...]] = {}
+        self.complete: set[str] = set()
+        self.said: dict[str, tuple[bool, bool | None]] = {}
+        """Message -> (sent inside, received inside; None: under way): what a verdict depends on."""
+
+    def copy(self) -> World:
+        """Return a run that goes on by itself from here."""
+        other = World.__new__(World)
+        other.__dict__.update(self.__dict__)
+        other.algorithms = {}
+        for name, algorithm in self.algorithms.items():
+            twin = other.algorithms[name] = self.kind(name, self.plan.members)
+            twin.restore(algorithm.snapshot())
+        for name in ("next", "begins", "rows", "moves", "cut", "content", "complete", "said"):
+            setattr(other, name, getattr(self, name).copy())
+        return other
+
+    def state(self) -> Any:
+        """Return what the future and the verdict depend on, as one hashable value."""
+        of = tuple(one.snapshot() for one in self.algorithms.values())
+        flying = self.flying if self.fifo else tuple(sorted(self.flying, key=repr))
+        rest = frozenset(self.begins), tuple(sorted(self.said.items())), frozenset(self.complete)
+        content = tuple(sorted((ends, tuple(sorted(ids))) for ends, ids in self.content.items()))
+        return of, flying, tuple(self.next.values()), rest, frozenset(self.cut), content
+
+    # -- what may happen -----------------------------------------------------------------------
+
+    def moves_now(self) -> Iterator[Move]:
+        """Yield what can happen next."""
+        for name in sorted(self.begins):
+            if not self.algorithms[name].number:
+                yield Move("begin", name)
+        for name in self.plan.members:
+            if self.next[name] < sum(sender == name for sender, _ in self.plan.sends):
+                yield Move("send", name)
+        seen = set()
+        for one in self.flying:
+            ends = (one.sender, one.to) if self.fifo else one
+            if ends not in seen:
+                seen.add(ends)
+                yield Move("arrive", one.to, one)
+
+    def make(self, move: Move) -> None:
+        """Let something happen."""
+        self.moves.append(move)
+        algorithm = self.algorithms[move.member]
+        if move.kind == "begin":
+            self._do(move.member, algorithm.begin())
+        elif move.kind == "send":
+            self._send(move.member, algorithm)
+        else:
+            self._arrive(move, algorithm)
+
+    def _send(self, sender: str, algorithm: Algorithm) -> None:
+        to = [to for one, to in self.plan.sends if one == sender][self.next[sender]]
+        self.next[sender] += 1
+        name = f"{sender}{self.next[sender]}"
+        self.rows.append(Event(kind=SEND, id=name, member=sender))
+        self.said[name] = sender not in self.cut, None
+        self.flying += (Copy(sender, to, name, algorithm.send(to)),)
+
+    def _arrive(self, move: Move, algorithm: Algorithm) -> None:
+        copy = move.copy
+        assert copy is not None
+        at = self.flying.index(copy)
+        self.flying = self.flying[:at] + self.flying[at + 1 :]
+        if copy.marker is not None:
+            self._do(move.member, algorithm.marker(copy.sender, copy.marker))
+            return
+        self._do(move.member, algorithm.arrive(copy.sender, copy.stamp, copy.name))
+        self.rows.append(Event(kind=RECEIVE, id=copy.name, member=move.member))
+        self.said[copy.name] = self.said[copy.name][0], move.member not in self.cut
+
+    def _do(self, member: str, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Record):
+                self.cut[member] = sum(row.member == member for row in self.rows)
+                self.begins.discard(member)
+            elif isinstance(effect, Tell):
+                name = f"snapshot {effect.marker.number}"
+                self.flying += (Copy(member, effect.to, name, 0, effect.marker),)
+            elif isinstance(effect, Content):
+                ids = tuple(str(one) for one in effect.messages)
+                self.content[effect.source, member] = ids
+            elif isinstance(effect, Complete):
+                self.complete.add(member)
+
+    # -- the verdict ---------------------------------------------------------------------------
+
+    def failure(self) -> Failure | None:
+        """Judge a run after which nothing more can happen."""
+        if len(self.complete) < len(self.plan.members):
+            return Failure(self.plan, tuple(self.moves), UNFINISHED)
+        there = {row.member for row in self.rows}  # who has no rows has no messages either
+        cut = {name: position for name, position in self.cut.items() if name in there}
+        channels = {Channel(*ends): ids for ends, ids in self.content.items() if ids}
+        wrong = Cuts(self.rows).why_not(cut, channels, self._addressed())
+        if wrong is None:
+            return None
+        return Failure(self.plan, tuple(self.moves), f"{wrong.id}: {wrong.what}", wrong)
+
+    def _addressed(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for name in self.plan.members:
+            targets = [to for one, to in self.plan.sends if one == name]
+            found |= {f"{name}{k}": (to,) for k, to in enumerate(targets, 1)}
+        return found
+
+
+# -- every interleaving ------------------------------------------------------------------------
+
+
+def plans(members: int, messages: int) -> Iterator[Plan]:
+    """Yield every way to send up to so many messages, by one who begins and by two at once."""
+    names = tuple("PQRSTUVW"[:members])
+    pairs = [(a, b) for a in names for b in names if a != b]
+    for count in range(1, messages + 1):
+        for sends in product(pairs, repeat=count):
+            if list(sends) == sorted(sends, key=lambda one: one[0]):  # others are the same plan
+                for begins in (names[:1], names[:2]):
+                    yield Plan(names, sends, begins)
+
+
+def explore(
+    kind: Make,
+    channels: str,
+    *,
+    members: int = 2,
+    messages: int = 2,
+    most_states: int = MOST_STATES,
+) -> Explored:
+    """Play every interleaving of every plan; stops at the first, so smallest, failure.
+
+    `channels`: "fifo" or "any". Raises LimitError where there are more than `most_states` states.
+    """
+    looked = ends = count = 0
+    for count, plan in enumerate(plans(members, messages), 1):
+        level, seen = [World(kind, plan, channels)], set[Any]()
+        while level:
+            following: list[World] = []
+            for world in level:
+                moves = list(world.moves_now())
+                if not moves:
+                    ends += 1
+                    if (failure := world.failure()) is not None:
+                        return Explored(count, looked, ends, failure)
+                following += _after(world, moves, seen)
+            looked += len(level)
+            if looked > most_states:
+                raise LimitError(f"more than {most_states:,} states; fewer members or messages")
+            level = following
+    return Explored(count, looked, ends, None)
+
+
+def _after(world: World, moves: Sequence[Move], seen: set[Any]) -> Iterator[World]:
+    for move in moves:
+        further = world.copy()
+        further.make(move)
+        state = further.state()
+        if state not in seen:
+            seen.add(state)
+            yield further
+
+
+# -- random runs -------------------------------------------------------------------------------
+
+
+def play(kind: Make, channels: str, *, members: int, messages: int, seed: int) -> Failure | None:
+    """Play one random run of many messages, and judge it; what happens follows from the seed."""
+    chance = random.Random(seed)
+    names = tuple(f"m{k}" for k in range(members))
+    pairs = [(a, b) for a in names for b in names if a != b]
+    sends = tuple(sorted((chance.choice(pairs) for _ in range(messages)), key=lambda one: one[0]))
+    begins = tuple(chance.sample(names, chance.randint(1, members)))
+    world = World(kind, Plan(names, sends, begins), channels)
+    while moves := list(world.moves_now()):
+        world.make(chance.choice(moves))
+    return world.failure()

@@ -1,0 +1,1 @@
+"""Harness that runs a group under test."""

@@ -1,0 +1,193 @@
+"""A group whose members do what they are asked, one action after the other.
+
+Random runs, replays of counterexamples and scripts all go through here, so that an action means
+the same in each. One may ask for what cannot be (its message was never sent, its member is gone):
+`ImpossibleError` says why. Who shortens a run by leaving out actions passes over it; a script
+reports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from antecede.core.oracle.events import DELIVER, RECEIVE, SEND, Event
+from antecede.core.protocols.base import Addressing, Relation
+from antecede.core.protocols.factory import relation_of
+from antecede.errors import EarlyError
+from antecede.lab.check.harness.group_under_test import GroupUnderTest
+from antecede.lab.check.harness.network import (
+    ARRIVED,
+    DELIVERED,
+    JOINED,
+    RELEASED,
+    SENT,
+    Step,
+    World,
+)
+from antecede.lab.check.harness.timing import InFlight
+from antecede.lab.check.scenario.actions import (
+    Action,
+    Arrive,
+    Join,
+    Leave,
+    Lose,
+    Send,
+    Tick,
+    line_of,
+)
+
+_KINDS = {SENT: SEND, ARRIVED: RECEIVE, DELIVERED: DELIVER, RELEASED: DELIVER}
+
+
+class ImpossibleError(Exception):
+    """An action asks for what cannot be; nothing was done."""
+
+
+class Session:
+    """A group at work. Errors of members pass through."""
+
+    def __init__(self, group: GroupUnderTest) -> None:
+        self.group = group
+        members = group.make()
+        self.relation: Relation = relation_of(members)
+        self.world = World(members, group.timing)
+        self.names = dict(group.names)
+        """Everybody who is or was in the group, by address."""
+        self.arrived: list[InFlight] = []
+        self.said: set[str] = set()
+        """Labels of the messages that the application sent."""
+        self.addressed: dict[str, tuple[int, ...]] = {}
+        """Label -> the members it is for, where the protocol lets that be chosen."""
+        self.topics: dict[str, tuple[str, ...]] = {}
+
+    def carry_out(self, action: Action) -> list[Step]:
+        """Let the group do what an action asks for; returns the steps that this caused.
+
+        Raises ImpossibleError, and whatever a member raises.
+        """
+        match action:
+            case Send(at):
+                return self._send(self.address(at), action)
+            case Arrive(at, label, again):
+                return self._arrive(self.address(at), label, again)
+            case Lose(at, label):
+                self._in_flight(self.address(at), label)
+                return self.world.lose(self.address(at), label)
+            case Join(at, sponsor):
+                return self._join(at, self.address(sponsor))
+            case Leave(at):
+                return self.world.leave(self.address(at), name=at)
+            case Tick(seconds) if self.world.may_pass(seconds):
+                return self.world.tick(seconds)
+            case Tick(seconds):
+                raise ImpossibleError(f"a copy in flight arrives before {seconds} s have passed")
+        raise ImpossibleError(f"'{line_of(action)}' prints, and moves nothing")
+
+    def address(self, name: str) -> int:
+        """Return the address of a member; raises ImpossibleError for one who is not there."""
+        for at, known in self.names.items():
+            if known == name and at in self.world.members:
+                return at
+        if name in self.names.values():
+            raise ImpossibleError(f"{name} has left the group")
+        present = ", ".join(self.names[at] for at in self.world.members)
+        raise ImpossibleError(f"unknown member {name}; in the group are {present}")
+
+    def _send(self, at: int, action: Send) -> list[Step]:
+        label, after, topics = action.label, action.after, action.topics
+        member = self.world.members[at]
+        if label in self.world.ids:
+            raise ImpossibleError(f"{label} has been sent already; give every message its own name")
+        if unknown := [parent for parent in after if parent not in self.world.ids]:
+            raise ImpossibleError(f"no message {unknown[0]} has been sent before this line")
+        if not member.application:
+            raise ImpossibleError(f"{action.at} only forwards; let another member send")
+        to = tuple(map(self.address, action.to))
+        try:
+            steps = self.world.send(at, label, after=after, to=to, topics=topics)
+        except EarlyError as error:  # a newcomer that knows that it must wait
+            raise ImpossibleError(str(error)) from error
+        if member.addressing is not Addressing.ALL:
+            self.topics[label] = topics
+            self.addressed[label] = self._audience(to, topics)
+        self.said.add(label)
+        return steps
+
+    def _audience(self, to: tuple[int, ...], topics: tuple[str, ...]) -> tuple[int, ...]:
+        """Return whom a message is for, from what was asked alone."""
+        present = tuple(self.world.members)
+        return self.group.readers(topics, present) if topics else to or present
+
+    def _arrive(self, at: int, label: str, again: bool) -> list[Step]:
+        if again:
+            return self.world.hand_over(self._arrived_before(at, label))
+        copy = self._in_flight(at, label)
+        if not self.world.may_arrive(copy):
+            raise ImpossibleError(f"no copy of {label} can have come to {self.names[at]} so soon")
+        self.arrived.append(copy)
+        return self.world.arrive(at, label)
+
+    def _in_flight(self, at: int, label: str) -> InFlight:
+        """Return the oldest copy of a message on its way to a member."""
+        copy = _first(self.world.in_flight, at, label)
+        if copy is not None:
+            return copy
+        self._check_sent(label)
+        flying = [c.message.payload for c in self.world.in_flight if c.target == at]
+        what = f"in flight to it: {', '.join(flying)}" if flying else "nothing is in flight to it"
+        raise ImpossibleError(f"message {label} is not in flight to {self.names[at]}; {what}")
+
+    def _arrived_before(self, at: int, label: str) -> InFlight:
+        """Return a copy that comes once more, or back to who hears everybody itself."""
+        copy = _first(self.arrived, at, label)
+        if copy is not None:
+            return copy
+        self._check_sent(label)
+        sent = self.world.sent.get(label, [])
+        if self.group.internal or not sent or sent[0].source != at:
+            raise ImpossibleError(
+                f"no copy of {label} has arrived at {self.names[at]} before; leave out 'again'"
+            )
+        return sent[0]
+
+    def _check_sent(self, label: str) -> None:
+        if label not in self.world.ids:
+            raise ImpossibleError(f"no message {label} has been sent before this line")
+
+    def _join(self, name: str, sponsor: int) -> list[Step]:
+        if name in self.names.values():
+            raise ImpossibleError(
+                f"{name} is or was in the group; a newcomer needs a name of its own"
+            )
+        if self.group.newcomer is None:
+            raise ImpossibleError("scripts let members join flat groups only")
+        at = max(self.names) + 1
+        newcomer = self.group.newcomer(at, (*self.world.members, at), name)
+        steps = self.world.join(at, newcomer, sponsor, name=name)
+        self.names[at] = name
+        return steps
+
+
+def _first(copies: Iterable[InFlight], at: int, label: str) -> InFlight | None:
+    return next((c for c in copies if c.target == at and c.message.payload == label), None)
+
+
+def as_events(steps: Iterable[tuple[str, str, str, tuple[str, ...]]]) -> list[Event]:
+    """Return steps (member, kind, label, detail as in `Step`) as rows of a trace, for the oracle.
+
+    What its sponsor had sent or delivered counts as delivered to a newcomer.
+    """
+    rows: list[Event] = []
+    known: dict[str, list[str]] = {}
+    for member, kind, label, detail in steps:
+        had = known.setdefault(member, [])
+        if kind == JOINED:
+            (sponsor,) = detail
+            had += known.get(sponsor, ())
+            rows += [Event(kind=DELIVER, id=one, member=member) for one in had]
+        elif kind in _KINDS:
+            parents = detail if kind == SENT else ()
+            rows.append(Event(kind=_KINDS[kind], id=label, member=member, parents=parents))
+            if kind != ARRIVED:
+                had.append(label)
+    return rows

@@ -1,0 +1,182 @@
+"""What a member gave back, looked at before anything is done with it.
+
+The mistakes that first authors of a protocol make are named here in words: a bare effect, None,
+a message that can be changed, a transmission to oneself or to a stranger, an endless generator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from antecede.core.protocols.base import (
+    Deliver,
+    DeliverIncomplete,
+    Discard,
+    Effect,
+    Hold,
+    MessageId,
+    Protocol,
+    Transmit,
+)
+from antecede.formatting import shown
+
+MOST_EFFECTS = 10_000
+"""Of one call; one that gives back more counts as one that has no end."""
+EFFECTS = (Transmit, Deliver, Hold, DeliverIncomplete, Discard)
+_NAMES = "Transmit, Deliver, Hold, DeliverIncomplete and Discard"
+
+
+class MisuseError(Exception):
+    """Violation of the contract of `core.protocols.base` by a class under test, with advice."""
+
+
+class TooManyError(MisuseError):
+    """One call gave back effects without end."""
+
+
+def effects_of(given: Any, member: Protocol, what: str, known: Collection[int]) -> list[Effect]:
+    """Return the effects that a call gave back, each looked at; raises MisuseError.
+
+    `what` is the call ("send"); `known` are the numbers of all who are or were in the group.
+    """
+    if given is None:
+        raise MisuseError(
+            f"{what} returned None; return a sequence of effects, () when there are none"
+        )
+    if isinstance(given, EFFECTS):
+        kind = type(given).__name__
+        raise MisuseError(
+            f"{what} returned a bare {kind}; return a sequence of effects: [{kind}(...)]"
+        )
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise MisuseError(
+            f"{what} returned {_brief(given)}; return a sequence of effects ({_NAMES})"
+        )
+    effects = list(islice(given, MOST_EFFECTS + 1))
+    if len(effects) > MOST_EFFECTS:
+        raise TooManyError(
+            f"{what} gave back more than {MOST_EFFECTS:,} effects, perhaps without end"
+        )
+    for effect in effects:
+        _look(effect, member, what, known)
+    return effects
+
+
+def check_sent(effects: Iterable[Effect], label: str, member: Protocol) -> None:
+    """Raise MisuseError when `send` put something on the network, but not what it was given.
+
+    A protocol may send later (when its turn comes), and notes of its own before.
+    """
+    sent = [one.message for one in effects if isinstance(one, Transmit)]
+    own = [message for message in sent if not member.is_note(message)]
+    if own and all(message.payload != label for message in own):
+        raise MisuseError(
+            f"send was given the payload {label!r} and transmitted {_brief(own[0].payload)}: "
+            "`payload` stays as it is; what the protocol adds goes to other fields"
+        )
+
+
+def _look(effect: Any, member: Protocol, what: str, known: Collection[int]) -> None:
+    if not isinstance(effect, EFFECTS):
+        more = "; join the sequences into one" if isinstance(effect, list | tuple) else ""
+        more = "; leave it out" if effect is None else more
+        raise MisuseError(
+            f"{what} returned {_brief(effect)} among its effects, which are {_NAMES}{more}"
+        )
+    kind = type(effect).__name__
+    _message(effect.message, f"{what} returned {kind}", member)
+    if isinstance(effect, Transmit):
+        _targets(effect.to, member, what, known)
+    elif isinstance(effect, Hold | DeliverIncomplete):
+        _missing(effect.missing, f"{what} returned {kind}")
+    elif isinstance(effect, Discard) and not isinstance(effect.reason, str):
+        raise MisuseError(
+            f"{what} returned Discard with the reason {_brief(effect.reason)}, not a text"
+        )
+
+
+def _message(message: Any, where: str, member: Protocol) -> None:
+    if message is None:
+        raise MisuseError(f"{where} without a message (None)")
+    for name in ("sender", "seq", "payload"):
+        if not hasattr(message, name):
+            raise MisuseError(
+                f"{where} with {_brief(message)}, which has no {name}; a message is an immutable "
+                "tuple (NamedTuple) with at least sender, seq and payload"
+            )
+    try:
+        hash(message)
+    except TypeError:
+        raise MisuseError(
+            f"{where} with a message that can be changed: {_mutable(message)}"
+        ) from None
+    kind: Any = type(message)
+    if kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__:
+        name = type(message).__name__
+        raise MisuseError(
+            f"{where} with a {name}, which is compared by identity: two copies of one message "
+            "are not equal; make it a NamedTuple or a frozen dataclass"
+        )
+
+
+def _mutable(message: Any) -> str:
+    """Name the field of a message that can be changed, and what to use instead."""
+    instead: dict[type, str] = {
+        list: "tuple",
+        dict: "tuple of pairs",
+        set: "frozenset",
+        bytearray: "bytes",
+    }
+    for name, value in _fields(message):
+        try:
+            hash(value)
+        except TypeError:
+            kind = type(value)
+            use = f"; use a {instead[kind]}" if kind in instead else ""
+            return f"its field {name} holds a {kind.__name__}{use}"
+    name = type(message).__name__
+    return f"{name} is not hashable; make it a NamedTuple or a frozen dataclass"
+
+
+def _fields(message: Any) -> Iterator[tuple[str, Any]]:
+    names = getattr(message, "_fields", None)
+    if names is not None:
+        return ((name, getattr(message, name)) for name in names)
+    return iter(getattr(message, "__dict__", {}).items())
+
+
+def _targets(to: Any, member: Protocol, what: str, known: Collection[int]) -> None:
+    if isinstance(to, str | bytes) or not isinstance(to, Iterable):
+        raise MisuseError(
+            f"{what} returned Transmit(to={_brief(to)}); `to` is a tuple of member numbers"
+        )
+    for target in to:
+        if target == member.me:
+            raise MisuseError(
+                f"{what} returned Transmit to the member itself ({target}): what it sends counts "
+                "as delivered to it; self.others() are all the others"
+            )
+        if target not in known:
+            raise MisuseError(
+                f"{what} returned Transmit to {_brief(target)}, who was never in the group; "
+                f"members are {', '.join(map(str, sorted(known)))}"
+            )
+
+
+def _missing(missing: Any, where: str) -> None:
+    if isinstance(missing, MessageId | str) or not isinstance(missing, tuple | list):
+        raise MisuseError(
+            f"{where} with missing={_brief(missing)}; it is a tuple of MessageId, () when the "
+            "causes cannot be named"
+        )
+    for one in missing:
+        if not (isinstance(one, tuple) and len(one) == 2):
+            raise MisuseError(
+                f"{where} with {_brief(one)} in `missing`, which are MessageId(sender, seq)"
+            )
+
+
+def _brief(value: Any) -> str:
+    return shown(value) if value is None else f"{shown(value)} ({type(value).__name__})"

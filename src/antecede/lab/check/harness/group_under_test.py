@@ -1,0 +1,264 @@
+"""Groups of processes to judge: how to make them, what they are called, what they promise.
+
+Members are called A, B, C, ...; in a hierarchy the internal peers come first, super peers are
+S, T, U, and external peers X, Y, Z. A's messages are a1, a2, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.clocks.nanoseconds import signed_text
+from antecede.core.protocols import factory as build
+from antecede.core.protocols.base import Protocol
+from antecede.core.protocols.factory import MOST_MEMBERS, Factory
+from antecede.core.protocols.options.checks import with_trial
+from antecede.core.protocols.options.declared import option_text
+from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.errors import LocalError
+from antecede.lab.check.harness.guarded_calls import called, in_words, is_own
+from antecede.lab.check.harness.timing import TimingModel
+from antecede.lab.check.scenario.parse import Setup
+
+FLAT_NAMES = "ABCDEFGHIJKLMNOPQR"
+SUPER_NAMES = "STU"
+EXTERNAL_NAMES = "XYZVW"
+
+
+class Fewer(NamedTuple):
+    """A group without one of its members, who are all numbered and named anew."""
+
+    group: GroupUnderTest
+    renamed: Mapping[str, str]
+    """Name before -> name now, for those who are named otherwise; newcomers too."""
+
+
+class GroupUnderTest(NamedTuple):
+    """A group that can be made again and again from its beginning."""
+
+    protocol: str
+    """Name or FILE.py:CLASS."""
+    names: Mapping[int, str]
+    make: Callable[[], dict[int, Protocol]]
+    newcomer: Callable[[int, Iterable[int], str], Protocol] | None
+    """Makes a member that joins, from its number, all members' and its name; None: nobody can."""
+    options: tuple[tuple[str, str], ...] = ()
+    internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Super peer's name -> names of its internal peers; empty for a flat group."""
+    timing: TimingModel = TimingModel()
+    """Clocks and channels; without bounds, copies arrive at any time."""
+    subscriptions: Mapping[int, frozenset[str]] = {}
+    """Topics by address, where the protocol sends to subscribers; of newcomers too.
+
+    Plain sets: the checker asks nothing of the code that it judges.
+    """
+    without: Callable[[str], Fewer | None] = lambda name: None
+    """Makes the group without one member (of a newcomer's name: without that name).
+
+    None where there is no such group: of fewer than two members, or of a super peer whose peers
+    are left.
+    """
+    more: Callable[[], GroupUnderTest | None] = lambda: None
+    """Makes the group with the member that would join first; None where nobody can."""
+
+    @property
+    def setup(self) -> Setup:
+        """The group as a script names it."""
+        names, bounds = self.names, None
+        if self.internal:
+            inside = {name for sp, peers in self.internal for name in (sp, *peers)}
+            external = tuple(name for name in names.values() if name not in inside)
+            return Setup(self.protocol, self.options, (), self.internal, external)
+        if self.timing.bounds is not None:
+            bounds = self.timing.bounds.among(names).numbered(names)
+        offsets = tuple((names[at], offset) for at, offset in self.timing.offsets_ns.items())
+        rows = ((at, tuple(sorted(self.subscriptions.get(at, ())))) for at in names)
+        subscribed = tuple((names[at], topics) for at, topics in rows if topics)
+        everybody = tuple(names.values())
+        return Setup(
+            self.protocol,
+            self.options,
+            everybody,
+            bounds=bounds,
+            clocks=offsets,
+            subscriptions=subscribed,
+        )
+
+    def topics(self) -> tuple[str, ...]:
+        """Return every topic that anybody subscribes to, sorted."""
+        return tuple(sorted(frozenset().union(*self.subscriptions.values())))
+
+    def readers(self, topics: Iterable[str], among: Iterable[int]) -> tuple[int, ...]:
+        """Return those, in the order given, who subscribe to one of the topics."""
+        wanted = frozenset(topics)
+        return tuple(at for at in among if wanted & self.subscriptions.get(at, frozenset()))
+
+    def describe(self) -> str:
+        """Say in words who takes part."""
+        clocks = self.clocks()
+        return f"{self.size()}, clocks off by {clocks}" if clocks else self.size()
+
+    def clocks(self) -> str:
+        """Say how far the members' clocks are off; empty where all are right."""
+        off = self.timing.offsets_ns.values()
+        return f"{' '.join(map(signed_text, off))} s" if any(off) else ""
+
+    def size(self) -> str:
+        """Say in words how many there are of each kind."""
+        if not self.internal:
+            return f"{len(self.names)} members"
+        inside = sum(len(peers) for _, peers in self.internal)
+        outside = len(self.names) - inside - len(self.internal)
+        return f"{inside} internal, {len(self.internal)} super, {outside} external peers"
+
+
+def flat(
+    protocol: str,
+    cls: Factory,
+    size: int,
+    options: Mapping[str, Any] | None = None,
+    offsets: Sequence[int] = (),
+) -> GroupUnderTest:
+    """Return a group of `size` alike members cls(me, members, **options).
+
+    Options that the protocol asks for (`Protocol.trial_options`) are added. Where these hold
+    `bounds`, the group's clocks are off by `offsets`, in nanoseconds, and its channels keep them.
+    """
+    if not 2 <= size <= len(FLAT_NAMES):
+        raise LocalError(f"a group to check has 2 to {len(FLAT_NAMES)} members, not {size}")
+    options = with_trial(cls, range(MOST_MEMBERS), options or {})
+    names = dict(enumerate(FLAT_NAMES[:size]))
+
+    def newcomer(me: int, members: Iterable[int], name: str) -> Protocol:
+        return build.member(partial(made_by, cls, name), me, members, options, name)
+
+    def make() -> dict[int, Protocol]:
+        return {me: newcomer(me, tuple(names), name) for me, name in names.items()}
+
+    bounds = options.get("bounds")
+    timing = TimingModel(dict(zip(names, offsets, strict=False)), bounds)
+
+    def fewer(name: str) -> Fewer | None:
+        at = FLAT_NAMES.index(name)
+        left = [offset for other, offset in enumerate(offsets) if other != at]
+        if at < size < 3:
+            return None
+        kept = {key: _without(value, at) for key, value in options.items()}
+        made = flat(protocol, cls, size - (at < size), kept, left)
+        return Fewer(made, _moved_up(FLAT_NAMES, at))
+
+    subscribed = options["subscriptions"].topics if "subscriptions" in options else {}
+    told = {key: value for key, value in options.items() if key not in ("bounds", "subscriptions")}
+    return GroupUnderTest(
+        protocol,
+        names,
+        make,
+        newcomer,
+        _texts(told),
+        timing=timing,
+        subscriptions={at: frozenset(own) for at, own in subscribed.items()},
+        without=fewer,
+        more=lambda: flat(protocol, cls, size + 1, options, offsets),
+    )
+
+
+def _without(value: Any, at: int) -> Any:
+    """Return an option without what it says of one member; those after it move up by one."""
+    if isinstance(value, Bounds):
+        left = [other for other in range(len(FLAT_NAMES)) if other != at]
+        return value.among(left).numbered({other: other - (other > at) for other in left})
+    if isinstance(value, Subscriptions):
+        kept = {k - (k > at): topics for k, topics in value.topics.items() if k != at}
+        return type(value)(kept)
+    return value
+
+
+def _moved_up(names: str, at: int) -> dict[str, str]:
+    """Return the new names of all after a position that is no more."""
+    return dict(zip(names[at + 1 :], names[at:], strict=False))
+
+
+class UnmadeError(LocalError):
+    """A member could not be made: its class raised, or did not come to an end."""
+
+    def __init__(self, name: str, error: BaseException) -> None:
+        self.name, self.error = name, error
+        super().__init__(f"{name} cannot be made: {in_words(error)}")
+
+
+def made_by(factory: Factory, name: str, *arguments: Any, **options: Any) -> Any:
+    """Call a class or function that makes members; whatever it raises becomes UnmadeError."""
+    try:
+        return called(factory, *arguments, **options)
+    except BaseException as error:
+        if is_own(error):
+            raise
+        raise UnmadeError(name, error) from error
+
+
+def hierarchy(
+    protocol: str,
+    factory: Factory,
+    topology: Factory,
+    groups: Iterable[int],
+    external: int,
+    options: Mapping[str, Any] | None = None,
+) -> GroupUnderTest:
+    """Return internal groups of the given sizes, a super peer each, and external peers.
+
+    `topology(groups, external)` and `factory(topology, **options)` are those of
+    `antecede.core.protocols.hierarchical.roles`, or mutants of them.
+    """
+    options = dict(options or {})
+    sizes = tuple(groups)
+    names: dict[int, str] = {}
+    internal = []
+    inside: dict[int, tuple[int, ...]] = {}
+    letters = iter(FLAT_NAMES)
+    for size, super_name in zip(sizes, SUPER_NAMES, strict=False):
+        peers = tuple(range(len(names), len(names) + size))
+        names.update({peer: next(letters) for peer in peers})
+        names[len(names)] = super_name
+        inside[len(names) - 1] = peers
+        internal.append((super_name, tuple(names[peer] for peer in peers)))
+    outside = tuple(range(len(names), len(names) + external))
+    names.update(zip(outside, EXTERNAL_NAMES, strict=False))
+
+    def make() -> dict[int, Protocol]:
+        made = partial(made_by, factory, "the group")
+        return build.hierarchy(made, inside, outside, options, names, topology)
+
+    def fewer(name: str) -> Fewer | None:
+        left = _sizes_without(name, internal, external)
+        if left is None:
+            return None
+        made = hierarchy(protocol, factory, topology, *left, options)
+        of_its_kind = next(
+            known for known in (EXTERNAL_NAMES, SUPER_NAMES, FLAT_NAMES) if name in known
+        )
+        return Fewer(made, _moved_up(of_its_kind, of_its_kind.index(name)))
+
+    return GroupUnderTest(
+        protocol, names, make, None, _texts(options), tuple(internal), without=fewer
+    )
+
+
+def _sizes_without(
+    name: str, internal: Sequence[tuple[str, tuple[str, ...]]], external: int
+) -> tuple[tuple[int, ...], int] | None:
+    """Return the sizes of a hierarchy without one of its members; None where that is none."""
+    if name in EXTERNAL_NAMES:
+        sizes, external = [len(peers) for _, peers in internal], external - 1
+    elif any(name == super_peer and peers for super_peer, peers in internal):
+        return None
+    else:
+        rows = [row for row in internal if row[0] != name]
+        sizes = [len([peer for peer in peers if peer != name]) for _, peers in rows]
+    return (tuple(sizes), external) if sizes and sum(sizes) + external > 1 else None
+
+
+def _texts(options: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, option_text(value)) for name, value in options.items())

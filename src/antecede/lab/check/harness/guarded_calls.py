@@ -1,0 +1,229 @@
+"""Calls into a class under examination: each has a time limit, and whatever it raises is caught.
+
+Theory of operation
+-------------------
+Within `watching(limit_s)` a timer looks, some times a second, whether one and the same call has
+been running for longer than the limit, and then raises `Hung` in it: where it hangs is the line
+that raises. What counts is the time of the processor: a busy or suspended machine makes no call
+hang. A call that waits for something uses none, and is ended after `PATIENCE` times the limit. In
+the main thread the timer is a signal (SIGALRM); elsewhere a thread that raises in the watched one.
+A call itself costs two readings of a clock.
+
+A Ctrl-C of the user is told from a KeyboardInterrupt that the class raises: within `watching` it
+arrives as `Stopped`, and stops the check.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, process_time
+from types import CodeType, FrameType
+from typing import Any, TypeVar
+
+from antecede.lab.check.harness.effects import MisuseError
+
+LIMIT_S = 5.0
+"""A call that takes longer counts as one that never returns."""
+PATIENCE = 6
+"""Limits of the clock on the wall after which a call that uses no processor is ended, too."""
+LOOKS = 4
+"""How often the timer looks during one limit."""
+
+STUBBORN = 12
+"""Times that a call may catch what tells it to end; then the process ends."""
+
+Result = TypeVar("Result")
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_HERE = _PACKAGE / "check"
+
+
+class Hung(BaseException):
+    """Raised in a call that does not return; no Exception, so that classes do not catch it."""
+
+
+class Stopped(KeyboardInterrupt):
+    """The user's Ctrl-C, as against a KeyboardInterrupt of the class under examination."""
+
+
+class _Watch:
+    """When the call that is running began; 0.0: none is."""
+
+    def __init__(self) -> None:
+        self.began = 0.0
+        self.seen = self.used = 0.0
+        """The call at which the timer looked last, and the processor time at its first look."""
+        self.limit_s = 0.0
+        """0: nobody watches."""
+        self.thread = 0
+
+        self.raised = 0
+        """How often the call that is running was told to end, and went on."""
+
+    def overdue(self) -> bool:
+        """Tell whether the call that is running has used up its time. For the timer alone."""
+        if not self.began:
+            return False
+        if self.seen != self.began:
+            self.seen, self.used = self.began, process_time()
+        used, passed = process_time() - self.used, monotonic() - self.began
+        return used > self.limit_s or passed > PATIENCE * self.limit_s
+
+    def error(self) -> Hung:
+        return Hung(f"did not return within {self.limit_s:g} s")
+
+
+_watch = _Watch()
+
+
+def called(function: Callable[..., Result], *arguments: Any, **named: Any) -> Result:
+    """Call something of the class under examination; what it raises passes through."""
+    if _watch.began or not _watch.limit_s:
+        return function(*arguments, **named)
+    _watch.began, _watch.raised = monotonic(), 0
+    try:
+        return function(*arguments, **named)
+    finally:
+        _watch.began = 0.0
+
+
+@contextmanager
+def watching(limit_s: float = LIMIT_S) -> Iterator[None]:
+    """Watch every `called` in this block; a block within another changes nothing."""
+    if _watch.limit_s or limit_s <= 0:
+        yield
+        return
+    _watch.limit_s, _watch.began = limit_s, 0.0
+    _watch.thread = threading.get_ident()
+    main = threading.current_thread() is threading.main_thread()
+    try:
+        with _by_signal(limit_s) if main and hasattr(signal, "setitimer") else _by_thread(limit_s):
+            yield
+    finally:
+        _watch.limit_s = _watch.began = 0.0
+
+
+@contextmanager
+def _by_signal(limit_s: float) -> Iterator[None]:
+    def look(number: int, frame: FrameType | None) -> None:
+        if _watch.overdue():
+            _watch.raised += 1
+            if _watch.raised > STUBBORN:
+                _give_up(frame)
+            raise _watch.error()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped
+
+    alarm = signal.signal(signal.SIGALRM, look)
+    interrupt = signal.getsignal(signal.SIGINT)
+    own = interrupt is signal.default_int_handler
+    if own:
+        signal.signal(signal.SIGINT, stop)
+    signal.setitimer(signal.ITIMER_REAL, limit_s / LOOKS, limit_s / LOOKS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, alarm)
+        if own:
+            signal.signal(signal.SIGINT, interrupt)
+
+
+def _give_up(frame: FrameType | None) -> None:
+    """End the process: a bare `except:` in an endless loop catches all that could stop it."""
+    stack = [(one.f_code, line) for one, line in traceback.walk_stack(frame)][::-1]
+    limit = f"does not return within {_watch.limit_s:g} s"
+    print(f"antecede: {_last(stack)}: {limit}, and catches what stops it (a bare except:)",
+          file=sys.stderr, flush=True)  # fmt: skip
+    os._exit(1)
+
+
+@contextmanager
+def _by_thread(limit_s: float) -> Iterator[None]:
+    done = threading.Event()
+    watched = ctypes.c_ulong(_watch.thread)
+
+    def look() -> None:
+        while not done.wait(limit_s / LOOKS):
+            if _watch.overdue():
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(watched, ctypes.py_object(Hung))
+
+    watcher = threading.Thread(target=look, name="antecede check: time limit", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
+# -- what was raised, in words --------------------------------------------------------------
+
+
+def is_own(error: BaseException) -> bool:
+    """Tell whether an error is the user's Ctrl-C, which stops the check and is no finding."""
+    if isinstance(error, Stopped):
+        return True
+    # Without our handler (a host program has its own) it cannot be told from one of the class.
+    handler = signal.getsignal(signal.SIGINT)
+    ours = _watch.limit_s and getattr(handler, "__module__", "") == __name__
+    return isinstance(error, KeyboardInterrupt) and not ours and where(error) == ""
+
+
+def in_words(error: BaseException) -> str:
+    """Return what an error says, with file and line of the class under examination."""
+    text = said(error)
+    place = "" if isinstance(error, MisuseError) else where(error)
+    return f"{text} ({place})" if place else text
+
+
+def said(error: BaseException) -> str:
+    """Return what an error says, without a place."""
+    if isinstance(error, Hung):
+        return str(error) or str(_watch.error())
+    if isinstance(error, MisuseError):
+        return str(error)
+    try:
+        text = str(error)
+    except Exception:  # a class of the user's own may not say what it is
+        text = "(cannot be shown as text)"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def where(error: BaseException) -> str:
+    """Return "FILE, line N, in NAME": the last line of the user's, or else of a protocol."""
+    frames = [(one.f_code, line) for one, line in traceback.walk_tb(error.__traceback__)]
+    return _last(frames)
+
+
+def _last(frames: list[tuple[CodeType, int]]) -> str:
+    protocol = ""
+    for code, line in reversed(frames):
+        path = Path(code.co_filename)
+        if _is_users(path):
+            return f"{shown(path)}, line {line}, in {code.co_name}"
+        if not protocol and path.is_relative_to(_PACKAGE) and not path.is_relative_to(_HERE):
+            protocol = f"{path.name}, line {line}, in {code.co_name}"
+    return protocol
+
+
+def _is_users(path: Path) -> bool:
+    if not path.is_absolute() or path.is_relative_to(_PACKAGE):
+        return False
+    text = str(path)
+    return not text.startswith((sys.prefix, sys.base_prefix)) and "site-packages" not in text
+
+
+def shown(path: Path) -> str:
+    """Return a path as people would write it: relative where it is below the working folder."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

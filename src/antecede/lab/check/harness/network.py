@@ -1,0 +1,306 @@
+"""A group of protocol objects and the messages in flight between them, moved by hand.
+
+The explorer, the conformance suite and the scripts all drive members through this one
+class. It knows nothing of any protocol: it carries out effects, keeps what is in flight, and
+writes down every step. Messages of the application are named by labels (short strings), which
+travel as payloads and so survive any renumbering on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from antecede.core.clocks.nanoseconds import NS, Seconds, exact, up_ns
+from antecede.core.protocols.base import (
+    Addressing,
+    Deliver,
+    DeliverIncomplete,
+    Discard,
+    Effect,
+    Hold,
+    MessageId,
+    Protocol,
+    Relation,
+    Transmit,
+)
+from antecede.errors import LocalError
+from antecede.lab.check.harness.effects import check_sent, effects_of
+from antecede.lab.check.harness.guarded_calls import called
+from antecede.lab.check.harness.timing import InFlight, TimingModel
+
+SENT, ARRIVED, DELIVERED, HELD, RELEASED, DISCARDED, FORWARDED = (
+    "send",
+    "arrive",
+    "deliver",
+    "hold",
+    "release",
+    "discard",
+    "forward",
+)
+JOINED, LEFT, LOST = "join", "leave", "lose"
+
+
+class Step(NamedTuple):
+    """One thing that happened at one member."""
+
+    at: int
+    """Address of the member."""
+    kind: str
+    """One of the constants above."""
+    label: str
+    """Label of the message (of the member, for join and leave)."""
+    detail: tuple[str, ...] = ()
+    """hold, release: labels of the missing messages; discard: the reason; send: labels it answers;
+    arrive, lose: the address it came from; join: the sponsor's."""
+    reason: str = ""
+    """hold: what it waits for in words, where the protocol cannot name it."""
+
+
+class World:
+    """Members by address, copies in flight, the steps taken so far, and the true time in ns."""
+
+    def __init__(self, members: Mapping[int, Protocol], timing: TimingModel | None = None) -> None:
+        self.members = dict(members)
+        self.timing = timing or TimingModel()
+        self.now_ns = 0
+        self.in_flight: list[InFlight] = []
+        self.steps: list[Step] = []
+        self.ids: dict[str, MessageId] = {}
+        """Label -> id by which its sender numbered it."""
+        self.known: dict[tuple[int, MessageId], str] = {}
+        """(receiver, id as that receiver calls it) -> label."""
+        self.covered: dict[int, set[str]] = {at: set() for at in self.members}
+        """Member -> labels it has sent or delivered, or adopted from its sponsor (base: who counts
+    own messages as delivered when they are sent)."""
+        self.copies: dict[str, int] = {}
+        """Label -> copies of it put in flight so far."""
+        self.notes = 0
+        """Copies of what is between protocols only, put in flight since time last passed."""
+        self.sent: dict[str, list[InFlight]] = {}
+        """Label -> a copy of each transmission: what a newcomer may be owed."""
+        self.newest: dict[int, int] = {}
+        """Member -> number of the last message that the application sent there."""
+
+    # -- time -------------------------------------------------------------------------------
+
+    def reading(self, at: int) -> int:
+        """Return what a member's clock shows now."""
+        return self.timing.reading(at, self.now_ns)
+
+    def may_arrive(self, copy: InFlight) -> bool:
+        """Tell whether a copy has been under way for the least delay of its channel."""
+        return self.now_ns >= self.timing.from_ns(copy)
+
+    def may_pass(self, seconds: Seconds) -> bool:
+        """Tell whether time can pass without a copy in flight being later than it can be."""
+        until_ns = self.now_ns + whole_ns(seconds)
+        return all(self.timing.due_ns(copy) >= until_ns for copy in self.in_flight)
+
+    def tick(self, seconds: Seconds) -> list[Step]:
+        """Let time pass, and tell every member what its clock shows.
+
+        Raises LocalError for what is no number of seconds, or not a whole number of nanoseconds.
+        """
+        mark = len(self.steps)
+        self.now_ns += whole_ns(seconds)
+        self.notes = 0
+        for at in self.members:
+            self._carry_out(at, self._ask(at, "tick", lambda m: m.tick(self.reading(m.me))))
+        return self.steps[mark:]
+
+    # -- messages ---------------------------------------------------------------------------
+
+    def send(
+        self,
+        at: int,
+        label: str,
+        *,
+        after: Iterable[str] = (),
+        to: Iterable[int] = (),
+        topics: Sequence[str] = (),
+    ) -> list[Step]:
+        """Let a member send a message; returns the steps this caused.
+
+        `to` or `topics` where the protocol takes them (see `core.protocols.base`), else LocalError.
+        """
+        if label in self.ids:
+            raise LocalError(f"message {label} has been sent already")
+        after = tuple(after)
+        parents = tuple(self.ids[parent] for parent in after)
+        mark = len(self.steps)
+        member = self.members[at]
+        audience = audience_of(member, tuple(to), tuple(topics))
+        now = self.reading(at)
+        effects = self._ask(at, "send", lambda m: m.send(label, now=now, after=parents, **audience))
+        check_sent(effects, label, member)
+        self.steps.append(Step(at, SENT, label, after))
+        if member.guarantee.relation is not Relation.TOTAL:
+            self.covered[at].add(label)
+        self._carry_out(at, effects)
+        if label in self.ids:
+            self.newest[at] = self.ids[label].seq
+        return self.steps[mark:]
+
+    def arrive(self, at: int, label: str) -> list[Step]:
+        """Let the oldest copy of the message in flight to that member arrive."""
+        return self.hand_over(self._taken(at, label))
+
+    def lose(self, at: int, label: str) -> list[Step]:
+        """Let the oldest copy of the message in flight to that member be lost."""
+        self.steps.append(Step(at, LOST, label, (str(self._taken(at, label).source),)))
+        return self.steps[-1:]
+
+    def _taken(self, at: int, label: str) -> InFlight:
+        """Return the oldest copy in flight of a message to a member, which is so no more."""
+        for position, copy in enumerate(self.in_flight):
+            if copy.target == at and copy.message.payload == label:
+                return self.in_flight.pop(position)
+        raise LocalError(f"no copy of {label} is in flight to member {at}")
+
+    def hand_over(self, copy: InFlight) -> list[Step]:
+        """Give a copy to its target, whether or not it was in flight (for duplicates)."""
+        mark = len(self.steps)
+        self.steps.append(Step(copy.target, ARRIVED, copy.message.payload, (str(copy.source),)))
+        now = self.reading(copy.target)
+        effects = self._ask(copy.target, "receive", lambda m: m.receive(copy.message, now=now))
+        self._carry_out(copy.target, effects)
+        return self.steps[mark:]
+
+    # -- membership -------------------------------------------------------------------------
+
+    def join(self, at: int, newcomer: Protocol, sponsor: int, *, name: str = "") -> list[Step]:
+        """Let a member join with its sponsor's frontier; the others hear of it at once.
+
+        As the transport owes it (see `core.protocols.base`), a copy of every message that the
+        frontier does not cover is then in flight to the newcomer; not of those that name their
+        receivers, nor of those that can no longer be under way. Raises LocalError when the
+        address is or was taken: numbers are never reused.
+        """
+        if at in self.covered:
+            raise LocalError(f"member {at} is or was in the group; numbers are never reused")
+        mark = len(self.steps)
+        called(newcomer.adopt, called(self.members[sponsor].frontier))
+        called(newcomer.enter)  # no time passes between the invitation and what is sent next
+        self.covered[at] = set(self.covered[sponsor])
+        self.steps.append(Step(at, JOINED, name or str(at), (str(sponsor),)))
+        owed = self._owed_to(newcomer)
+        for other in self.members:
+            self._carry_out(other, self._ask(other, "join", lambda m: m.join(at)))
+        self.members[at] = newcomer
+        for copy in owed:
+            if copy.message.payload in self.covered[at]:
+                self.known[at, newcomer.identity(copy.message)] = copy.message.payload
+            elif self.timing.due_ns(copy) >= self.now_ns:
+                self._put(copy)
+        return self.steps[mark:]
+
+    def _owed_to(self, newcomer: Protocol) -> list[InFlight]:
+        if newcomer.addressing is not Addressing.ALL:
+            return []
+        return [copies[0]._replace(target=newcomer.me) for copies in self.sent.values()]
+
+    def leave(self, at: int, *, name: str = "") -> list[Step]:
+        """Let a member leave; the others hear of it, and of its last message, at once.
+
+        Copies in flight to it vanish, copies from it still arrive.
+        """
+        if at not in self.members:
+            raise LocalError(f"member {at} is not in the group")
+        mark = len(self.steps)
+        del self.members[at]
+        self.steps.append(Step(at, LEFT, name or str(at)))
+        last = self.newest.get(at, 0)
+        self.in_flight = [copy for copy in self.in_flight if copy.target != at]
+        for other in self.members:
+            self._carry_out(other, self._ask(other, "leave", lambda m: m.leave(at, last)))
+        return self.steps[mark:]
+
+    def _ask(self, at: int, what: str, act: Callable[[Any], Any]) -> list[Effect]:
+        """Let a member act; returns its effects, each looked at (see `effects`)."""
+        member = self.members[at]
+        return called(lambda: effects_of(act(member), member, what, self.covered))
+
+    def _carry_out(self, at: int, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                self.steps.append(Step(at, DELIVERED, effect.message.payload))
+                self.covered[at].add(effect.message.payload)
+            elif isinstance(effect, Transmit):
+                self._transmit(at, effect)
+            elif isinstance(effect, Hold):
+                names = self.named(at, effect.missing)
+                self.steps.append(Step(at, HELD, effect.message.payload, names, effect.reason))
+            elif isinstance(effect, DeliverIncomplete):
+                names = self.named(at, effect.missing)
+                self.steps.append(Step(at, RELEASED, effect.message.payload, names))
+                self.covered[at].add(effect.message.payload)
+            elif isinstance(effect, Discard):
+                reason = (effect.reason,)
+                self.steps.append(Step(at, DISCARDED, effect.message.payload, reason))
+
+    def _transmit(self, at: int, effect: Transmit) -> None:
+        message = effect.message
+        label = message.payload
+        note = self.members[at].is_note(message)
+        if label not in self.ids:
+            self.ids[label] = MessageId(message.sender, message.seq)
+        elif not note and self.steps[-1].kind == ARRIVED:
+            self.steps.append(Step(at, FORWARDED, label))
+        if not note:
+            self.sent.setdefault(label, []).append(InFlight(at, at, message, self.now_ns))
+        for target in effect.to:
+            if target in self.members:
+                self._put(InFlight(at, target, message, self.now_ns))
+
+    def _put(self, copy: InFlight) -> None:
+        member, message = self.members[copy.target], copy.message
+        identity = member.identity(message)
+        if not member.is_note(message):
+            self.known[copy.target, identity] = message.payload
+            self.copies[message.payload] = self.copies.get(message.payload, 0) + 1
+        else:
+            self.known.setdefault((copy.target, identity), message.payload)
+            self.notes += 1
+        self.in_flight.append(copy)
+
+    def named(self, at: int, missing: Iterable[MessageId]) -> tuple[str, ...]:
+        """Return the labels that a member's ids stand for (`name`)."""
+        return tuple(self.name(at, one) for one in missing)
+
+    def name(self, at: int, missing: MessageId) -> str:
+        """Return the label that a member's id stands for, or the id itself where unknown.
+
+        A member may wait for news of a message that was not for it (`ses`).
+        """
+        if (at, missing) in self.known:
+            return self.known[at, missing]
+        member = self.members[at]
+        if not member.renumbers and type(member).identity is Protocol.identity:
+            for label, origin in self.ids.items():
+                if origin == missing:
+                    return label
+        return f"{missing.sender}:{missing.seq}"
+
+
+def whole_ns(seconds: Seconds) -> int:
+    """Return seconds as nanoseconds; raises LocalError for parts of one, which nobody measures."""
+    if (exact(seconds) * NS).denominator != 1:
+        raise LocalError(f"{seconds} s: time passes in whole nanoseconds")
+    return up_ns(seconds)
+
+
+def audience_of(
+    member: Protocol, to: tuple[int, ...], topics: tuple[str, ...]
+) -> dict[str, tuple[int, ...] | tuple[str, ...]]:
+    """Return what `send` of this protocol takes to say whom a message is for.
+
+    Raises LocalError when the protocol takes no such thing.
+    """
+    taken = {Addressing.MEMBERS: "to", Addressing.TOPICS: "topics"}.get(member.addressing, "")
+    given = {name: value for name, value in (("to", to), ("topics", topics)) if value}
+    for name in given:
+        if name != taken:
+            what = f"takes {taken}" if taken else "sends every message to all others"
+            raise LocalError(f"{type(member).__name__} {what}; it cannot be given {name}")
+    return given

@@ -1,0 +1,118 @@
+"""Clocks and channels of a group under examination: what each clock shows, when copies arrive.
+
+Times are whole nanoseconds, true time from 0. A member's clock is off by a constant of its own,
+never more than its accuracy. Readings begin far enough above 0 that none is negative; only
+differences of readings mean anything. A copy arrives no sooner than the least and no later than
+the largest delay of its channel after it was sent.
+
+Time passes in steps that meet every delay exactly: a second where all are a few whole seconds, else
+what divides all of them. Where that is too short (0.1 s and 0.300000001 s), from one instant to
+the next at which a message, an answer to it, or an answer to that can come at the earliest or the
+latest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import combinations_with_replacement
+from typing import Any, NamedTuple
+
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.clocks.nanoseconds import LONGEST_NS, NS, seconds_text
+
+NEVER_NS = 4 * LONGEST_NS
+"""Later than every time."""
+
+
+MOST_STEPS = 10
+"""Of equal length in the largest delay; with more there would be too many states."""
+CHAIN = 3
+"""Messages one after the other, at whose earliest and latest arrivals uneven time stops."""
+
+
+def delays_ns(bounds: Bounds[int]) -> tuple[int, ...]:
+    """Return the different least and largest delays of all channels above 0, ascending."""
+    pairs = [(bounds.least_ns, bounds.most_ns), *bounds.channels_ns.values()]
+    return tuple(sorted({delay for pair in pairs for delay in pair if delay}))
+
+
+@lru_cache(maxsize=64)
+def step_ns(bounds: Bounds[int]) -> int:
+    """Return the length of the equal steps in which time passes; 0 where they are unequal."""
+    delays = delays_ns(bounds)
+    if not delays:
+        return NS
+    common, longest = math.gcd(*delays), delays[-1]
+    if common % NS == 0 and longest <= MOST_STEPS * NS:
+        return NS
+    if longest > MOST_STEPS * common:
+        return 0
+    # A delay between the least and the largest should be met, too.
+    parts = (3, 2) if longest < 3 * common else ()
+    return next((common // part for part in parts if common % part == 0), common)
+
+
+@lru_cache(maxsize=64)
+def instants_ns(bounds: Bounds[int]) -> tuple[int, ...]:
+    """Return the true times at which unequal steps end, ascending from 0."""
+    sums = _sums(delays_ns(bounds))
+    return tuple(sorted({0, *sums}))
+
+
+def _sums(delays: tuple[int, ...]) -> Iterator[int]:
+    for length in range(1, CHAIN + 1):
+        yield from map(sum, combinations_with_replacement(delays, length))
+
+
+def pace(bounds: Bounds[int]) -> str:
+    """Say in words how time passes."""
+    step = step_ns(bounds)
+    if step == NS:
+        return "whole seconds"
+    if step:
+        return f"steps of {seconds_text(step)} s"
+    shown = ", ".join(f"{seconds_text(delay)} s" for delay in delays_ns(bounds))
+    return f"sums of up to {CHAIN} of the delays {shown}"
+
+
+class InFlight(NamedTuple):
+    """One copy of a message on its way."""
+
+    source: int
+    target: int
+    message: Any
+    sent_ns: int = 0
+    """True time at which it was put on the network."""
+
+
+class TimingModel(NamedTuple):
+    """Offsets of clocks in nanoseconds, by address, and the bounds that the network keeps.
+
+    `bounds` None: copies arrive at any time, as with no clock at all.
+    """
+
+    offsets_ns: Mapping[int, int] = {}
+    bounds: Bounds[int] | None = None
+
+    def reading(self, at: int, true_ns: int) -> int:
+        """Return what a member's clock shows at a true time."""
+        origin_ns = max(0, -min(self.offsets_ns.values(), default=0))
+        return origin_ns + true_ns + self.offsets_ns.get(at, 0)
+
+    def least_ns(self, source: int, target: int) -> int:
+        """Return the least delay of a channel."""
+        return 0 if self.bounds is None else self.bounds.least_delay_ns(source, target)
+
+    def most_ns(self, source: int, target: int) -> int:
+        """Return the largest delay of a channel; without bounds, beyond every time."""
+        return NEVER_NS if self.bounds is None else self.bounds.most_delay_ns(source, target)
+
+    def from_ns(self, copy: InFlight) -> int:
+        """Return the true time from which on a copy may arrive."""
+        return copy.sent_ns + self.least_ns(copy.source, copy.target)
+
+    def due_ns(self, copy: InFlight) -> int:
+        """Return the true time by which a copy must have arrived."""
+        return copy.sent_ns + self.most_ns(copy.source, copy.target)

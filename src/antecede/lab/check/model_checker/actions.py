@@ -1,0 +1,234 @@
+"""Which moves a state of the explorer allows: sends, arrivals, losses, and the passing of time.
+
+In groups with clocks time passes in the steps of `lab.check.harness.timing`. A copy may arrive from
+the least to the largest delay of its channel; time passes only while no copy would become later
+than that. To keep the number of states down, a heartbeat or request takes exactly the least delay:
+that it may be slower is left to the adversarial network.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from antecede.core.protocols.base import Addressing, Relation
+from antecede.lab.check.causal_past import bits
+from antecede.lab.check.harness.group_under_test import GroupUnderTest
+from antecede.lab.check.harness.timing import delays_ns, instants_ns, step_ns
+from antecede.lab.check.model_checker.invariants import Judge, Record
+from antecede.lab.check.model_checker.transitions import Audience, TransitionCache
+
+MOST_TOPICS = 2
+"""Topics of one message, at most."""
+
+
+class SearchLimits(NamedTuple):
+    """How far a search goes, and what it looks for."""
+
+    messages: int
+    """Messages sent in all."""
+    duplicates: int = 0
+    """Arrivals after which the copy stays in flight, in all."""
+    script: tuple[int, ...] = ()
+    """Addresses of the senders in the order in which they send; empty: anybody, any time."""
+    ignored: frozenset[str] = frozenset()
+    """Kinds of failure (constants of `lab.check.results`) to pass over."""
+    max_states: int = 2_000_000
+    losses: int = 0
+    """Copies of messages that may be lost, in all."""
+    send_until: int = 2
+    """In groups with clocks: the last step of time in which anything is sent; 0: at once."""
+    extremes: bool = False
+    """In groups with clocks: copies take the least or the largest delay, nothing between."""
+
+
+class Move(NamedTuple):
+    """A step from one state to the next.
+
+    A send (copy is -1), the arrival or the loss of a copy, or time that passes (slot -1).
+    """
+
+    slot: int
+    label: int
+    after: int = -1
+    copy: int = -1
+    stays: bool = False
+    audience: Audience = Audience()
+    lost: bool = False
+    until_ns: int = 0
+    """The true time until which time passes."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether it is time that passes."""
+        return self.slot < 0
+
+
+class StateParts(NamedTuple):
+    """A state unpacked."""
+
+    group: tuple[int, ...]
+    """By slot: the number of the member's snapshot."""
+    flight: tuple[int, ...]
+    """Interner of the copies in flight, ascending; equal copies stand side by side."""
+    record: Record
+
+
+class Moves:
+    """The moves of one search."""
+
+    def __init__(
+        self, group: GroupUnderTest, limits: SearchLimits, cache: TransitionCache, judge: Judge
+    ) -> None:
+        self.group, self.limits, self.cache, self.judge = group, limits, cache, judge
+        self.addresses = tuple(member.me for member in cache.members)
+        self.slot = {at: slot for slot, at in enumerate(self.addresses)}
+        self.timed = cache.timed
+        self.until_ns = self.horizon_ns = self.step_ns = self.longest_ns = 0
+        self.instants: tuple[int, ...] = ()
+        bounds = group.timing.bounds
+        if bounds is not None:
+            self.step_ns, self.instants = step_ns(bounds), instants_ns(bounds)
+            self.longest_ns = delays_ns(bounds)[-1] if delays_ns(bounds) else self.step_ns
+            last = min(limits.send_until, len(self.instants) - 1)
+            self.until_ns = limits.send_until * self.step_ns or self.instants[last]
+            pairs = [(a, b) for a in self.addresses for b in self.addresses if a != b]
+            most_ns = max(bounds.most_delay_ns(a, b) for a, b in pairs)
+            self.horizon_ns = self.until_ns + most_ns
+        self.audiences = {slot: tuple(self._audiences(slot)) for slot in judge.senders}
+
+    def _audiences(self, slot: int) -> Iterator[Audience]:
+        """Yield whom a member's messages can be for."""
+        addressing = self.cache.members[slot].addressing
+        if addressing is Addressing.TOPICS:
+            yield from self._publications(slot)
+            return
+        yield Audience()
+        if addressing is Addressing.MEMBERS:
+            others = [self.addresses[other] for other in self.judge.senders if other != slot]
+            for size in range(len(others) - 1, 0, -1):
+                yield from (Audience(to=chosen) for chosen in combinations(others, size))
+
+    def _publications(self, slot: int) -> Iterator[Audience]:
+        topics = self.group.topics()
+        for size in range(1, MOST_TOPICS + 1):
+            for chosen in combinations(topics, size):
+                if set(self.group.readers(chosen, self.addresses)) - {self.addresses[slot]}:
+                    yield Audience(topics=chosen)
+
+    def targets(self, slot: int, audience: Audience) -> Sequence[int]:
+        """Return the slots that a message is for."""
+        if audience.topics:
+            found = self.group.readers(audience.topics, self.addresses)
+        else:
+            found = audience.to or tuple(self.addresses[other] for other in self.judge.senders)
+        return [self.slot[at] for at in found if at != self.addresses[slot]]
+
+    # -- what may happen --------------------------------------------------------------------
+
+    def possible(self, parts: StateParts) -> Iterator[Move]:
+        """Yield every move from a state."""
+        note = self._note_due(parts)
+        if note is not None:
+            yield note
+            return
+        yield from self._sends(parts.record)
+        yield from self._arrivals(parts)
+        if self.timed and self.may_pass(parts) and parts.record.now_ns < self.horizon_ns:
+            yield self.passing(parts)
+
+    def _sends(self, record: Record) -> Iterator[Move]:
+        senders = self.judge.senders
+        sent = [self.judge.sent(record, slot).bit_count() for slot in senders]
+        total = sum(sent)
+        late = self.timed and record.now_ns > self.until_ns
+        if total == self.limits.messages or late:
+            return
+        script = self.limits.script
+        for index, slot in enumerate(senders):
+            if script and script[total] != self.addresses[slot]:
+                continue
+            label = index * self.limits.messages + sent[index]
+            for audience in self.audiences[slot]:
+                yield Move(slot, label, audience=audience)
+            if self.judge.relation is Relation.BY_REPLY:
+                for cause in bits(record.done[slot]):
+                    yield Move(slot, label, after=cause)
+
+    def _arrivals(self, parts: StateParts) -> Iterator[Move]:
+        record = parts.record
+        for copy in dict.fromkeys(parts.flight):
+            known = self.cache.copies.value[copy]
+            slot, label = self.slot[known.target], self.cache.copy_label[copy]
+            # It makes no difference when a copy is lost, so it is lost as soon as it is sent.
+            if record.losses and label >= 0 and known.sent_ns == record.now_ns:
+                yield Move(slot, label, copy=copy, lost=True)
+            if self._may_arrive(copy, record.now_ns):
+                yield Move(slot, label, copy=copy)
+                if record.duplicates:
+                    yield Move(slot, label, copy=copy, stays=True)
+
+    # -- time -------------------------------------------------------------------------------
+
+    def _next_ns(self, parts: StateParts) -> int:
+        """Return the true time at which the next step of time ends."""
+        now_ns = parts.record.now_ns
+        if self.step_ns:
+            return now_ns + self.step_ns
+        later = bisect_right(self.instants, now_ns)
+        found = self.instants[later] if later < len(self.instants) else now_ns + self.longest_ns
+        return self._no_later(parts, found)
+
+    def _no_later(self, parts: StateParts, until_ns: int) -> int:
+        """Return that time, or the first at which a copy in flight must arrive."""
+        dues = (self._due_ns(copy) for copy in parts.flight)
+        return min([until_ns, *(due for due in dues if due > parts.record.now_ns)])
+
+    def _due_ns(self, copy: int) -> int:
+        return self.group.timing.due_ns(self.cache.copies.value[copy])
+
+    def passing(self, parts: StateParts, times: int = 1) -> Move:
+        """Return a step of time, or so many, but none in which a copy becomes too late."""
+        until_ns = self._next_ns(parts)
+        if times > 1:
+            now_ns = parts.record.now_ns
+            until_ns = self._no_later(parts, now_ns + times * (until_ns - now_ns))
+        return Move(-1, -1, until_ns=until_ns)
+
+    def _may_arrive(self, copy: int, now_ns: int) -> bool:
+        if not self.timed:
+            return True
+        from_ns = self.group.timing.from_ns(self.cache.copies.value[copy])
+        if self.limits.extremes and not self.cache.is_note[copy]:
+            return now_ns in (from_ns, self._due_ns(copy))
+        return now_ns >= from_ns
+
+    def _note_due(self, parts: StateParts) -> Move | None:
+        if not self.timed:
+            return None
+        for copy in parts.flight:
+            if self.cache.is_note[copy] and self._may_arrive(copy, parts.record.now_ns):
+                target = self.cache.copies.value[copy].target
+                return Move(self.slot[target], self.cache.copy_label[copy], copy=copy)
+        return None
+
+    def overdue(self, parts: StateParts) -> Move | None:
+        """Return the arrival of a copy that can be under way no longer."""
+        until_ns = self._next_ns(parts)
+        for copy in parts.flight:
+            if until_ns > self._due_ns(copy):
+                known = self.cache.copies.value[copy]
+                return Move(self.slot[known.target], self.cache.copy_label[copy], copy=copy)
+        return None
+
+    def may_pass(self, parts: StateParts) -> bool:
+        """Tell whether time can pass without a copy being later than it can be."""
+        return self.overdue(parts) is None
+
+    def at_end(self, parts: StateParts) -> bool:
+        """Tell whether nothing more is sent and nothing of the application is under way."""
+        if not self.timed or parts.record.now_ns < self.horizon_ns:
+            return False
+        return all(self.cache.copy_label[copy] < 0 for copy in parts.flight)

@@ -1,0 +1,183 @@
+"""What single members do, run once and remembered: the explorer's engine.
+
+What a member does depends on its snapshot, on the message and on what its clock shows. So each
+of these combinations is run once and its `Reaction` kept. Snapshots and copies are interned: the
+search deals in their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import cache
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from antecede.core.protocols.base import (
+    Deliver,
+    DeliverIncomplete,
+    Effect,
+    MessageId,
+    Protocol,
+    Transmit,
+)
+from antecede.lab.check.claims import Claim, claims_of, has_claims
+from antecede.lab.check.harness.effects import check_sent, effects_of
+from antecede.lab.check.harness.guarded_calls import called, in_words, is_own
+from antecede.lab.check.harness.network import audience_of
+from antecede.lab.check.harness.timing import InFlight, TimingModel
+from antecede.lab.check.results import RAISED, SNAPSHOT, kind_of
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Interner(Generic[Key]):
+    """Gives each distinct value a number, from 0."""
+
+    def __init__(self) -> None:
+        self.number: dict[Key, int] = {}
+        self.value: list[Key] = []
+
+    def __call__(self, value: Key) -> int:
+        """Return the number of a value, a new one when it is new."""
+        number = self.number.setdefault(value, len(self.value))
+        if number == len(self.value):
+            self.value.append(value)
+        return number
+
+
+class Audience(NamedTuple):
+    """Whom a message is for: nothing to choose, members, or who subscribes to topics."""
+
+    to: tuple[int, ...] = ()
+    topics: tuple[str, ...] = ()
+
+
+class Reaction(NamedTuple):
+    """What one member does in one state with one message, all by number."""
+
+    snapshot: int
+    copies: tuple[int, ...]
+    handed: tuple[tuple[int, bool], ...]
+    """(label, marked as released without its causes); -1: no message of the application."""
+    error: str = ""
+    what: str = RAISED
+    """What kind of finding the error is."""
+    claims: tuple[tuple[Claim, int, int], ...] = ()
+    """What the member claims of others, with slot and label; label -1: there is no such message."""
+
+
+class TransitionCache:
+    """One object of each member, set to any snapshot and made to act."""
+
+    def __init__(
+        self, members: Sequence[Protocol], labels: Sequence[str], timing: TimingModel
+    ) -> None:
+        self.members = members
+        self.addresses = frozenset(member.me for member in members)
+        self.labels = labels
+        self.label_number = {label: number for number, label in enumerate(labels)}
+        self.snapshots: Interner[Hashable] = Interner()
+        self.copies: Interner[InFlight] = Interner()
+        """Every copy that was ever in flight; its time is 0 in groups without clocks."""
+        self.copy_label: list[int] = []
+        """By copy: its label; -1 for what is no message of the application."""
+        self.is_note: list[bool] = []
+        """By copy: whether it is between protocols only."""
+        self.ids: dict[int, MessageId] = {}
+        """By label: the id that its sender gave it."""
+        self.timing = timing
+        self.timed = timing.bounds is not None
+        self.claiming = {member.me for member in members if has_claims(member)}
+        self.present = [member.me for member in members if member.application]
+        self.slots = {member.me: slot for slot, member in enumerate(members)}
+        self.send = cache(self._send)
+        self.receive = cache(self._receive)
+        self.tick = cache(self._tick)
+
+    def _send(
+        self, slot: int, snapshot: int, label: int, after: int, audience: Audience, now_ns: int
+    ) -> Reaction:
+        """Let a member send a label in answer to another (-1: to none)."""
+        parents = (self.ids[after],) if after >= 0 else ()
+        text, now = self.labels[label], self._reading(slot, now_ns)
+        given = audience_of(self.members[slot], audience.to, audience.topics)
+
+        def act(member: Protocol) -> Sequence[Effect]:
+            return member.send(text, now=now, after=parents, **given)
+
+        return self._react(slot, snapshot, "send", act, now_ns, label)
+
+    def _receive(self, slot: int, snapshot: int, copy: int, now_ns: int) -> Reaction:
+        """Let a copy arrive at a member."""
+        message, now = self.copies.value[copy].message, self._reading(slot, now_ns)
+
+        def act(member: Protocol) -> Sequence[Effect]:
+            return member.receive(message, now=now)
+
+        return self._react(slot, snapshot, "receive", act, now_ns)
+
+    def _tick(self, slot: int, snapshot: int, now_ns: int) -> Reaction:
+        """Tell a member what its clock shows at a true time."""
+        now = self._reading(slot, now_ns)
+        return self._react(slot, snapshot, "tick", lambda member: member.tick(now), now_ns)
+
+    def _reading(self, slot: int, now_ns: int) -> int:
+        return self.timing.reading(self.members[slot].me, now_ns) if self.timed else 0
+
+    def _react(
+        self,
+        slot: int,
+        snapshot: int,
+        what: str,
+        act: Callable[[Protocol], Sequence[Effect]],
+        now_ns: int,
+        label: int = -1,
+    ) -> Reaction:
+        """Run one member once; whatever it raises is a finding, not our failure."""
+        member, state = self.members[slot], self.snapshots.value[snapshot]
+        try:
+            called(member.restore, state)
+            if called(member.snapshot) != state:
+                return Reaction(0, (), (), "restore does not give back the state", SNAPSHOT)
+            effects = called(lambda: effects_of(act(member), member, what, self.addresses))
+            if label >= 0:
+                check_sent(effects, self.labels[label], member)
+            return self._noted(member, effects, now_ns, label)
+        except BaseException as error:
+            if is_own(error):
+                raise
+            return Reaction(0, (), (), in_words(error), kind_of(error))
+
+    def _noted(
+        self, member: Protocol, effects: Sequence[Effect], now_ns: int, label: int
+    ) -> Reaction:
+        copies: list[int] = []
+        handed: list[tuple[int, bool]] = []
+        for effect in effects:
+            if isinstance(effect, Transmit):
+                message = effect.message
+                if label >= 0 and message.payload == self.labels[label]:
+                    self.ids.setdefault(label, MessageId(message.sender, message.seq))
+                copies += [self._copy(member, target, message, now_ns) for target in effect.to]
+            elif isinstance(effect, Deliver | DeliverIncomplete):
+                number = self.label_number.get(effect.message.payload, -1)
+                handed.append((number, isinstance(effect, DeliverIncomplete)))
+        snapshot = self.snapshots(called(member.snapshot))
+        claims = self._claims(member) if member.me in self.claiming else ()
+        return Reaction(snapshot, tuple(copies), tuple(handed), claims=claims)
+
+    def _claims(self, member: Protocol) -> tuple[tuple[Claim, int, int], ...]:
+        """Return what a member claims, of several claims about one message the first."""
+        label_of = {key: label for label, key in self.ids.items()}
+        found: dict[tuple[int, int], Claim] = {}
+        for one in claims_of(member, self.present, self.present):
+            label = label_of.get(MessageId(one.sender, one.number), -1)
+            found.setdefault((self.slots[one.about], label), one)
+        return tuple((one, *key) for key, one in found.items())
+
+    def _copy(self, member: Protocol, target: int, message: Any, now_ns: int) -> int:
+        source = member.me if self.timed else -1  # without channels it makes no difference
+        copy = self.copies(InFlight(source, target, message, now_ns))
+        if copy == len(self.copy_label):
+            self.copy_label.append(self.label_number.get(message.payload, -1))
+            self.is_note.append(member.is_note(message))
+        return copy

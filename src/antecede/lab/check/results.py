@@ -1,0 +1,219 @@
+"""What a check found: failures with their counterexample, and what was examined."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from antecede.lab.check.harness.effects import MisuseError, TooManyError
+from antecede.lab.check.harness.guarded_calls import Hung
+from antecede.lab.check.scenario.actions import Action, line_of
+from antecede.lab.check.scenario.parse import Setup, script_text
+
+if TYPE_CHECKING:
+    from antecede.lab.check.harness.group_under_test import GroupUnderTest
+
+EARLY = "delivered before a message of its causal past"
+TWICE = "delivered twice"
+UNSENT = "delivered but never sent"
+ASTRAY = "delivered to a member that it is not for"
+DISAGREED = "delivered in another order than at another member"
+STUCK = "everything has arrived, and it is not delivered"
+UNNECESSARY = "held although its whole causal past is delivered"
+SILENT = "arrived, and nothing is said about it"
+REASON = "held, and the reason given is none"
+CLAIMED = "claims that a member has a message that it lacks"
+RAISED = "raised an error"
+HUNG = "does not come to an end"
+MISUSED = "gave back what no protocol may"
+SHARED = "members share what only one of them may have"
+ENDLESS = "transmitted again and again without end"
+SNAPSHOT = "snapshot and restore change something"
+WIRE = "encode and decode change something"
+
+LESSER = (REASON, SILENT, UNNECESSARY, CLAIMED, STUCK)
+"""Failures beside which a graver one is searched for, the least severe first.
+
+All others are graver: a message is delivered too early, in another order, twice, to the wrong
+member or unsent, or a member does not work at all.
+"""
+
+RIGHT = "nothing"
+"""By how much clocks are off that are right, in `Exploration.clocks`."""
+BEGINNING = 40
+"""Actions shown of a run without an end: it goes on as it began."""
+
+
+def named_from(folder: Path, protocol: str) -> str:
+    """Return FILE.py:CLASS with the file relative to a folder; another name as it is."""
+    file, _, name = protocol.rpartition(":")
+    if not file.endswith(".py"):
+        return protocol
+    try:
+        relative = os.path.relpath(Path(file).absolute(), folder.absolute())
+    except ValueError:  # another drive: there is no way from here to there
+        relative = str(Path(file).absolute())
+    return f"{Path(relative).as_posix()}:{name}"
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the kind of failure that an error from a member is."""
+    if isinstance(error, Hung):
+        return HUNG
+    if isinstance(error, TooManyError):
+        return ENDLESS
+    return MISUSED if isinstance(error, MisuseError) else RAISED
+
+
+class Failure(NamedTuple):
+    """One broken promise and the shortest known way to it."""
+
+    what: str
+    """One of the constants above."""
+    at: str
+    """Name of the member."""
+    label: str
+    """The message; empty where the failure is about none."""
+    missing: tuple[str, ...]
+    """Labels of the messages that should have been delivered first."""
+    detail: str
+    """The error or difference in words; may be empty."""
+    actions: tuple[Action, ...]
+    """The counterexample: what to do, in order, to see it."""
+    setting: str
+    """The group it was found in, in words."""
+    setup: Setup
+    """The group as a script names it."""
+
+    @classmethod
+    def of(
+        cls,
+        group: GroupUnderTest,
+        what: str,
+        at: str,
+        label: str = "",
+        *,
+        missing: Iterable[str] = (),
+        detail: str = "",
+        actions: Iterable[Action] = (),
+    ) -> Failure:
+        """Return a failure of this group."""
+        setting, setup = group.describe(), group.setup
+        return cls(what, at, label, tuple(missing), detail, tuple(actions), setting, setup)
+
+    @property
+    def severity(self) -> int:
+        """Return how grave the failure is: the place in `LESSER`, or one above."""
+        return LESSER.index(self.what) if self.what in LESSER else len(LESSER)
+
+    def sentence(self) -> str:
+        """Say in one line what went wrong, and where."""
+        what = (
+            f"{self.label} at {self.at}: {self.what}" if self.label else f"{self.at}: {self.what}"
+        )
+        if self.missing:
+            what += f" ({', '.join(self.missing)})"
+        return f"{what}: {self.detail}" if self.detail else what
+
+    def lines(self) -> list[str]:
+        """Return the counterexample's actions as lines of a script file."""
+        return [line_of(action) for action in self.actions]
+
+    def begun(self) -> Failure:
+        """Return a run without an end as its first actions; any other failure as it is."""
+        if self.what != ENDLESS or len(self.actions) <= BEGINNING:
+            return self
+        detail = f"the first {BEGINNING} of {len(self.actions)} actions are shown"
+        return self._replace(actions=self.actions[:BEGINNING], detail=detail)
+
+    def script(self, title: str = "", source: str = "", folder: Path | None = None) -> str:
+        """Return the counterexample as the text of a script file.
+
+        Scripts name a protocol of one's own relative to their own folder: to `folder`, or to
+        the working folder when there is none.
+        """
+        protocol = named_from(folder, self.setup.protocol) if folder else self.setup.protocol
+        setup = self.setup._replace(protocol=protocol)
+        return script_text(setup, self.actions, title=title, source=source)
+
+
+class Exploration(NamedTuple):
+    """One exhaustive search."""
+
+    setting: str
+    """The group and its limits in words."""
+    states: int
+    transitions: int
+    complete: bool
+    """False when it stopped at the allowed number of states, or at a failure."""
+    failure: Failure | None
+    clocks: str = ""
+    """By how much the members' clocks are off; empty where no bounds of them are promised."""
+    steps: str = ""
+    """How time passes, in words; empty where it does not count."""
+
+
+class Suite(NamedTuple):
+    """Runs on the adversarial network."""
+
+    setting: str
+    runs: int
+    deliveries: int
+    failure: Failure | None
+
+
+class Verdict(NamedTuple):
+    """All that one `antecede check` found."""
+
+    target: str
+    title: str
+    promise: str
+    """The guarantee in words."""
+    explorations: tuple[Exploration, ...]
+    suites: tuple[Suite, ...]
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """Every failure, the most severe last."""
+        found = [part.failure for part in self.explorations]
+        found += [part.failure for part in self.suites]
+        return tuple(sorted(filter(None, found), key=lambda one: one.severity))
+
+    @property
+    def ok(self) -> bool:
+        """Whether every promise was kept."""
+        return not self.failures
+
+    @property
+    def states(self) -> int:
+        """States explored in all searches together."""
+        return sum(exploration.states for exploration in self.explorations)
+
+    @property
+    def runs(self) -> int:
+        """Runs on the adversarial network."""
+        return sum(suite.runs for suite in self.suites)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the verdict as plain values for JSON."""
+        return {
+            "target": self.target,
+            "promise": self.promise,
+            "ok": self.ok,
+            "states": self.states,
+            "runs": self.runs,
+            "explorations": [_plain(part) for part in self.explorations],
+            "suites": [_plain(part) for part in self.suites],
+        }
+
+
+def _plain(part: Exploration | Suite) -> dict[str, Any]:
+    plain = part._asdict()
+    if part.failure is not None:
+        failure = part.failure._asdict()
+        del failure["setup"]
+        script = part.failure.script()
+        plain["failure"] = {**failure, "actions": part.failure.lines(), "scenario": script}
+    return plain

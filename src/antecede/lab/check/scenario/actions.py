@@ -1,0 +1,105 @@
+"""What one line of a script asks for: the moves that drive a group of members.
+
+The explorer and the conformance suite write counterexamples in these terms, the script
+parser reads them, `antecede.lab.check.scenario.run` carries them out. Members and messages go by
+the names that people gave them.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple, TypeAlias
+
+from antecede.core.clocks.nanoseconds import NS, Seconds, down_ns, seconds_text
+
+
+class Send(NamedTuple):
+    """Member `at` sends the message `label` in answer to the messages `after`.
+
+    It is for the members in `to`, or for those who subscribe to one of `topics`, or, where
+    both are empty, for everybody.
+    """
+
+    at: str
+    label: str
+    after: tuple[str, ...] = ()
+    to: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+
+class Arrive(NamedTuple):
+    """The oldest copy of `label` in flight to `at` arrives; `again`: one that arrived before."""
+
+    at: str
+    label: str
+    again: bool = False
+
+
+class Lose(NamedTuple):
+    """The oldest copy of `label` in flight to `at` is lost."""
+
+    at: str
+    label: str
+
+
+class Join(NamedTuple):
+    """A new member `at` joins with the frontier of `sponsor`."""
+
+    at: str
+    sponsor: str
+
+
+class Leave(NamedTuple):
+    """Member `at` leaves; the others learn the number of its last message."""
+
+    at: str
+
+
+class Tick(NamedTuple):
+    """The clock of every member advances by `seconds`."""
+
+    seconds: Seconds
+
+
+class State(NamedTuple):
+    """Print the state of member `at`: the named fields, or all of them."""
+
+    at: str
+    fields: tuple[str, ...] = ()
+
+
+class Blocked(NamedTuple):
+    """Print what member `at` holds back, and what for."""
+
+    at: str
+
+
+def tick_of(ns: int) -> Tick:
+    """Return the passing of exactly so many nanoseconds."""
+    return Tick(Fraction(ns, NS) if ns % NS else ns / NS)
+
+
+Action: TypeAlias = Send | Arrive | Lose | Join | Leave | Tick | State | Blocked
+
+
+def line_of(action: Action) -> str:
+    """Return the line of a script file that asks for this action."""
+    match action:
+        case Send(at, label, after, to, topics):
+            parts = (("to", to), ("about", topics), ("after", after))
+            clauses = (part for word, names in parts if names for part in (word, *names))
+            return " ".join(("send", at, label, *clauses))
+        case Arrive(at, label, again):
+            return f"arrive {at} {label}{' again' if again else ''}"
+        case Lose(at, label):
+            return f"lose {at} {label}"
+        case Join(at, sponsor):
+            return f"join {at} sponsor {sponsor}"
+        case Leave(at):
+            return f"leave {at}"
+        case Tick(seconds):
+            return f"tick {seconds_text(down_ns(seconds))}"
+        case State(at, fields):
+            return " ".join(("state", at, *fields))
+        case Blocked(at):
+            return f"blocked {at}"

@@ -1,0 +1,376 @@
+"""The text of a script file, read into a `Script` and written from one.
+
+A line is a comment (`#`), an expected line of output (`= ...`) or a command; some commands set
+the scene (title, source, protocol, members), all others are actions. The format is described in
+`docs/design/scenarios.md`. Nothing here knows what a protocol does;
+`antecede.lab.check.scenario.run` carries the actions out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.clocks.nanoseconds import down_ns, seconds_text
+from antecede.errors import LocalError, ScriptError
+from antecede.lab.check.scenario.actions import (
+    Action,
+    Arrive,
+    Blocked,
+    Join,
+    Leave,
+    Lose,
+    Send,
+    State,
+    Tick,
+    line_of,
+)
+
+
+class Setup(NamedTuple):
+    """Who takes part, by name, and under which protocol."""
+
+    protocol: str
+    options: tuple[tuple[str, str], ...] = ()
+    members: tuple[str, ...] = ()
+    """Flat groups: everybody. Empty where `internal` and `external` say who takes part."""
+    internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Super peer -> the internal peers behind it."""
+    external: tuple[str, ...] = ()
+    bounds: Bounds[str] | None = None
+    """What is promised of clocks and delays, by name; goes to the protocol as `bounds`."""
+    clocks: tuple[tuple[str, int], ...] = ()
+    """By how many nanoseconds a member's clock is off; who is not named is not."""
+    subscriptions: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Topics by member; go to the protocol as `subscriptions`."""
+
+    def everybody(self) -> tuple[str, ...]:
+        """Return all names in the order in which a diagram shows them."""
+        inner = tuple(name for sp, peers in self.internal for name in (*peers, sp))
+        return (*self.members, *inner, *self.external)
+
+
+class Command(NamedTuple):
+    """One action, the line it stands on (from 1), and the output that the file expects."""
+
+    line: int
+    action: Action
+    expected: tuple[str, ...] = ()
+
+
+class Script(NamedTuple):
+    """A script file as values."""
+
+    path: str
+    title: str
+    source: str
+    setup: Setup
+    commands: tuple[Command, ...]
+    protocol_line: int | None = None
+    """Where the protocol and its options are named."""
+
+
+def load_script(path: str | Path) -> Script:
+    """Read a script file; raises ScriptError with path, line and what to do."""
+    return parse_script(script_file(path), str(path))
+
+
+def script_file(path: str | Path) -> str:
+    """Return the text of a script file, without a byte order mark; raises ScriptError."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ScriptError(f"cannot be read: {error.strerror}", path=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise ScriptError(
+            f"is not UTF-8 text (byte {error.start}); scripts are text files", path=str(path)
+        ) from error
+
+
+def parse_script(text: str, path: str = "script") -> Script:
+    """Read the text of a script; raises ScriptError with path, line and what to do."""
+    return _Parser(path).parse(text)
+
+
+class _Parser:
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.line = 0
+        self.protocol_line: int | None = None
+        self.head = {"title": "", "source": ""}
+        self.setup = Setup("")
+        self.commands: list[Command] = []
+
+    def parse(self, text: str) -> Script:
+        for self.line, raw in enumerate(text.splitlines(), start=1):
+            line = raw.strip()
+            if line.startswith("="):
+                self._expect(line[1:].strip())
+            elif line and not line.startswith("#"):
+                self._command(line)
+        self._check_setup()
+        commands = tuple(self.commands)
+        return Script(
+            self.path, **self.head, setup=self.setup, commands=commands,
+            protocol_line=self.protocol_line,
+        )  # fmt: skip
+
+    def error(self, message: str) -> ScriptError:
+        return ScriptError(message, path=self.path, line=self.line or None)
+
+    def _check_setup(self) -> None:
+        setup, everybody = self.setup, self.setup.everybody()
+        if not setup.protocol:
+            raise self.error("no protocol is named; begin with, for example, 'protocol fifo'")
+        if setup.members and (setup.internal or setup.external):
+            raise self.error("a group has either 'members', or 'internal' and 'external' peers")
+        if not everybody:
+            raise self.error("nobody takes part; add, for example, 'members P1 P2 P3'")
+        if twice := [name for k, name in enumerate(everybody) if name in everybody[:k]]:
+            raise self.error(f"{twice[0]} takes part twice; names are unique")
+
+    def _expect(self, output: str) -> None:
+        if not self.commands:
+            raise self.error("expected output ('= ...') stands before the first action")
+        last = self.commands[-1]
+        self.commands[-1] = last._replace(expected=(*last.expected, output))
+
+    def _command(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        arguments = rest.split()
+        if word in self.head:
+            self.head[word] = rest.strip()
+        elif word in _SETUP:
+            if self.commands:
+                raise self.error(f"'{word}' sets the scene and must stand before the first action")
+            _SETUP[word](self, arguments)
+        elif word in _ACTIONS:
+            self.commands.append(Command(self.line, _ACTIONS[word](self, arguments)))
+        else:
+            known = ", ".join((*self.head, *_SETUP, *_ACTIONS))
+            raise self.error(f"unknown command '{word}'; known are {known}")
+
+    # -- the scene --------------------------------------------------------------------------
+
+    def _protocol(self, arguments: Sequence[str]) -> None:
+        if not arguments:
+            raise self.error("write 'protocol NAME [option=value ...]'")
+        if self.setup.protocol:
+            raise self.error("the protocol is named already; a script has one")
+        self.protocol_line = self.line
+        # The path of a file may have spaces; its class does not.
+        words = next((k for k, one in enumerate(arguments, 1) if ".py:" in one), 1)
+        options = []
+        for argument in arguments[words:]:
+            name, equals, value = argument.partition("=")
+            if not (name and equals):
+                raise self.error(f"'{argument}' is not an option; write option=value")
+            options.append((name, value))
+        protocol = " ".join(arguments[:words])
+        self.setup = self.setup._replace(protocol=protocol, options=tuple(options))
+
+    def _members(self, arguments: Sequence[str]) -> None:
+        if not arguments:
+            raise self.error("write 'members NAME NAME ...'")
+        self.setup = self.setup._replace(members=(*self.setup.members, *arguments))
+
+    def _internal(self, arguments: Sequence[str]) -> None:
+        head, peers = (arguments[0], arguments[1:]) if arguments else ("", ())
+        if not head.endswith(":") or head == ":" or not peers:
+            raise self.error("write 'internal SUPER_PEER: PEER PEER ...'")
+        groups = (*self.setup.internal, (head[:-1], tuple(peers)))
+        self.setup = self.setup._replace(internal=groups)
+
+    def _external(self, arguments: Sequence[str]) -> None:
+        if not arguments:
+            raise self.error("write 'external PEER PEER ...'")
+        self.setup = self.setup._replace(external=(*self.setup.external, *arguments))
+
+    def _bounds(self, arguments: Sequence[str]) -> None:
+        names = [word for word in arguments if "=" not in word]
+        given = dict(word.split("=", 1) for word in arguments if "=" in word)
+        try:
+            values = {key: Decimal(text) for key, text in given.items()}
+            bounds = _with_bounds(self.setup.bounds or Bounds(), names, values)
+        except (ArithmeticError, ValueError, TypeError):
+            raise self.error(
+                "write 'bounds accuracy=S least=S most=S' for all, 'bounds A accuracy=S' for a "
+                "clock, 'bounds A B least=S most=S' for a channel; S in seconds"
+            ) from None
+        except LocalError as error:
+            raise self.error(str(error)) from error
+        self.setup = self.setup._replace(bounds=bounds)
+
+    def _clock(self, arguments: Sequence[str]) -> None:
+        match arguments:
+            case [at, offset] if _number(offset):
+                clocks = dict(self.setup.clocks)
+                clocks[at] = self._ns(offset, f"the clock of {at}")
+                self.setup = self.setup._replace(clocks=tuple(clocks.items()))
+                return
+        raise self.error("write 'clock MEMBER SECONDS': by how much its clock is off")
+
+    def _subscribe(self, arguments: Sequence[str]) -> None:
+        match arguments:
+            case [at, *topics] if topics:
+                known = dict(self.setup.subscriptions)
+                known[at] = (*known.get(at, ()), *topics)
+                self.setup = self.setup._replace(subscriptions=tuple(known.items()))
+                return
+        raise self.error("write 'subscribe MEMBER TOPIC ...'")
+
+    # -- the actions ------------------------------------------------------------------------
+
+    def _send(self, arguments: Sequence[str]) -> Action:
+        clauses: dict[str, list[str]] = {}
+        clause: list[str] | None = None
+        for word in arguments[2:]:
+            if word in ("to", "about", "after") and word not in clauses:
+                clause = clauses.setdefault(word, [])
+            elif clause is not None:
+                clause.append(word)
+        if len(arguments) < 2 or not all(clauses.values()) or (arguments[2:] and not clauses):
+            raise self.error(
+                "write 'send MEMBER MESSAGE [to MEMBER ...] [about TOPIC ...] [after MESSAGE ...]'"
+            )
+        at, label = arguments[:2]
+        after, to, about = (tuple(clauses.get(word, ())) for word in ("after", "to", "about"))
+        return Send(at, label, after, to, about)
+
+    def _arrive(self, arguments: Sequence[str]) -> Action:
+        match arguments:
+            case [at, label]:
+                return Arrive(at, label)
+            case [at, label, "again"]:
+                return Arrive(at, label, again=True)
+        raise self.error("write 'arrive MEMBER MESSAGE [again]'")
+
+    def _tick(self, arguments: Sequence[str]) -> Action:
+        match arguments:
+            case [seconds] if _positive(seconds) and self._ns(seconds, "the time") > 0:
+                return Tick(float(seconds))
+        raise self.error("write 'tick SECONDS', a number above 0 (a nanosecond is the least)")
+
+    def _ns(self, seconds: str, what: str) -> int:
+        try:
+            return down_ns(Decimal(seconds), what)
+        except LocalError as error:
+            raise self.error(str(error)) from error
+
+    def _state(self, arguments: Sequence[str]) -> Action:
+        match arguments:
+            case [at, *fields]:
+                return State(at, tuple(fields))
+        raise self.error("write 'state MEMBER [FIELD ...]'")
+
+
+def _of_form(form: str, made: Callable[..., Action]) -> Callable[[_Parser, Sequence[str]], Action]:
+    """Return what reads a line of a fixed form: what stands in capitals is given."""
+    words = form.split()[1:]
+
+    def read(parser: _Parser, arguments: Sequence[str]) -> Action:
+        fits = len(arguments) == len(words)
+        pairs = list(zip(words, arguments, strict=False))
+        if not fits or any(word.islower() and word != one for word, one in pairs):
+            raise parser.error(f"write '{form}'")
+        return made(*(one for word, one in pairs if word.isupper()))
+
+    return read
+
+
+_SETUP: dict[str, Callable[[_Parser, Sequence[str]], None]] = {
+    "protocol": _Parser._protocol,
+    "members": _Parser._members,
+    "internal": _Parser._internal,
+    "external": _Parser._external,
+    "bounds": _Parser._bounds,
+    "clock": _Parser._clock,
+    "subscribe": _Parser._subscribe,
+}
+_ACTIONS: dict[str, Callable[[_Parser, Sequence[str]], Action]] = {
+    "send": _Parser._send,
+    "arrive": _Parser._arrive,
+    "lose": _of_form("lose MEMBER MESSAGE", Lose),
+    "join": _of_form("join NEW_MEMBER sponsor MEMBER", Join),
+    "leave": _of_form("leave MEMBER", Leave),
+    "tick": _Parser._tick,
+    "state": _Parser._state,
+    "blocked": _of_form("blocked MEMBER", Blocked),
+}
+
+
+def _with_bounds(
+    bounds: Bounds[str], names: Sequence[str], values: dict[str, Decimal]
+) -> Bounds[str]:
+    """Return bounds with some replaced; raises TypeError for words that fit no form."""
+    seconds: dict[str, Any] = {f"{key}_s": value for key, value in values.items()}
+    said: Bounds[str] = Bounds(**seconds)
+    match names:
+        case []:
+            fields = {f"{key}_ns": getattr(said, f"{key}_ns") for key in values}
+            return replace(bounds, **fields)
+        case [at] if values.keys() == {"accuracy"}:
+            clocks = {**bounds.clocks_ns, at: said.accuracy_ns}
+            return replace(bounds, clocks_ns=clocks)
+        case [source, target] if values.keys() == {"least", "most"}:
+            channels = {**bounds.channels_ns, (source, target): (said.least_ns, said.most_ns)}
+            return replace(bounds, channels_ns=channels)
+    raise TypeError
+
+
+def _bounds_lines(bounds: Bounds[str]) -> list[str]:
+    text = seconds_text
+    delays = f"least={text(bounds.least_ns)} most={text(bounds.most_ns)}"
+    lines = [f"bounds accuracy={text(bounds.accuracy_ns)} {delays}"]
+    lines += [f"bounds {at} accuracy={text(error)}" for at, error in bounds.clocks_ns.items()]
+    for (source, target), (least, most) in bounds.channels_ns.items():
+        lines.append(f"bounds {source} {target} least={text(least)} most={text(most)}")
+    return lines
+
+
+def _number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _positive(text: str) -> bool:
+    return _number(text) and float(text) > 0
+
+
+def script_text(
+    setup: Setup, actions: Iterable[Action], *, title: str = "", source: str = ""
+) -> str:
+    """Return the text of a script file, without expected output.
+
+    `antecede.lab.check.scenario.run.with_output` adds what the actions print.
+    """
+    head = [f"{word} {value}" for word, value in (("title", title), ("source", source)) if value]
+    options = "".join(f" {name}={value}" for name, value in setup.options)
+    lines = [f"protocol {setup.protocol}{options}"]
+    if setup.members:
+        lines.append("members " + " ".join(setup.members))
+    lines += [f"internal {sp}: {' '.join(peers)}" for sp, peers in setup.internal]
+    if setup.external:
+        lines.append("external " + " ".join(setup.external))
+    lines += _bounds_lines(setup.bounds) if setup.bounds is not None else []
+    lines += [f"clock {name} {seconds_text(offset)}" for name, offset in setup.clocks if offset]
+    lines += [f"subscribe {name} {' '.join(topics)}" for name, topics in setup.subscriptions]
+    blocks = [head, lines, [line_of(action) for action in actions]]
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def replace_output(text: str, outputs: dict[int, Sequence[str]]) -> str:
+    """Return the script text with the output after each line (from 1) replaced."""
+    lines: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip().startswith("="):
+            lines.append(line)
+            lines += [f"= {output}".rstrip() for output in outputs.get(number, ())]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,120 @@
+"""From the setting of a script to protocol objects: numbers, options, topology.
+
+Flat groups are numbered in the order in which the file names the members, from 0; a newcomer
+gets the next number. In a hierarchy super peers come first, from 1, then external and then
+internal peers, so that the identifiers of Evropeytsev et al.'s external group come out as printed.
+Options are the keyword arguments of the protocol's class; their text is read by the type declared
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from antecede.core.protocols import factory as build
+from antecede.core.protocols.base import Protocol
+from antecede.core.protocols.factory import Factory
+from antecede.core.protocols.options.declared import options_of, read_options
+from antecede.core.protocols.registry import ENTRIES, entry, of_order
+from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.errors import LocalError, ScriptError
+from antecede.lab.check.harness.group_under_test import GroupUnderTest
+from antecede.lab.check.harness.timing import TimingModel
+from antecede.lab.check.loader import is_file_target
+from antecede.lab.check.scenario.actions import Join
+from antecede.lab.check.scenario.parse import Script, Setup
+from antecede.lab.check.target import Target, load_target
+
+
+def group_of(script: Script) -> GroupUnderTest:
+    """Return the group of a script; raises ScriptError and LocalError for what cannot be.
+
+    FILE.py of a protocol of one's own is looked for beside the script; raises InputError when
+    it cannot be used, OptionError for an option that it does not have. Arrivals are by hand: no
+    delay is enforced.
+    """
+    setup = script.setup
+    target, flat = _target(setup, Path(script.path).parent)
+    if flat and not setup.members:
+        raise ScriptError(
+            f"all members of {setup.protocol} are alike; name them with 'members NAME ...'"
+        )
+    if not flat and setup.members:
+        raise ScriptError(
+            f"{setup.protocol} has several roles; name them with "
+            "'internal SUPER_PEER: PEER ...' and 'external PEER ...'"
+        )
+    if not flat:
+        return _hierarchy(target, setup)
+    joining = [one.action.at for one in script.commands if isinstance(one.action, Join)]
+    return _flat(target, setup, joining)
+
+
+def _flat(target: Target, setup: Setup, joining: Iterable[str]) -> GroupUnderTest:
+    names = dict(enumerate(setup.members))
+    subscribers = (name for name, _ in setup.subscriptions)
+    # A newcomer has the next number; who subscribes and never joins comes last.
+    everybody = dict.fromkeys((*setup.members, *joining, *subscribers))
+    number = {name: at for at, name in enumerate(everybody)}
+    told = {**target.options, **_told(target.factory, setup, number)}
+
+    def newcomer(me: int, members: Iterable[int], name: str) -> Protocol:
+        return build.member(target.factory, me, members, told, name)
+
+    def make() -> dict[int, Protocol]:
+        return {at: newcomer(at, names, name) for at, name in names.items()}
+
+    if strangers := [name for name, _ in setup.clocks if name not in setup.members]:
+        raise LocalError(f"a clock is set for {strangers[0]}, who is not in the group")
+    return GroupUnderTest(
+        setup.protocol,
+        names,
+        make,
+        newcomer,
+        setup.options,
+        timing=TimingModel({number[name]: offset for name, offset in setup.clocks}),
+        subscriptions={number[at]: frozenset(topics) for at, topics in setup.subscriptions},
+    )
+
+
+def _told(factory: Factory, setup: Setup, number: Mapping[str, int]) -> dict[str, Any]:
+    """Return bounds and subscriptions as options, by number."""
+    told: dict[str, Any] = {}
+    if setup.bounds is not None:
+        told["bounds"] = setup.bounds
+    if setup.subscriptions:
+        told["subscriptions"] = Subscriptions(dict(setup.subscriptions))
+    if unused := sorted(told.keys() - options_of(factory).keys()):
+        raise ScriptError(f"{setup.protocol} takes no {unused[0]}: leave these lines out")
+    return build.numbered(told, number)
+
+
+def _hierarchy(target: Target, setup: Setup) -> GroupUnderTest:
+    supers = [name for name, _ in setup.internal]
+    inner = [name for _, peers in setup.internal for name in peers]
+    names = dict(enumerate((*supers, *setup.external, *inner), start=1))
+    number = {name: at for at, name in names.items()}
+    groups = {number[sp]: tuple(number[peer] for peer in peers) for sp, peers in setup.internal}
+    external = tuple(number[name] for name in setup.external)
+    factory, topology = target.factory, target.topology
+    make = partial(build.hierarchy, factory, groups, external, target.options, names, topology)
+    return GroupUnderTest(setup.protocol, names, make, None, setup.options, tuple(setup.internal))
+
+
+def _target(setup: Setup, folder: Path) -> tuple[Target, bool]:
+    """Return what makes the members, and whether these are all alike."""
+    name = setup.protocol
+    if is_file_target(name):
+        own = load_target(str(folder / name), setup.options)
+        return own, own.topology is None
+    try:
+        known = entry(name)
+    except LocalError as error:
+        there = of_order(name) or f"there are {', '.join(ENTRIES)}, or your own FILE.py:CLASS"
+        raise ScriptError(f"no protocol is called '{name}'; {there}") from error
+    factory = known.load()
+    options = read_options(setup.protocol, factory, setup.options)
+    return Target(name, factory, None, options), known.flat

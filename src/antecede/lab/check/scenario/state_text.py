@@ -1,0 +1,85 @@
+"""The state of a member in the words and symbols of its source, for `state` in a script.
+
+A protocol may say it itself with `describe() -> dict[str, str]`; where that takes names, it gets
+them. Protocols that count messages by member (BSS, IDR) are shown as vectors, as in Sahai et al.
+2020. For any other, a user's own too, the attributes are shown as they are, messages by their
+names.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from antecede.core.clocks.lanes import LANE_BITS, VALUE_BITS
+from antecede.core.protocols.base import MessageId, Protocol
+from antecede.core.protocols.vector.base import CountingProtocol
+from antecede.core.protocols.vector.idr import Idr
+from antecede.lab.check.harness.network import World
+
+
+def describe(at: int, world: World, names: Mapping[int, str]) -> dict[str, str]:
+    """Return field -> value as text for the member at this address."""
+    member = world.members[at]
+    own = getattr(member, "describe", None)
+    if own is not None and not _only_inherited(type(member)):
+        takes_names = "names" in inspect.signature(own).parameters
+        fields: Mapping[Any, Any] = own(names) if takes_names else own()
+        return {str(field): str(value) for field, value in fields.items()}
+    if isinstance(member, CountingProtocol):
+        return _counting(member, names)
+    return _Attributes(at, world, names).fields(member)
+
+
+def _only_inherited(cls: type[Protocol]) -> bool:
+    """Tell whether a user's own class has its words from a built-in one, which knows less of it."""
+    teller = next(base for base in cls.__mro__ if "describe" in vars(base))
+    return teller.__module__.startswith("antecede.") and not cls.__module__.startswith("antecede.")
+
+
+def _counting(member: CountingProtocol, names: Mapping[int, str]) -> dict[str, str]:
+    counts = {**member.counts, member.me: member.sent}
+    vector = ", ".join(str(counts[known]) for known in sorted(counts))
+    if isinstance(member, Idr):
+        in_ci = [k for k in sorted(counts) if member.ci >> (k * LANE_BITS + VALUE_BITS) & 1]
+        pairs = ", ".join(f"<{names[k]}, {counts[k]}>" for k in in_ci)
+        return {"VT": f"({vector})", "CI": pairs or "Ø"}
+    return {"C": f"({vector})"}
+
+
+_OF_THE_JUDGE = ("me", "note_payload")
+"""What a member has that is no state of its protocol."""
+
+
+class _Attributes:
+    """Shows the attributes of a member that does not describe itself."""
+
+    def __init__(self, at: int, world: World, names: Mapping[int, str]) -> None:
+        self.at = at
+        self.world = world
+        self.names = names
+
+    def fields(self, member: Protocol) -> dict[str, str]:
+        shown = {name: value for name, value in vars(member).items() if name not in _OF_THE_JUDGE}
+        shown["members"] = [self.names[known] for known in member.members]
+        return {name: self.show(value) for name, value in shown.items()}
+
+    def show(self, value: Any) -> str:
+        if isinstance(value, MessageId):
+            return self.world.name(self.at, value)
+        if hasattr(value, "payload"):
+            return str(value.payload)
+        if isinstance(value, bool):
+            return str(value).lower()
+        if isinstance(value, Mapping):
+            pairs = (f"{self.key(key)}: {self.show(item)}" for key, item in value.items())
+            return "{" + ", ".join(pairs) + "}"
+        if isinstance(value, set | frozenset):
+            return "{" + ", ".join(sorted(map(self.show, value))) + "}"
+        if isinstance(value, tuple | list):
+            return "(" + ", ".join(map(self.show, value)) + ")"
+        return str(value)
+
+    def key(self, key: Any) -> str:
+        return self.names.get(key, str(key)) if isinstance(key, int) else self.show(key)

@@ -1,0 +1,72 @@
+"""A verdict in words, with its counterexample as a script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from antecede.formatting import counted
+from antecede.lab.check.results import RIGHT, Exploration, Failure, Suite, Verdict
+
+
+def report(verdict: Verdict, variant: str = "") -> list[str]:
+    """Return the verdict as lines for people."""
+    name = f"{verdict.target} ({variant})" if variant else verdict.target
+    lines = [f"{name}: {verdict.title}", f"promises {verdict.promise}", ""]
+    lines += explored(verdict.explorations)
+    lines += [_played(part) for part in verdict.suites]
+    if verdict.ok:
+        states, runs = counted(verdict.states, "state"), counted(verdict.runs, "run")
+        return [*lines, "", f"PASS  {states} explored, {runs} on the adversarial network"]
+    for failure in verdict.failures:
+        lines += ["", f"FAIL  {failure.sentence()}", "", *_counterexample(failure)]
+    return lines
+
+
+def explored(parts: Sequence[Exploration]) -> Iterator[str]:
+    """Yield a line for each search; searches that differ in clocks alone share one."""
+    for _, same in groupby(parts, key=lambda part: part.setting):
+        yield _explored(list(same))
+    if steps := next((part.steps for part in parts if part.steps), ""):
+        yield f"           (time goes by {steps}; a copy takes any delay of its channel where"
+        yield "           nothing else is said, null messages the least)"
+
+
+def _explored(parts: Sequence[Exploration]) -> str:
+    part = parts[-1]
+    what, states = part.setting, sum(one.states for one in parts)
+    if clocks := _clocks(parts):
+        what += f", {clocks}"
+    if all(one.complete for one in parts):
+        extent = "every interleaving"
+    elif part.failure is not None:
+        extent = "stopped at the failure"
+    else:
+        extent = "NOT ALL: stopped there"
+    return f"  explored {what}: {counted(states, 'state')}, {extent}"
+
+
+def _clocks(parts: Sequence[Exploration]) -> str:
+    """Say which settings of the clocks were tried, of how many."""
+    tried = list(dict.fromkeys(part.clocks for part in parts))
+    if not tried[0]:
+        return ""
+    off = [clocks for clocks in tried if clocks != RIGHT]
+    right = "clocks right" if RIGHT in tried else ""
+    members = max((len(clocks.split()) - 1 for clocks in off), default=0)
+    # All early is the same as all late, or as all right: only differences of readings matter.
+    ways = f"in {len(off)} of {2**members - 2} ways early or late by all they may be"
+    return " or ".join(filter(None, (right, ways if off else "")))
+
+
+def _played(part: Suite) -> str:
+    deliveries = counted(part.deliveries, "delivery", "deliveries")
+    return f"  network  {part.setting}: {counted(part.runs, 'run')}, {deliveries}"
+
+
+def _counterexample(failure: Failure) -> Iterable[str]:
+    if not failure.actions:
+        return
+    yield f"  smallest counterexample found ({failure.setting}), as a scenario:"
+    yield ""
+    yield from (f"    {line}" for line in failure.script().splitlines())

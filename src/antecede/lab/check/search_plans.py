@@ -1,0 +1,202 @@
+"""Which groups a check looks at: small ones first, so that counterexamples are small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice, permutations, product
+from typing import NamedTuple
+
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.protocols.base import Addressing, Protocol, Relation
+from antecede.core.protocols.options.declared import options_of
+from antecede.lab.check.conformance import SuitePlan
+from antecede.lab.check.harness.group_under_test import GroupUnderTest
+from antecede.lab.check.harness.timing import step_ns
+from antecede.lab.check.model_checker.explorer import SearchLimits
+from antecede.lab.check.target import Target
+
+MEMBERS, MESSAGES = 3, 4
+ADDRESSED_MESSAGES = 3
+"""Where a message can be for some members only, there are more states to a message."""
+TIMED_MESSAGES, HIERARCHY_MESSAGES = 2, 3
+RUNS, THOROUGH_RUNS, QUICK_RUNS = 60, 400, 20
+"""Runs of the adversarial network for each group."""
+TOTAL_STATES = 150_000
+MOST_FIRST = 5
+"""Most steps of time waited for answers: each multiplies states."""
+
+
+class SearchSize(NamedTuple):
+    """What the caller asked for; None: the default."""
+
+    members: int | None = None
+    messages: int | None = None
+    thorough: bool = False
+    quick: bool = False
+    """One message less, and fewer settings of clocks; for a protocol that passed in full before."""
+
+
+def searches(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
+    """Yield groups to explore, from the smallest to the size asked for."""
+    if target.topology is not None:
+        yield from _hierarchies(target, size)
+        return
+    members, messages = size.members or MEMBERS, size.messages or MESSAGES - size.quick
+    if target.flat(2).timing.bounds is not None:
+        yield from _timed(target, size)
+        return
+    member = _member(target)
+    relation = member.guarantee.relation
+    addressed = member.addressing is not Addressing.ALL
+    if relation in (Relation.BY_TOPIC, Relation.TOTAL) or addressed:
+        messages = size.messages or ADDRESSED_MESSAGES - size.quick
+    yield target.flat(2), SearchLimits(2, duplicates=1)
+    if relation is Relation.TOTAL:
+        yield from _total(target, members, messages)
+    else:
+        yield target.flat(min(3, members)), SearchLimits(min(3, messages), duplicates=1)
+        yield target.flat(members), SearchLimits(messages)
+    if size.thorough:
+        yield target.flat(members), SearchLimits(messages, duplicates=1)
+        yield target.flat(members + 1), SearchLimits(max(2, messages - 1))
+
+
+def _total(
+    target: Target, members: int, messages: int
+) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
+    """Yield smaller groups: who agrees on an order sends notes to everybody, at every message."""
+    yield target.flat(2), SearchLimits(3)
+    yield target.flat(min(3, members)), SearchLimits(min(2, messages), duplicates=1)
+    yield target.flat(members), SearchLimits(messages, max_states=TOTAL_STATES)
+
+
+def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
+    """Yield groups whose clocks are off by nothing, and by all that they may be."""
+    members, messages = size.members or MEMBERS, size.messages or TIMED_MESSAGES
+    lossy = int(_member(target).guarantee.survives_loss)
+    # Nobody can answer before the first copy has arrived.
+    first = max(1, min(_least(target, members), MOST_FIRST))
+    second = first + 1
+    for offsets in clock_settings(target, 2):
+        yield target.flat(2, offsets), SearchLimits(2, duplicates=1, send_until=first)
+        if lossy:
+            yield target.flat(2, offsets), SearchLimits(2, losses=1, send_until=first)
+    every = list(islice(clock_settings(target, members), 2 if size.quick else None))
+    for offsets in every:
+        yield target.flat(members, offsets), SearchLimits(messages, send_until=second)
+    # A third message shows that nothing earlier can come; who sends it matters, not its name.
+    has_third = messages == TIMED_MESSAGES and not size.quick
+    for senders in _third_messages(members) if has_third else ():
+        for offsets in every:
+            group = target.flat(members, offsets)
+            yield group, SearchLimits(len(senders), send_until=first, script=senders, extremes=True)
+    if size.thorough:
+        for offsets in every:
+            group = target.flat(members, offsets)
+            yield group, SearchLimits(messages, duplicates=1, losses=lossy, send_until=second)
+            yield group, SearchLimits(messages + 1, send_until=first)
+
+
+def _third_messages(members: int) -> Iterator[tuple[int, ...]]:
+    """Yield who sends three messages, in their order: one twice and then another."""
+    if members > 2:
+        yield 0, 0, 1
+
+
+def _least(target: Target, members: int) -> int:
+    """Return the least delay of the fastest channel, in steps of time."""
+    group = target.flat(members)
+    assert group.timing.bounds is not None
+    pairs = permutations(group.names, 2)
+    least_ns = min(group.timing.least_ns(source, at) for source, at in pairs)
+    step = step_ns(group.timing.bounds)
+    return least_ns // step if step else 1
+
+
+def clock_settings(target: Target, members: int) -> Iterator[tuple[int, ...]]:
+    """Yield the offsets of a group's clocks, in nanoseconds.
+
+    All right; then each early or late by all that it may be, in every combination. To be all
+    early is the same as to be all late, and as to be all right where all may be off by the same:
+    only differences of readings matter.
+    """
+    bounds = target.flat(members).timing.bounds
+    assert bounds is not None
+    yield (0,) * members
+    widest = [bounds.error_ns(at) for at in range(members)]
+    if not any(widest):
+        return
+    for signs in product((1, -1), repeat=members):
+        if len(set(signs)) > 1 or (len(set(widest)) > 1 and signs[0] > 0):
+            yield tuple(sign * most for sign, most in zip(signs, widest, strict=True))
+
+
+def one_against_all(target: Target, members: int) -> Iterator[tuple[int, ...]]:
+    """Yield the settings in which the first clock is at one end and all others at the other."""
+    for offsets in clock_settings(target, members):
+        first, *others = (offset > 0 for offset in offsets)
+        if any(offsets) and set(others) == {not first}:
+            yield offsets
+
+
+def _member(target: Target) -> Protocol:
+    return next(iter(target.flat(2).make().values()))
+
+
+def _hierarchies(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
+    # Without --members: 2 internal and 2 external peers; with it, peers are divided equally.
+    peers = size.members or 4
+    whole = target.hierarchy((peers - peers // 2,), peers // 2)
+    messages = size.messages or HIERARCHY_MESSAGES - size.quick
+    yield target.hierarchy((1,), 1), SearchLimits(2, duplicates=1)
+    yield whole, SearchLimits(min(2, messages))
+    if messages > 2:
+        yield target.hierarchy((1,), 2), SearchLimits(3)
+    yield whole, SearchLimits(messages)
+    if size.thorough:
+        yield target.hierarchy((1, 1), 1), SearchLimits(2)
+        first, *_, last = whole.names
+        yield whole, SearchLimits(4, script=(last, first, last, first))
+
+
+def suites(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SuitePlan]]:
+    """Yield groups and plans for the adversarial network."""
+    runs = THOROUGH_RUNS if size.thorough else QUICK_RUNS if size.quick else RUNS
+    plan = SuitePlan(runs=runs, parents=target.parents)
+    if target.topology is None:
+        group = target.flat(4)
+        yield group, plan
+        if group.timing.bounds is not None:
+            for offsets in one_against_all(target, 4):
+                yield target.flat(4, offsets), plan
+            if "bounds" not in target.options:
+                # Delays above what clocks are off by tell a newcomer that answers before the
+                # least delay has passed.
+                slow: Bounds[int] = Bounds(accuracy_s=1, least_s=3, most_s=5)
+                far = target._replace(options={**target.options, "bounds": slow})
+                early = next(one_against_all(far, 4))
+                yield far.flat(4, early), plan._replace(runs=plan.runs // 2)
+        return
+    shapes = (((2,), 2), ((2, 1), 1), ((1, 1, 1), 1))
+    for groups, external in shapes:
+        yield target.hierarchy(groups, external), plan
+    often = with_notes(target)
+    if often is not None:
+        yield often.hierarchy((2, 1), 1), plan
+
+
+def with_notes(target: Target) -> Target | None:
+    """Return a hierarchy in which notes go out in runs of a few messages, too: acknowledgements
+    of internal peers after each delivery, and what super peers say of I after every other one.
+
+    None where there are none, the options say when, or a user's factory has no such options.
+    """
+    options = {"flush_after": 2}
+    if target.options.get("pruning") != "none":
+        options["ack_after"] = 1
+    asked = {**options, **target.options}
+    if target.topology is None or asked == target.options:
+        return None
+    if not options.keys() <= options_of(target.factory).keys():
+        return None
+    return target._replace(options=asked)

@@ -1,0 +1,318 @@
+"""Counterexamples made small: fewest members, then messages, then actions.
+
+Theory of operation
+-------------------
+A counterexample is a list of actions, and one that is impossible is passed over when they are
+taken (`session`). So parts of it are left out, the rest is taken anew, and what still fails in the
+same way is kept, in this order:
+
+    members   one left out with all that it does; or another takes its part: what it sent, the
+              other sends, and what came to it comes to the other. All are named anew without
+              holes.
+    messages  one left out with its copies, and out of what later ones answer
+    joins     the first newcomer is a member from the beginning
+    actions   in ever smaller blocks, at last one by one
+    ticks     several in a row become one
+
+A step is kept when members, messages and actions, compared in that order, have become fewer. It
+ends when no step helps any more, or after as many replays as are allowed, `MOST_ACTIONS` in them
+all, or `HANGING` replays that ran into the limit of a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from antecede.core.clocks.nanoseconds import down_ns
+from antecede.lab.check.harness.group_under_test import GroupUnderTest, UnmadeError
+from antecede.lab.check.results import ENDLESS, HUNG, Failure
+from antecede.lab.check.scenario.actions import (
+    Action,
+    Arrive,
+    Join,
+    Leave,
+    Lose,
+    Send,
+    Tick,
+    tick_of,
+)
+
+HANGING = 6
+"""Replays that may hang: each takes as long as the limit of a call."""
+
+MOST_ACTIONS = 400_000
+"""Actions taken in all replays together: some runs wait for time to pass, with thousands."""
+FOLDING = 100
+"""Replays to put ticks together."""
+OF_THE_ENDLESS = 100
+"""Replays of a run without an end: each has hundreds of actions."""
+
+Replay = Callable[[GroupUnderTest, Sequence[Action]], Failure | None]
+Extent = tuple[int, int, int]
+
+
+class GroupFailure(NamedTuple):
+    """A counterexample and its group."""
+
+    group: GroupUnderTest
+    failure: Failure
+
+    @property
+    def size(self) -> Extent:
+        """Members (newcomers too), messages that were sent, and actions."""
+        actions = self.failure.actions
+        joins = sum(isinstance(action, Join) for action in actions)
+        sends = sum(isinstance(action, Send) for action in actions)
+        return len(self.group.names) + joins, sends, len(actions)
+
+
+def shrink(group: GroupUnderTest, failure: Failure, replay: Replay, replays: int) -> GroupFailure:
+    """Return the smallest counterexample found, with its group, within so many replays.
+
+    `replay` takes actions in a group, and returns what fails first. A run without an end loses
+    members and messages only, and its beginning is returned.
+    """
+    shrinking = _Shrinking(GroupFailure(group, failure), replay, replays)
+    if failure.what == ENDLESS:
+        shrinking.left = min(replays, OF_THE_ENDLESS)
+        found = shrinking.fewer()
+        return found._replace(failure=found.failure.begun())
+    return shrinking.result()
+
+
+def smaller(found: GroupFailure) -> Iterator[Candidate]:
+    """Yield every step that makes a counterexample smaller by a member, a message, an action."""
+    yield from _members(found)
+    yield from _messages(found)
+    yield from _founders(found)
+    for position in range(len(found.failure.actions)):
+        yield _block(found, position, 1)
+
+
+def fold_ticks(group: GroupUnderTest, failure: Failure, replay: Replay) -> Failure:
+    """Return a counterexample with ticks in a row as one, where it still fails in the same way."""
+    return _Shrinking(GroupFailure(group, failure), replay, FOLDING).folded()
+
+
+class Candidate(NamedTuple):
+    """What may be a smaller counterexample."""
+
+    group: GroupUnderTest
+    actions: tuple[Action, ...]
+
+
+class _Shrinking:
+    """One counterexample on its way to a small one."""
+
+    def __init__(self, best: GroupFailure, replay: Replay, replays: int) -> None:
+        self.best, self.replay, self.left = best, replay, replays
+        self.actions_left, self.hanging = MOST_ACTIONS, HANGING
+
+    def result(self) -> GroupFailure:
+        """Take every step as often as it helps."""
+        while (
+            self._any(_members)
+            or self._any(_messages)
+            or self._any(_founders)
+            or self._actions()
+            or self._any(_ticks)
+        ):
+            pass
+        return self._numbered()
+
+    def _numbered(self) -> GroupFailure:
+        """Return the best with messages numbered without holes, where it still fails."""
+        group, failure = self.best
+        actions = _renamed(failure.actions, {})
+        if actions == failure.actions:
+            return self.best
+        again = self.replay(group, actions)
+        same = again is not None and again.what == failure.what and again.actions == actions
+        return GroupFailure(group, again) if again is not None and same else self.best
+
+    def folded(self) -> Failure:
+        """Take the steps that put ticks together."""
+        self._any(_ticks)
+        return self.best.failure
+
+    def fewer(self) -> GroupFailure:
+        """Take the steps that leave out members or messages."""
+        while self._any(_members) or self._any(_messages):
+            pass
+        return self.best
+
+    def _any(self, steps: Callable[[GroupFailure], Iterator[Candidate]]) -> bool:
+        """Take steps of one kind while they help; returns whether one did."""
+        helped = False
+        while any(self._better(one) for one in steps(self.best)):
+            helped = True
+        return helped
+
+    def _actions(self) -> bool:
+        """Leave out blocks of actions, at last single ones; returns whether it helped."""
+        helped = False
+        block = max(1, len(self.best.failure.actions) // 2)
+        while self.left > 0:
+            start, shorter = 0, False
+            while start < len(self.best.failure.actions) and self.left > 0:
+                if self._better(_block(self.best, start, block)):
+                    shorter = helped = True
+                else:
+                    start += block
+            if block == 1 and not shorter:
+                break
+            block = max(1, block // 2)
+        return helped
+
+    def _better(self, one: Candidate) -> bool:
+        """Replay a candidate, and keep it when it fails in the same way and is smaller."""
+        if self.left <= 0:
+            return False
+        self.left -= 1
+        try:
+            failure = self.replay(one.group, one.actions)
+        except UnmadeError:  # a class may refuse so small a group
+            return False
+        if failure is not None and failure.what == HUNG:
+            self.hanging -= 1
+        self.actions_left -= len(one.actions if failure is None else failure.actions)
+        if self.hanging <= 0 or self.actions_left <= 0:
+            self.left = 0
+        if failure is None or failure.what != self.best.failure.what:
+            return False
+        found = GroupFailure(one.group, failure)
+        # Where time passes before the judgement, a run can become longer by that.
+        if found.size >= self.best.size:
+            return False
+        self.best = found
+        return True
+
+
+def _block(found: GroupFailure, start: int, length: int) -> Candidate:
+    actions = found.failure.actions
+    return Candidate(found.group, actions[:start] + actions[start + length :])
+
+
+def _ticks(found: GroupFailure) -> Iterator[Candidate]:
+    """Yield the counterexample with several ticks in a row as one: all of a row, or two of it."""
+    actions = found.failure.actions
+    for start, first in enumerate(actions):
+        if not isinstance(first, Tick):
+            continue
+        row = [one for one in takewhile(_passes, actions[start:]) if isinstance(one, Tick)]
+        for length in dict.fromkeys((len(row), 2)):
+            if 2 <= length <= len(row):
+                total = tick_of(sum(down_ns(one.seconds) for one in row[:length]))
+                left = actions[start + length :]
+                yield Candidate(found.group, (*actions[:start], total, *left))
+
+
+def _passes(action: Action) -> bool:
+    return isinstance(action, Tick)
+
+
+def _messages(found: GroupFailure) -> Iterator[Candidate]:
+    """Yield the counterexample without one message, the newest first."""
+    actions = found.failure.actions
+    for label in reversed([one.label for one in actions if isinstance(one, Send)]):
+        left = (
+            _unanswered(one, label)
+            for one in actions
+            if not (isinstance(one, Send | Arrive | Lose) and one.label == label)
+        )
+        yield Candidate(found.group, tuple(left))
+
+
+def _unanswered(action: Action, label: str) -> Action:
+    if not isinstance(action, Send):
+        return action
+    return action._replace(after=tuple(one for one in action.after if one != label))
+
+
+def _members(found: GroupFailure) -> Iterator[Candidate]:
+    """Yield the counterexample without one member, or with its part taken by another."""
+    actions = found.failure.actions
+    joined = [one.at for one in actions if isinstance(one, Join)]
+    names = [*found.group.names.values(), *joined]
+    for name in reversed(names):
+        fewer = found.group.without(name)
+        if fewer is None:
+            continue
+        gone = {one.label for one in actions if isinstance(one, Send) and one.at == name}
+        alone = tuple(_left(one, name, gone) for one in actions if _at(one) != name)
+        yield Candidate(fewer.group, _renamed(alone, fewer.renamed))
+        for other in names:
+            if other != name:
+                taken = tuple(_taken(one, name, other) for one in actions if not _moves(one, name))
+                yield Candidate(fewer.group, _renamed(taken, fewer.renamed))
+
+
+def _founders(found: GroupFailure) -> Iterator[Candidate]:
+    """Yield the counterexample with the first newcomer in the group from the beginning."""
+    actions = found.failure.actions
+    first = next((one for one in actions if isinstance(one, Join)), None)
+    more = found.group.more() if first is not None else None
+    if first is not None and more is not None and first.at in more.names.values():
+        yield Candidate(more, tuple(one for one in actions if one != first))
+
+
+def _at(action: Action) -> str:
+    return str(getattr(action, "at", ""))
+
+
+def _moves(action: Action, name: str) -> bool:
+    """Tell whether a member comes or goes by this action."""
+    return isinstance(action, Join | Leave) and action.at == name
+
+
+def _left(action: Action, name: str, gone: set[str]) -> Action:
+    """Return an action of others without a member and what it sent."""
+    if not isinstance(action, Send):
+        return action
+    return action._replace(
+        to=tuple(one for one in action.to if one != name),
+        after=tuple(one for one in action.after if one not in gone),
+    )
+
+
+def _taken(action: Action, name: str, other: str) -> Action:
+    """Return an action with one member's part taken by another."""
+    if isinstance(action, Join) and action.sponsor == name:
+        return action._replace(sponsor=other)
+    if isinstance(action, Send):
+        at = other if action.at == name else action.at
+        to = dict.fromkeys(other if one == name else one for one in action.to)
+        to.pop(at, None)
+        return action._replace(at=at, to=tuple(to))
+    return action._replace(at=other) if _at(action) == name else action  # type: ignore[call-arg]
+
+
+def _renamed(actions: Sequence[Action], names: Mapping[str, str]) -> tuple[Action, ...]:
+    """Return actions with members named anew, and their messages numbered a1, a2, ... again."""
+    words = {f"{kind}-{old}": f"{kind}-{new}" for old, new in names.items() for kind in _KINDS}
+    sent: dict[str, int] = {}
+    for action in actions:
+        if isinstance(action, Send):
+            at = names.get(action.at, action.at)
+            sent[at] = sent.get(at, 0) + 1
+            words[action.label] = f"{at.lower()}{sent[at]}"
+    return tuple(_in_words(action, names, words) for action in actions)
+
+
+_KINDS = ("note", "ack")
+"""What labels of a protocol's own messages begin with, before the member's name."""
+
+
+def _in_words(action: Action, names: Mapping[str, str], words: Mapping[str, str]) -> Action:
+    """Return an action with its members and messages called anew."""
+    table = dict.fromkeys(("at", "sponsor", "to"), names) | dict.fromkeys(("label", "after"), words)
+
+    def anew(field: str, value: Any) -> Any:
+        called = table.get(field, {})
+        if isinstance(value, tuple):
+            return tuple(called.get(one, one) for one in value)
+        return called.get(value, value)
+
+    return type(action)(*(anew(*one) for one in action._asdict().items()))

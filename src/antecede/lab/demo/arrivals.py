@@ -1,0 +1,136 @@
+"""From the events of a trace to streams of arrivals, and the watermarks worth trying on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import pyarrow
+import pyarrow.compute
+
+from antecede.tables.kernels.vector_clocks import clock_edges, clock_log
+from antecede.tables.order.baselines import Arrival
+from antecede.tables.trace.schema import DELIVER, NAMES, RECEIVE, Event
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+
+MS = 1_000_000
+_LADDER = (
+    *((ms, f"{ms} ms") for ms in (50, 100, 200, 400)),
+    *((s * 1000, f"{s} s") for s in (1, 3, 10, 30)),
+    *((m * 60_000, f"{m} min") for m in (1, 10)),
+    *((h * 3_600_000, f"{h} h") for h in (1, 6)),
+    *((d * 86_400_000, f"{d} days") for d in (1, 7, 30, 365, 3650, 36500)),
+)
+"""Widths in milliseconds, with their names, that people would write into a query."""
+FAR_OFF_MS = 10 * 365 * 86_400_000
+_ARRIVED = ("arrival", "ingest", "file_order")
+_SENT = ("send_time", "author_time", "start_time", "commit_time")
+
+
+class Arrivals(NamedTuple):
+    """Rows that arrived somewhere, and how to read them."""
+
+    table: pyarrow.Table
+    """Rows of the trace that arrived: receipts where there are any, else all rows."""
+    arrived_by: str
+    """Column that tells the order of arrival: a time ("arrival") or a position."""
+    sent_by: str | None
+    """Column with the sender's timestamp; None: the trace has none."""
+
+    @property
+    def timed(self) -> bool:
+        """Tell whether waits can be measured."""
+        return self.arrived_by == "arrival"
+
+    def rows(self) -> list[Arrival]:
+        """Return the rows, without those that lack the timestamp that others have.
+
+        Where no row has one, the order of arrival stands in for it.
+        """
+        names = ["member", "id", "parents", self.arrived_by, self.sent_by or self.arrived_by]
+        columns = [self.table.column(name).to_pylist() for name in names]
+        by_member = self.by_member
+        return [
+            Arrival(member if by_member else "", name, tuple(parents), arrived, sent)
+            for member, name, parents, arrived, sent in zip(*columns, strict=True)
+            if sent is not None
+        ]
+
+    @property
+    def by_member(self) -> bool:
+        """Tell whether each member is a stream of its own (a trace with receipts)."""
+        return bool(pc.any(pc.equal(self.table.column("kind"), RECEIVE)).as_py())
+
+
+def arrivals_of(events: pyarrow.Table) -> Arrivals:
+    """Return what arrived: the receipts of a recorded trace, or every row of an archive."""
+    kind = events.column("kind")
+    receipts = events.filter(pc.equal(kind, RECEIVE))
+    if receipts.num_rows:
+        # A receipt does not know its sender's timestamp; the send row does.
+        return Arrivals(_with_send_times(receipts, events), "arrival", "send_time")
+    table = events.filter(pc.not_equal(kind, DELIVER))
+    arrived = next(name for name in _ARRIVED if not table.column(name).null_count)
+    filled = {name: table.num_rows - table.column(name).null_count for name in _SENT}
+    best = max(_SENT, key=lambda name: filled[name])
+    return Arrivals(table, arrived, best if filled[best] else None)
+
+
+def events_of(table: pyarrow.Table) -> list[Event]:
+    """Return the rows of a trace as plain events."""
+    columns: dict[str, list[Any]] = {name: table.column(name).to_pylist() for name in NAMES}
+    columns["parents"] = [tuple(parents) for parents in columns["parents"]]
+    columns["topics"] = [tuple(topics) for topics in columns["topics"]]
+    return [Event(*row) for row in zip(*columns.values(), strict=True)]
+
+
+def with_declared_causes(events: pyarrow.Table) -> pyarrow.Table:
+    """Return the events with `parents` filled in from vector clocks, where only these tell.
+
+    The parents are the member's event before, and the message edges that the clock shows.
+    """
+    declared = pc.sum(pc.list_value_length(events.column("parents"))).as_py() or 0
+    clocked = events.filter(pc.is_valid(events.column("clock_members"))).combine_chunks()
+    if declared or not clocked.num_rows:
+        return events
+    log = clock_log(clocked)
+    edges = clock_edges(log)
+    names = pc.take(clocked.column("id"), pa.array(log.row)).to_pylist()
+    causes: list[list[str]] = [[] for _ in names]
+    for event in range(1, len(names)):
+        if log.member[event] == log.member[event - 1]:
+            causes[event].append(names[event - 1])
+    for sender, receiver in zip(edges.sender.tolist(), edges.receiver.tolist(), strict=True):
+        causes[receiver].append(names[sender])
+    by_row = dict(zip(log.row.tolist(), causes, strict=True))
+    column = pa.array(
+        [by_row[row] for row in range(len(names))], events.schema.field("parents").type
+    )
+    return clocked.set_column(clocked.column_names.index("parents"), "parents", column)
+
+
+def _with_send_times(receipts: pyarrow.Table, events: pyarrow.Table) -> pyarrow.Table:
+    sends = events.filter(pc.equal(events.column("kind"), "send"))
+    sent = dict(zip(*(sends.column(name).to_pylist() for name in ("id", "send_time")), strict=True))
+    times = pa.array([sent.get(name) for name in receipts.column("id").to_pylist()], pa.int64())
+    return receipts.set_column(receipts.column_names.index("send_time"), "send_time", times)
+
+
+def widths(split: Mapping[str, Sequence[Arrival]]) -> list[tuple[int, str]]:
+    """Return up to four watermark widths (ns, name) from too narrow to wide enough."""
+    late: list[int] = []
+    for rows in split.values():
+        newest = accumulate((row.sent_ns for row in rows), max)
+        late += (n - r.sent_ns for n, r in zip(newest, rows, strict=True) if n > r.sent_ns)
+    if not late:
+        return [(_LADDER[0][0] * MS, _LADDER[0][1])]
+    late.sort()
+    if late[len(late) // 2] > FAR_OFF_MS * MS:
+        # One row dated decades ahead has moved the watermark past everything that follows.
+        return [(ms * MS, name) for ms, name in _LADDER if name in ("1 h", "7 days", "365 days")]
+    marks = [late[min(int(part * len(late)), len(late) - 1)] for part in (0.5, 0.9, 0.99, 1.0)]
+    chosen = [next((w for w in _LADDER if w[0] * MS >= mark), _LADDER[-1]) for mark in marks]
+    return [(ms * MS, name) for ms, name in dict.fromkeys(chosen)]

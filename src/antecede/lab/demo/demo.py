@@ -1,0 +1,233 @@
+"""The stations of the tour, each printing what it found; the page gathers them all.
+
+A published rule, broken by the smallest counterexample that the explorer finds right now.
+
+The printed rule breaks its promises in two ways: it holds messages for ever (two messages show
+it), and it delivers effects before their causes (three do). The tour shows the second, so the
+explorer is told to ignore the first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import pyarrow
+
+from antecede.core.protocols.registry import entry
+from antecede.formatting import count_and_part, duration, table
+from antecede.lab.check.harness.group_under_test import flat
+from antecede.lab.check.model_checker.explorer import SearchLimits, explore
+from antecede.lab.check.results import STUCK, UNNECESSARY, Failure
+from antecede.lab.check.scenario.execution import ScriptRun
+from antecede.lab.check.scenario.parse import parse_script
+from antecede.lab.check.scenario.run import run_script
+from antecede.lab.demo.arrivals import Arrivals
+from antecede.lab.demo.engines import (
+    Ordered,
+    SparkStart,
+    alternatives,
+    causal_outcome,
+    order_locally,
+    order_on_spark,
+    same_order,
+)
+from antecede.lab.demo.evaluation import DELAY, Measured, evaluate, told
+from antecede.lab.demo.held_message_story import HeldMessage, find_held
+from antecede.lab.diagram.scenario_diagram import from_run
+from antecede.lab.diagram.text import draw_text
+from antecede.progress import Progress
+from antecede.tables.order.baselines import BaselineOutcome
+from antecede.tables.trace.schema import DELIVER, RECEIVE, Event
+
+MEMBERS = 3
+MESSAGES = 3
+
+
+class Counterexample(NamedTuple):
+    """What the explorer found, after how many states, and the script carried out."""
+
+    states: int
+    failure: Failure
+    run: ScriptRun
+
+
+def printed_bss() -> Counterexample:
+    """Explore BSS with condition 2 as Sahai et al. 2020 print it, `C_j[k] <= t[k]`, until it
+    breaks.
+    """
+    bss = entry("bss")
+    options = bss.options("as-published")
+    group = flat("bss", bss.load(), MEMBERS, options)
+    found = explore(group, SearchLimits(MESSAGES, ignored=frozenset({UNNECESSARY, STUCK})))
+    if found.failure is None:
+        raise AssertionError("the printed condition 2 of BSS breaks within three messages")
+    text = found.failure.script(
+        "BSS with condition 2 as printed", "Sahai et al. 2020, Birman-Schiper-Stephenson Protocol"
+    )
+    return Counterexample(found.states, found.failure, run_script(parse_script(text)))
+
+
+class Agreement(NamedTuple):
+    """How many releases were compared, and the first few that differ, in words."""
+
+    compared: int
+    differences: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.differences:
+            return f"{len(self.differences):,} of {self.compared:,} differ: {self.differences[0]}"
+        return "identical"
+
+
+def delivered_by(events: Iterable[Event]) -> dict[str, dict[str, int]]:
+    """Return, for each member and message, the arrival (counted from 1) that delivered it."""
+    arrived: dict[str, int] = defaultdict(int)
+    releases: dict[str, dict[str, int]] = defaultdict(dict)
+    for event in events:
+        member = event.member or ""
+        if event.kind == RECEIVE:
+            arrived[member] += 1
+        elif event.kind == DELIVER:
+            releases[member][event.id] = arrived[member]
+    return dict(releases)
+
+
+def released_by(ordered: pyarrow.Table) -> dict[str, dict[str, int]]:
+    """Return the same of ordered receipts (columns member, id, parents, file_order, position).
+
+    A message goes with the last arrival among itself and all that it waits for.
+    """
+    names = ["member", "id", "parents", "file_order", "position"]
+    rows = list(zip(*(ordered.column(name).to_pylist() for name in names), strict=True))
+    by_member: dict[str, list[tuple[str, Sequence[str], int, int]]] = defaultdict(list)
+    for member, name, parents, file_order, position in rows:
+        if position is not None:
+            by_member[member].append((name, parents, file_order, position))
+    return {member: _releases(rows) for member, rows in by_member.items()}
+
+
+def _releases(rows: list[tuple[str, Sequence[str], int, int]]) -> dict[str, int]:
+    in_arrival = sorted(rows, key=lambda row: row[2])
+    arrival = {row[0]: number for number, row in enumerate(in_arrival, start=1)}
+    release: dict[str, int] = {}
+    for name, parents, _, _ in sorted(rows, key=lambda row: row[3]):
+        waited = [release[parent] for parent in parents if parent in arrival]
+        release[name] = max([arrival[name], *waited])
+    return release
+
+
+def compare(
+    ours: Mapping[str, Mapping[str, int]], theirs: Mapping[str, Mapping[str, int]]
+) -> Agreement:
+    """Compare two answers; a message that only one of them has is a difference."""
+    differences = []
+    compared = 0
+    for member in sorted(ours.keys() | theirs.keys()):
+        mine, other = ours.get(member, {}), theirs.get(member, {})
+        for name in sorted(mine.keys() | other.keys()):
+            compared += 1
+            if mine.get(name) != other.get(name):
+                differences.append(
+                    f"{name} at {member}: arrival {mine.get(name)} against {other.get(name)}"
+                )
+    return Agreement(compared, tuple(differences))
+
+
+DIAGRAM_COLUMNS = 78
+LEAST_S = 0.1
+"""A first call that takes no longer than this beyond a warm one is not mentioned."""
+
+
+class Findings(NamedTuple):
+    """What the tour found, for its page."""
+
+    outcomes: list[BaselineOutcome]
+    held: HeldMessage | None
+    counterexample: Counterexample
+    evaluation: list[Measured]
+
+
+def heading(number: int, text: str) -> None:
+    """Print the heading of a station."""
+    print(f"\n{number}  {text}")
+
+
+def say(text: str) -> None:
+    """Print a line of a station."""
+    print(f"   {text}", flush=True)
+
+
+def order_twice(arrivals: Arrivals, events: Sequence[Event], spark: SparkStart | None) -> Ordered:
+    """Order the arrivals locally and on Spark; say whether all answers are the same."""
+    local = order_locally(arrivals)
+    rows = f"{arrivals.table.num_rows:,} rows"
+    line = f"local engine  {rows} in causal order in {duration(1000 * local.seconds)}"
+    if local.first_s > local.seconds + LEAST_S:
+        line += f" (first call compiles: {duration(1000 * local.first_s)})"
+    if arrivals.by_member:
+        agreement = compare(released_by(local.table), delivered_by(events))
+        line += f": {agreement} to what the processes delivered" if agreement.compared else ""
+    say(line)
+    if spark is None:
+        say("Spark         left out (--engine local)")
+        return local
+    with Progress("Spark is starting") as progress:
+        session = spark.session(progress)
+    distributed = order_on_spark(arrivals, session)
+    verdict = "identical" if same_order(local.table, distributed.table) else "DIFFERENT"
+    took = duration(1000 * distributed.seconds)
+    say(f"Spark         {rows} in {took} (first query of a session): {verdict}")
+    return local
+
+
+def weigh(arrivals: Arrivals, ordered: pyarrow.Table) -> list[BaselineOutcome]:
+    """Print what each way of ordering costs on these arrivals."""
+    outcomes = [*alternatives(arrivals), causal_outcome(ordered, arrivals.timed)]
+    header = ["", "rows dropped", "effect before cause", "cause dropped", "wait p50", "wait p99"]
+    lines = [
+        [
+            outcome.scheme,
+            count_and_part(outcome.dropped, outcome.rows),
+            f"{outcome.inverted:,}",
+            f"{outcome.broken:,}",
+            duration(outcome.wait_ms(0.5)),
+            duration(outcome.wait_ms(0.99)),
+        ]
+        for outcome in outcomes
+    ]
+    print(table(header, lines, indent="   "))
+    return outcomes
+
+
+def tell_held(events: Sequence[Event]) -> HeldMessage | None:
+    """Tell the story of one held message."""
+    held = find_held(events)
+    for line in held.lines() if held else ["nothing was held back: every cause came first"]:
+        say(line)
+    return held
+
+
+def break_rule() -> Counterexample:
+    """Let the explorer break a published rule, and draw the counterexample."""
+    found = printed_bss()
+    say("Sahai et al. 2020 print BSS's second condition as C_j[k] <= t[k]; it must be >=.")
+    say(f"The explorer breaks the printed rule after {found.states:,} states:")
+    say(found.failure.sentence())
+    print()
+    drawing = draw_text(from_run(found.run), width=DIAGRAM_COLUMNS)
+    print("\n".join(f"   {line}".rstrip() for line in drawing.splitlines()))
+    return found
+
+
+def evaluate_piece() -> list[Measured]:
+    """Simulate a tiny piece of an evaluation, and print it beside the source's slopes."""
+    say(
+        f"Half of the peers in a group behind a super peer, delays {DELAY}; "
+        "Evropeytsev et al. 2016, Figure 4."
+    )
+    found = evaluate()
+    print(told(found))
+    say("The whole of it, to 900 peers, on Spark: antecede study hierarchy -o out/hierarchy")
+    return found

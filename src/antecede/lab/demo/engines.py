@@ -1,0 +1,132 @@
+"""The same receipts through the local engine and through Spark, and what else people do."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pyarrow
+
+from antecede.errors import AntecedeError
+from antecede.lab.demo.arrivals import Arrivals, widths
+from antecede.tables.kernels.compile_time import timed
+from antecede.tables.order.baselines import (
+    BaselineOutcome,
+    as_they_come,
+    by_timestamp,
+    by_watermark,
+    streams,
+)
+from antecede.tables.order.spec import OrderSpec, Status
+from antecede.tables.order.table import order_table
+
+POLL_S = 0.2
+FIRST_ROWS = 1000
+
+
+class Ordered(NamedTuple):
+    """Receipts with position and waits, and how long that took.
+
+    `first_s` is the time of a first call on the first rows, which loads or compiles the kernels;
+    `seconds` leaves it out.
+    """
+
+    table: pyarrow.Table
+    seconds: float
+    first_s: float = 0.0
+
+
+def spec_of(arrivals: Arrivals) -> OrderSpec:
+    """Return how these rows are put in order: declared causes, ties by arrival."""
+    return OrderSpec(
+        id="id",
+        after=("parents",),
+        group="member" if arrivals.by_member else None,
+        time=arrivals.arrived_by,
+        time_unit="ns" if arrivals.timed else None,
+        content=("id",),
+    )
+
+
+def order_locally(arrivals: Arrivals) -> Ordered:
+    """Put the rows in causal order in this process, after a first call that warms up."""
+    spec, begin = spec_of(arrivals), time.monotonic()
+    order_table(arrivals.table.slice(0, FIRST_ROWS), spec)
+    first_s = time.monotonic() - begin
+    with timed() as spent:
+        table = order_table(arrivals.table, spec)
+    return Ordered(table, spent.working_s, first_s)
+
+
+class SparkStart:
+    """Starts Spark in the background, so that the local answer need not wait for it."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._session: Any = None
+        self._error: AntecedeError | None = None
+        self._thread = threading.Thread(target=self._start, daemon=True)
+        self._thread.start()
+
+    def _start(self) -> None:
+        from antecede.spark.session import local_session
+
+        try:
+            self._session = local_session(name="antecede demo")
+        except AntecedeError as error:
+            self._error = error
+
+    def session(self, progress: Callable[[float, str], None]) -> Any:
+        """Wait for the session and return it. Raises SetupError when Spark did not start.
+
+        `progress` is called with the seconds so far and their unit.
+        """
+        while self._thread.is_alive():
+            self._thread.join(timeout=POLL_S)
+            progress(time.monotonic() - self._begun, "s")
+        if self._error is not None:
+            raise self._error
+        return self._session
+
+
+def order_on_spark(arrivals: Arrivals, session: Any) -> Ordered:
+    """Put the rows in causal order on Spark."""
+    from antecede.spark.ordering import ordering
+
+    begin = time.monotonic()
+    columns = ["kind", "member", "id", "parents", arrivals.arrived_by, "file_order"]
+    frame = session.createDataFrame(arrivals.table.select(list(dict.fromkeys(columns))))
+    table = frame.transform(ordering(spec_of(arrivals))).toArrow()
+    return Ordered(table, time.monotonic() - begin)
+
+
+def same_order(a: pyarrow.Table, b: pyarrow.Table) -> bool:
+    """Tell whether two engines gave every row the same position."""
+    names = ["member", "id", "file_order", "position"]
+    left, right = (table.select(names).sort_by("file_order").combine_chunks() for table in (a, b))
+    return bool(left.equals(right.cast(left.schema)))
+
+
+def alternatives(arrivals: Arrivals) -> list[BaselineOutcome]:
+    """Return what as-they-come, timestamp sort and watermarks do with the same arrivals."""
+    split = streams(arrivals.rows())
+    if arrivals.sent_by is None:
+        return [as_they_come(split)]
+    tried = [as_they_come(split), by_timestamp(split)]
+    if arrivals.timed:
+        tried += [by_watermark(split, width, name) for width, name in widths(split)]
+    return tried
+
+
+def causal_outcome(ordered: pyarrow.Table, timed: bool) -> BaselineOutcome:
+    """Return the causal order's own line; repeated rows do not count as dropped."""
+    waits: list[float] = []
+    if timed:
+        waits = sorted(w for w in ordered.column("waited_ms").to_pylist() if w is not None)
+    repeated = (str(Status.DUPLICATE), str(Status.CONFLICT))
+    statuses = ordered.column("antecede_status").to_pylist()
+    places = ordered.column("position").to_pylist()
+    dropped = sum(p is None and s not in repeated for p, s in zip(places, statuses, strict=True))
+    return BaselineOutcome("causal release", ordered.num_rows, dropped, 0, 0, tuple(waits))

@@ -1,0 +1,69 @@
+"""A tiny piece of Evropeytsev et al.'s evaluation: overhead over the number of peers, beside
+its slopes.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from antecede.formatting import table
+from antecede.lab.reproductions.framework.page_builder import read_page
+from antecede.lab.reproductions.hierarchy.study import scenario_of
+from antecede.lab.simulate.outputs.metric_selection import Measures
+from antecede.lab.simulate.run import simulate
+
+DELAY = "0-50 ms"
+PEERS = (50, 100, 150, 200)
+MEASURED_S = 0.2
+SEED = 1
+
+
+class Measured(NamedTuple):
+    """One quantity over the numbers of peers."""
+
+    quantity: str
+    bytes_a_message: tuple[float, ...]
+    slope: float
+    paper_slope: float | None
+    """As the source's text states it, over more peers."""
+
+
+def evaluate() -> list[Measured]:
+    """Simulate the groups and return what a message carries, on average."""
+    asked = Measures(encoded=False, ds=False, storage=False)
+    figures = [
+        simulate(scenario_of(DELAY, peers, MEASURED_S), SEED, measures=asked).figures
+        for peers in PEERS
+    ]
+    return list(_measured(figures))
+
+
+def _measured(figures: list[Mapping[str, float]]) -> Iterator[Measured]:
+    page = read_page("antecede.lab.reproductions.hierarchy")
+    for one in page["each"]["overheads"]:
+        values = tuple(figure[one["quantity"]] for figure in figures)
+        slope = statistics.linear_regression(PEERS, values).slope
+        stated = page["published"].get(f"{one['name']} slope, {DELAY}")
+        yield Measured(one["name"], values, slope, stated)
+
+
+def told(found: list[Measured]) -> str:
+    """Return the table that the tour prints."""
+    header = [
+        "bytes a message",
+        *(f"{n} peers" for n in PEERS),
+        "slope",
+        "Evropeytsev et al.'s slope",
+    ]
+    lines = [
+        [
+            one.quantity,
+            *(f"{value:.1f}" for value in one.bytes_a_message),
+            f"{one.slope:.3f}",
+            "–" if one.paper_slope is None else f"{one.paper_slope:.3f}",
+        ]
+        for one in found
+    ]
+    return table(header, lines, indent="   ")

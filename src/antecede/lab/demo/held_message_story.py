@@ -1,0 +1,92 @@
+"""One message of a recording that was held back, told as a story."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+
+NS_PER_MS = 1e6
+SHORT_MS, LONG_MS = 40.0, 400.0
+LEAD_MS = 120.0
+
+
+class HeldMessage(NamedTuple):
+    """A message that arrived before a cause: where, why, and for how long."""
+
+    at: str
+    sent: Event
+    arrived: Event
+    delivered: Event
+    cause: Event
+    """The send row of the message that it waited for."""
+    cause_arrived: Event
+
+    @property
+    def wait_ms(self) -> float:
+        """Milliseconds from arrival to delivery."""
+        return ((self.delivered.arrival or 0) - (self.arrived.arrival or 0)) / NS_PER_MS
+
+    @property
+    def is_middling(self) -> bool:
+        """Tell whether the wait is long enough to see and short enough to draw."""
+        return SHORT_MS < self.wait_ms < LONG_MS
+
+    @property
+    def is_reply(self) -> bool:
+        """Tell whether it reads like an answer that overtook its question."""
+        question, answer = self.cause.text or "", self.sent.text or ""
+        same_topic = self.cause.topics == self.sent.topics
+        return same_topic and question.endswith("?") and not answer.endswith("?")
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The members that the story needs: cause's sender, the message's sender, where held."""
+        names = (self.cause.member or "", self.sent.member or "", self.at)
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def window_ns(self) -> tuple[int, int]:
+        """A stretch of the recorder's time around the hold."""
+        lead = round(LEAD_MS * NS_PER_MS)
+        first = min(self.cause.arrival or 0, self.arrived.arrival or 0)
+        return first - lead, (self.delivered.arrival or 0) + lead
+
+    def lines(self) -> list[str]:
+        """Return the story: what was said, what blocked it, what released it."""
+        return [
+            f"{self.cause.member} wrote {self.cause.id}: {self.cause.text!r}",
+            f"{self.sent.member} wrote {self.sent.id}: {self.sent.text!r}",
+            f"{self.sent.id} reached {self.at} first; there blocked_on() said:",
+            f"    {self.delivered.text}",
+            f"{self.cause.id} came {self.wait_ms:.0f} ms later, and both were delivered in order",
+        ]
+
+
+def find_held(events: Sequence[Event]) -> HeldMessage | None:
+    """Return a message that was released by the arrival of another sender's message.
+
+    An answer that overtook its question comes first, then a wait of middling length. None if
+    there is no such message.
+    """
+    sends = {event.id: event for event in events if event.kind == SEND}
+    found = [
+        HeldMessage(event.member or "", sends[event.id], arrived, event, sends[key.id], key)
+        for event, arrived, key in _released(events)
+        if event.id in sends and key.id in sends and key.id in arrived.parents
+        if sends[key.id].member != sends[event.id].member
+    ]
+    found.sort(key=lambda held: (not held.is_reply, not held.is_middling, -held.wait_ms))
+    return found[0] if found else None
+
+
+def _released(events: Sequence[Event]) -> Iterator[tuple[Event, Event, Event]]:
+    """Yield (delivery, receipt, the later receipt that released it) of every held message."""
+    receipts: dict[tuple[str | None, str], Event] = {}
+    latest: dict[str | None, Event] = {}
+    for event in events:
+        if event.kind == RECEIVE:
+            receipts[event.member, event.id] = latest[event.member] = event
+        elif event.kind == DELIVER and latest[event.member].id != event.id:
+            yield event, receipts[event.member, event.id], latest[event.member]

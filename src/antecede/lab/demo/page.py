@@ -1,0 +1,106 @@
+"""The page of the tour: findings first, then the table and the drawings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from antecede.formatting import count_and_part, counted, duration
+from antecede.lab.demo.demo import Findings
+from antecede.lab.demo.evaluation import DELAY, told
+from antecede.lab.demo.held_message_story import HeldMessage
+from antecede.lab.diagram.scenario_diagram import from_run
+from antecede.lab.diagram.svg import draw_svg
+from antecede.lab.diagram.trace_window import from_events
+from antecede.lab.report.page import Figure, render
+from antecede.tables.order.baselines import BaselineOutcome
+from antecede.tables.trace.schema import Event
+
+
+def write_page(path: Path, findings: Findings, events: Sequence[Event], conditions: str) -> None:
+    """Write the page of one tour."""
+    page = render(
+        "demo.html",
+        title="antecede: the tour",
+        finding=_finding(findings.outcomes),
+        lead=(
+            "Effects arrive before their causes. Sorting by timestamp trusts clocks that differ; "
+            "a watermark drops what comes late and delays everything else. A message that names "
+            "what it depends on waits for that, and for nothing more."
+        ),
+        outcomes=_rows(findings.outcomes),
+        outcomes_note=(
+            "Waits are counted from arrival to release, over all released rows. Rows that a "
+            "watermark still held when the data ended are not in its waits."
+        ),
+        stretch=_stretch(findings.held, events) if findings.held else None,
+        held="\n".join(findings.held.lines()) if findings.held else None,
+        counterexample=_counterexample(findings),
+        evaluation=told(findings.evaluation),
+        evaluation_note=(
+            "Control information of Evropeytsev et al.'s hierarchical "
+            "protocol, simulated, delays "
+            f"{DELAY}; its slopes are stated for up to 900 peers. The whole: antecede study "
+            "hierarchy."
+        ),
+        conditions=conditions,
+    )
+    path.write_text(page, encoding="utf-8")
+
+
+def _finding(outcomes: Sequence[BaselineOutcome]) -> str:
+    """Say in one sentence what the comparison shows."""
+    causal = outcomes[-1]
+    p99 = causal.wait_ms(0.99)
+    text = f"Causal release dropped {causal.dropped:,} of {causal.rows:,} rows"
+    text += f" and inverted {counted(causal.inverted, 'pair')}"
+    text += f"; 99 % of the rows waited {duration(p99)} or less" if p99 is not None else ""
+    by_time = next((o for o in outcomes if o.scheme == "sort by timestamp"), None)
+    if by_time is not None and by_time.inverted:
+        text += f"; sorting by timestamp inverted {counted(by_time.inverted, 'pair')}"
+        text += " of cause and effect"
+    return text + "."
+
+
+def _rows(outcomes: Sequence[BaselineOutcome]) -> list[dict[str, Any]]:
+    """Return the table of schemes; the last is ours, and bars are as long as the widest wait."""
+    widest = max((outcome.wait_ms(0.99) or 0.0 for outcome in outcomes), default=0.0)
+    return [
+        {
+            "scheme": one.scheme,
+            "ours": one is outcomes[-1],
+            "dropped": one.dropped,
+            "dropped_text": count_and_part(one.dropped, one.rows),
+            "inverted": one.inverted,
+            "inverted_text": f"{one.inverted:,}",
+            "broken": one.broken,
+            "broken_text": f"{one.broken:,}",
+            "p50_text": duration(one.wait_ms(0.5)),
+            "p99_text": duration(one.wait_ms(0.99)),
+            "p99_part": f"{100 * (one.wait_ms(0.99) or 0.0) / widest if widest else 0.0:.1f}",
+        }
+        for one in outcomes
+    ]
+
+
+def _stretch(held: HeldMessage, events: Sequence[Event]) -> Figure:
+    first, last = held.window_ns
+    drawing = from_events(events, first=first, last=last, members=held.members)
+    caption = (
+        f"Time of the recorder in milliseconds. A bar on a line is a message that has arrived and "
+        f"waits: {held.sent.id} waits {held.wait_ms:.0f} ms at {held.at} for {held.cause.id}."
+    )
+    return Figure(draw_svg(drawing), caption)
+
+
+def _counterexample(findings: Findings) -> Figure:
+    found = findings.counterexample
+    return Figure(
+        draw_svg(from_run(found.run)),
+        f"The smallest counterexample, found after {found.states:,} states of every interleaving.",
+        "One published rule, and how it breaks",
+        "Sahai et al. 2020 print the second delivery condition of Birman, Schiper "
+        "and Stephenson as "
+        f"C_j[k] <= t[k]. It must be >=. With the printed sign: {found.failure.sentence()}.",
+    )

@@ -1,0 +1,83 @@
+"""Diagrams within a notebook: SVG where the notebook shows pictures, text where it does not.
+
+    picture(run_script(parse_script(text)))                  one execution
+    picture(printed, repaired, titles=["as printed", ...])   several on one axis, below each other
+
+Colours follow the page that the notebook is shown in (`themes.page_switches`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from antecede.core.diagram_model import Diagram
+from antecede.errors import LocalError
+from antecede.lab.check.scenario.actions import line_of
+from antecede.lab.check.scenario.execution import ScriptRun
+from antecede.lab.diagram.scenario_diagram import stacked
+from antecede.lab.diagram.svg import draw_stacked
+from antecede.lab.diagram.text import draw_text
+from antecede.lab.diagram.themes import IN_PAGE
+
+SVG, TEXT = "image/svg+xml", "text/plain"
+COLUMNS: Final = 100
+
+
+class Picture:
+    """A picture and the same in characters. As the last value of a cell it is shown."""
+
+    def __init__(self, svg: str, text: str) -> None:
+        self.svg, self.text = svg, text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, **_: Any) -> Mapping[str, str]:
+        """Return both, as notebooks ask for them."""
+        return {SVG: self.svg, TEXT: self.text}
+
+
+def picture(*shown: ScriptRun | Diagram, titles: Sequence[str] = ()) -> Picture:
+    """Draw executions of scripts, or diagrams, below each other.
+
+    `titles`: of each, in place of its own. Raises LocalError when there is nothing to draw, or
+    another number of titles than of executions; diagrams have titles of their own.
+    """
+    runs = [one for one in shown if isinstance(one, ScriptRun)]
+    diagrams = [one for one in shown if isinstance(one, Diagram)]
+    if not shown or (runs and diagrams):
+        raise LocalError("draw executions, or diagrams: one or more, not both")
+    if titles and len(titles) != len(runs):
+        raise LocalError(f"{len(titles)} titles for {len(runs)} executions")
+    if runs:
+        diagrams = stacked(runs, titles or [run.script.title for run in runs])
+    texts = [f"{one.title}\n\n{draw_text(one, width=COLUMNS)}" for one in diagrams]
+    return Picture(draw_stacked(diagrams, IN_PAGE), "\n\n".join(texts))
+
+
+def states_of(run: ScriptRun) -> dict[tuple[int, str], dict[str, str]]:
+    """Return what members kept after each step that touched them: (step, member) -> its fields.
+
+    Of a run that notes states (`run_script(script, states=True)`); else there are none.
+    """
+    return {
+        (result.number, name): dict(fields)
+        for result in run.results
+        for name, fields in result.states.items()
+    }
+
+
+def state_table(run: ScriptRun) -> str:
+    """Return the same as lines: step, what was done, member, fields."""
+    done = {result.number: line_of(result.command.action) for result in run.results}
+    rows = [("step", "", "at", "keeps")]
+    rows += [
+        (str(step), done[step], name, ", ".join(f"{k} = {v}" for k, v in fields.items()))
+        for (step, name), fields in states_of(run).items()
+    ]
+    widths = [max(len(row[k]) for row in rows) for k in range(3)]
+    return "\n".join(
+        f"{step:>{widths[0]}}  {what:<{widths[1]}}  {name:<{widths[2]}}  {keeps}"
+        for step, what, name, keeps in rows
+    )

@@ -1,0 +1,160 @@
+"""The diagram of a script: time counts what happened, one place after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from antecede.core.diagram_model import MEANING, Arrow, Diagram, Held, Lane, Mark, State, Tick
+from antecede.lab.check.harness.network import (
+    ARRIVED,
+    DISCARDED,
+    FORWARDED,
+    HELD,
+    JOINED,
+    LEFT,
+    LOST,
+    RELEASED,
+    SENT,
+)
+from antecede.lab.check.scenario.execution import (
+    ACKNOWLEDGED,
+    CommandResult,
+    Occurrence,
+    ScriptRun,
+    changed_states,
+)
+
+
+def from_run(run: ScriptRun, title: str = "") -> Diagram:
+    """Return the diagram of a script that was carried out."""
+    return _Steps(run, {}, title).diagram()
+
+
+def stacked(runs: Sequence[ScriptRun], titles: Sequence[str]) -> list[Diagram]:
+    """Return the diagrams of one script under several protocols: an action stands at one time."""
+    width = widths(runs)
+    return [_Steps(run, width, title).diagram() for run, title in zip(runs, titles, strict=True)]
+
+
+def widths(runs: Iterable[ScriptRun]) -> dict[int, int]:
+    """Return how many places the action of each number takes on an axis for all these runs.
+
+    The first action begins at 1.0, each other where the one before ends.
+    """
+    width: dict[int, int] = {}
+    for run in runs:
+        for result in run.results:
+            if result.number:
+                seen = sum(one.kind in MEANING for one in result.occurrences)
+                width[result.number] = max(width.get(result.number, 1), seen)
+    return width
+
+
+class _Steps:
+    def __init__(self, run: ScriptRun, width: Mapping[int, int], title: str) -> None:
+        """`width`: number of an action -> places that it takes, where more than its own are."""
+        self.run, self.width, self.title = run, width, title
+        setup = run.script.setup
+        supers = {name for name, _ in setup.internal}
+        joined = [h.label for h in run.occurrences() if h.kind == JOINED]
+        names = [*setup.everybody(), *joined]
+        self.number = {name: lane for lane, name in enumerate(names)}
+        self.lanes = [Lane(name, forwards=name in supers) for name in names]
+        self.time = 0.0
+        self.sent: dict[tuple[int, str], float] = {}
+        self.acknowledged: dict[tuple[int, str], list[float]] = {}
+        """Acknowledgements of one member share a name; their times, oldest first."""
+        self.marks: list[Mark] = []
+        self.arrows: list[Arrow] = []
+        self.waiting: dict[tuple[int, str], Held] = {}
+        self.holds: list[Held] = []
+        self.ticks: list[Tick] = []
+        self.states: list[State] = []
+        self.changed: dict[int, list[tuple[str, dict[str, str]]]] = {}
+        """Number of an action -> members that it changed, and the changed fields of each state."""
+        for result, name, fields in changed_states(run.results):
+            self.changed.setdefault(result.number, []).append((name, fields))
+
+    def diagram(self) -> Diagram:
+        for result in self.run.results:
+            if result.number:
+                self._result(result)
+        last = {(self.number[h.at], h.label): h.others for h in self.run.held}
+        for key, held in self.waiting.items():
+            self.holds.append(held._replace(waits_for=last.get(key, held.waits_for)))
+        for source, label, target in self.run.flying:
+            self._still_flying(source, label, target)
+        holds = sorted(self.holds, key=lambda held: (held.begin, held.lane))
+        return Diagram(
+            self.title or self.run.script.title,
+            *(tuple(self.lanes), tuple(self.marks), tuple(self.arrows), tuple(holds)),
+            *(0.0, self.time + 1.0, "step", tuple(self.ticks)),
+            states=tuple(self.states),
+        )
+
+    def _still_flying(self, source: str, label: str, target: str) -> None:
+        """Draw a copy that has not arrived when the script ends."""
+        lane = self.number[source]
+        waiting = self.acknowledged.get((lane, label))
+        sent = waiting.pop(0) if waiting else self.sent.get((lane, label))
+        if sent is not None:
+            at = self.time + 0.8
+            self.arrows.append(Arrow(label, lane, sent, self.number[target], at, flying=True))
+
+    def _result(self, result: CommandResult) -> None:
+        self.time += 1.0
+        self.ticks.append(Tick(self.time, str(result.number)))
+        begin, marked = self.time, False
+        for one in result.occurrences:
+            if one.kind in MEANING:
+                # What an arrival sets free comes after it, each delivery in a place of its own.
+                self.time += 1.0 if marked else 0.0
+                marked = True
+            self._occurrence(one)
+        for name, fields in self.changed.get(result.number, ()):
+            lines = tuple(f"{field} {text}" for field, text in fields.items())
+            self.states.append(State(self.number[name], self.time, lines))
+        self.time = max(self.time, begin + self.width.get(result.number, 1) - 1)
+
+    def _occurrence(self, one: Occurrence) -> None:
+        lane = self.number[one.at]
+        key = (lane, one.label)
+        if one.kind in (SENT, FORWARDED):
+            self.sent[key] = self.time
+        elif one.kind == ACKNOWLEDGED:
+            if key not in self.sent:
+                self.acknowledged.setdefault(key, []).append(self.time)
+        elif one.kind in (ARRIVED, LOST):
+            source = self.number[one.others[0]]
+            waiting = self.acknowledged.get((source, one.label))
+            sent = waiting.pop(0) if waiting else self.sent.get((source, one.label), self.time)
+            self.arrows.append(Arrow(one.label, source, sent, lane, self.time))
+        elif one.kind == HELD:
+            self.waiting[key] = Held(lane, one.label, self.time, None, one.others)
+        elif one.kind == JOINED:
+            self.lanes[lane] = self.lanes[lane]._replace(begin=self.time)
+        elif one.kind == LEFT:
+            self.lanes[lane] = self.lanes[lane]._replace(end=self.time)
+        if one.kind != HELD and (held := self.waiting.pop(key, None)) is not None:
+            self.holds.append(held._replace(end=self.time))
+        if one.kind in MEANING:
+            self.marks.append(Mark(lane, self.time, one.kind, one.label, _note(one), one.wrong))
+
+
+def _note(one: Occurrence) -> str:
+    """Return why, in a few words; empty where nothing needs to be said."""
+    if one.astray:
+        return "is for others"
+    if one.early_for:
+        return f"before {', '.join(one.early_for)}"
+    if one.unlike:
+        return f"after {one.unlike[1]}, unlike {one.unlike[0]}"
+    if one.kind == HELD:
+        return f"waits for {', '.join(one.others)}" if one.others else "waits"
+    if one.kind == RELEASED:
+        return f"without {', '.join(one.others)}"
+    if one.kind == LOST:
+        return "is lost on the way"
+    if one.kind == DISCARDED:
+        return ", ".join(one.others)
+    return ""

@@ -1,0 +1,210 @@
+"""The course of an arrow: straight, or bent around marks that it has nothing to do with.
+
+A straight arrow over a mark of a member in between looks as if that member had passed the message
+on. So it goes around: a quadratic curve with the least bend that stays clear.
+
+Finds a free place for each label of a picture.
+
+Greedy: every label tries a few places in order of preference and takes the one that crosses the
+fewest lines, among those that cover nothing. Labels that find no such place are not drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from antecede.core.diagram_model import State
+
+LINE: Final = 12.0
+CHARACTER: Final = 6.4
+"""Width of an average character of plain 10 px text, in px."""
+GAP: Final = 12.0
+
+
+class Written(NamedTuple):
+    """A state with its place: px below the lane, and from the left."""
+
+    state: State
+    left: float
+    below: float
+
+
+def written(
+    states: Iterable[State], x: Callable[[float], float], left: float, right: float
+) -> tuple[list[Written], float]:
+    """Return the states of one lane, placed in rows, and how deep they reach.
+
+    A state stands below its event, or as near to that as `left` and `right` allow.
+    """
+    found: list[Written] = []
+    rows: list[tuple[float, float]] = []
+    """(right end, height) of each row."""
+    places: list[tuple[int, State, float]] = []
+    for state in sorted(states, key=lambda state: state.at):
+        width = max(map(len, state.lines)) * CHARACTER + GAP
+        begin = min(max(left, x(state.at) - 4.0), max(left, right - width))
+        height = len(state.lines) * LINE + 4.0
+        row = next((k for k, (end, _) in enumerate(rows) if end <= begin), len(rows))
+        if row == len(rows):
+            rows.append((0.0, 0.0))
+        rows[row] = begin + width, max(rows[row][1], height)
+        places.append((row, state, begin))
+    tops = [sum(height for _, height in rows[:k]) for k in range(len(rows) + 1)]
+    found += [Written(state, begin, tops[row]) for row, state, begin in places]
+    return found, tops[-1]
+
+
+class Box(NamedTuple):
+    """A rectangle in px; y grows downwards."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: Box) -> bool:
+        """Tell whether the two rectangles overlap."""
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )
+
+
+Segment = tuple[float, float, float, float]
+
+
+class Placing:
+    """What is taken already: boxes, which no label may cover, and lines, which it should not."""
+
+    def __init__(self) -> None:
+        self.boxes: list[Box] = []
+        self.lines: list[Segment] = []
+
+    def block(self, box: Box) -> None:
+        """Keep labels off this box."""
+        self.boxes.append(box)
+
+    def line(self, x1: float, y1: float, x2: float, y2: float) -> None:
+        """Keep labels off this line where there is another place."""
+        self.lines.append((x1, y1, x2, y2))
+
+    def take(self, candidates: Sequence[Box], *, keep_off_lines: bool = True) -> Box | None:
+        """Return the best free candidate and block it, or None when all cover something."""
+        free = [box for box in candidates if not any(box.meets(taken) for taken in self.boxes)]
+        if not free:
+            return None
+        best = min(free, key=self._crossings) if keep_off_lines else free[0]
+        self.boxes.append(best)
+        return best
+
+    def _crossings(self, box: Box) -> int:
+        return sum(crosses(box, line) for line in self.lines)
+
+
+def crosses(box: Box, line: Segment) -> bool:
+    """Tell whether a line segment touches a box (clipping after Liang and Barsky)."""
+    x1, y1, x2, y2 = line
+    enter, leave = 0.0, 1.0
+    for delta, low, high in (
+        (x2 - x1, box.left - x1, box.right - x1),
+        (y2 - y1, box.top - y1, box.bottom - y1),
+    ):
+        if delta == 0.0:
+            if low > 0.0 or high < 0.0:
+                return False
+            continue
+        near, far = sorted((low / delta, high / delta))
+        enter, leave = max(enter, near), min(leave, far)
+        if enter > leave:
+            return False
+    return True
+
+
+Point = tuple[float, float]
+CLEAR: Final = 11.0
+"""px that an arrow stays away from marks it passes."""
+BENDS: Final = (0.0, 22.0, -22.0, 44.0, -44.0, 66.0, -66.0)
+"""px by which the middle of the control line is moved along the time axis, in order of preference.
+"""
+PIECES: Final = 12
+HEAD: Final = 9.0
+SHORT: Final = 6.5
+"""px by which an arrow ends before the middle of its mark."""
+
+
+class Course(NamedTuple):
+    """From `start` to `end`, bent towards `control` (the middle between them: straight)."""
+
+    start: Point
+    control: Point
+    end: Point
+
+    def at(self, part: float) -> Point:
+        """Return the point after a part of the way, 0 to 1."""
+        (x1, y1), (cx, cy), (x2, y2) = self
+        a, b, c = (1 - part) ** 2, 2 * part * (1 - part), part * part
+        return a * x1 + b * cx + c * x2, a * y1 + b * cy + c * y2
+
+    @property
+    def straight(self) -> bool:
+        """Whether it is not bent."""
+        (x1, y1), (cx, cy), (x2, y2) = self
+        return abs((x1 + x2) / 2 - cx) < 0.01 and abs((y1 + y2) / 2 - cy) < 0.01
+
+    @property
+    def direction(self) -> Point:
+        """The direction in which it arrives, as a vector of length 1."""
+        dx, dy = self.end[0] - self.control[0], self.end[1] - self.control[1]
+        length = math.hypot(dx, dy) or 1.0
+        return dx / length, dy / length
+
+    def pieces(self) -> list[tuple[float, float, float, float]]:
+        """Return it as short straight lines."""
+        count = 1 if self.straight else PIECES
+        points = [self.at(k / count) for k in range(count + 1)]
+        return [(*a, *b) for a, b in pairwise(points)]
+
+    def shaft(self) -> str:
+        """Return the line up to its head, as an SVG path."""
+        ux, uy = self.direction
+        x2, y2 = self.end[0] - (SHORT + 6.0) * ux, self.end[1] - (SHORT + 6.0) * uy
+        (x1, y1), (cx, cy) = self.start, self.control
+        if self.straight:
+            return f"M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"
+        return f"M{x1:.1f} {y1:.1f}Q{cx:.1f} {cy:.1f} {x2:.1f} {y2:.1f}"
+
+    def head(self) -> list[Point]:
+        """Return the corners of its head."""
+        ux, uy = self.direction
+        tip_x, tip_y = self.end[0] - SHORT * ux, self.end[1] - SHORT * uy
+        back_x, back_y = tip_x - HEAD * ux, tip_y - HEAD * uy
+        return [(tip_x, tip_y), *((back_x - s * 3.8 * uy, back_y + s * 3.8 * ux) for s in (1, -1))]
+
+
+def course(start: Point, end: Point, marks: Sequence[Point]) -> Course:
+    """Return the course from start to end that stays clear of marks with the least bend.
+
+    Where none of the bends does, the one that comes least near.
+    """
+    middle_x, middle_y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
+    best, widest = None, -1.0
+    for bend in BENDS:
+        found = Course(start, (middle_x + bend, middle_y), end)
+        room = min((_distance(found, mark) for mark in marks), default=math.inf)
+        if room >= CLEAR:
+            return found
+        if room > widest:
+            best, widest = found, room
+    return best or Course(start, (middle_x, middle_y), end)
+
+
+def _distance(course: Course, mark: Point) -> float:
+    """Return how near a course comes to a mark; its own ends do not count."""
+    steps = 24
+    points = (course.at(k / steps) for k in range(1, steps))
+    return min(math.hypot(x - mark[0], y - mark[1]) for x, y in points)

@@ -1,0 +1,215 @@
+"""A space-time diagram as text: one column a member, time runs downwards, one row an event.
+
+An arrival is an arrow from the sender's column at the time of arrival; the sending stands
+further up, under the same name. While a member holds messages back, its line is heavy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from antecede.core import diagram_model
+from antecede.core.diagram_model import MEANING, Arrow, Diagram, Mark
+
+MIN_COLUMN, MAX_COLUMN = 6, 16
+NOTE_WIDTH = 24
+NARROW = 8
+
+_GLYPH = {
+    diagram_model.SEND: "●",
+    diagram_model.DELIVER: "◆",
+    diagram_model.HOLD: "○",
+    diagram_model.RELEASE: "◇",
+    diagram_model.DISCARD: "×",
+    diagram_model.LOSE: "⊘",
+    diagram_model.JOIN: "┬",
+    diagram_model.LEAVE: "┴",
+    diagram_model.RECORD: "■",
+    diagram_model.LOCAL: "•",
+}
+_WRONG = "✗"
+_UNNAMED = (diagram_model.JOIN, diagram_model.LEAVE, diagram_model.RECORD)
+"""What a member does, and not a message: told beside the lanes alone."""
+_PASSED = "◦"
+_ARRIVE = "arrive"
+_CODES = {
+    "faint": "2",
+    "send": "1;34",
+    "deliver": "32",
+    "hold": "33",
+    "release": "33",
+    "discard": "2",
+    "lose": "31",
+    "join": "1",
+    "leave": "1",
+    "record": "1;35",
+    "local": "1",
+    "wrong": "1;31",
+    "bold": "1",
+    "arrow": "36",
+}
+
+
+def draw_text(diagram: Diagram, *, width: int = 80, color: bool = False) -> str:
+    """Return the diagram as lines of at most `width` characters where the lanes allow it.
+
+    Ten lanes need 66 columns. With `color` the lines carry ANSI escape codes.
+    """
+    sheet = _Sheet(diagram, width)
+    lines = [sheet.header(), *sheet.body(), _Line(0), *sheet.legend()]
+    return "\n".join(line.text(color) for line in lines)
+
+
+class _Line:
+    """One line of characters, each with a style."""
+
+    def __init__(self, width: int) -> None:
+        self.cells: list[tuple[str, str]] = [(" ", "")] * width
+
+    def put(self, column: int, text: str, style: str = "") -> None:
+        """Write over what is there; what does not fit is cut with an ellipsis."""
+        room = len(self.cells) - column
+        if len(text) > room:
+            text = text[: max(0, room - 1)] + "…"[: max(0, room)]
+        for offset, character in enumerate(text):
+            self.cells[column + offset] = (character, style)
+
+    def text(self, color: bool) -> str:
+        """Return the line without trailing blanks."""
+        out: list[str] = []
+        current = ""
+        for character, style in self.cells:
+            if color and style != current:
+                out.append("\x1b[0m" if current else "")
+                out.append(f"\x1b[{_CODES[style]}m" if style else "")
+                current = style
+            out.append(character)
+        return "".join(out).rstrip() + ("\x1b[0m" if current else "")
+
+
+class _Sheet:
+    def __init__(self, diagram: Diagram, width: int) -> None:
+        self.diagram = diagram
+        lanes = max(1, len(diagram.lanes))
+        self.margin = max([len(tick.label) for tick in diagram.ticks] + [4]) + 2
+        notes = NOTE_WIDTH if any(mark.note for mark in diagram.marks) else 0
+        fair = (width - self.margin - notes) // lanes
+        if fair < NARROW:
+            # The notes say what the heavy lines show: the lanes need the room more.
+            fair = (width - self.margin) // lanes
+        self.column = max(MIN_COLUMN, min(MAX_COLUMN, fair))
+        self.notes_at = self.margin + self.column * lanes
+        self.width = max(width, self.notes_at)
+
+    def x(self, lane: int) -> int:
+        """Return the character column of a lane's line."""
+        return self.margin + lane * self.column
+
+    def header(self) -> _Line:
+        line = _Line(self.width)
+        line.put(0, self.diagram.unit, "faint")
+        for number, lane in enumerate(self.diagram.lanes):
+            name = lane.name[: self.column - 1]
+            line.put(self.x(number), name, "bold")
+        return line
+
+    def body(self) -> Iterator[_Line]:
+        diagram = self.diagram
+        labels = {tick.at: tick.label for tick in diagram.ticks}
+        arrows = {(a.target, a.arrived, a.label): a for a in diagram.arrows}
+        seen: set[str] = set()
+        marks = sorted(diagram.marks, key=lambda mark: mark.at)
+        arrivals = [
+            Mark(arrow.target, arrow.arrived, _ARRIVE, arrow.label)
+            for arrow in diagram.bare_arrivals()
+        ]
+        for mark in sorted([*marks, *arrivals], key=lambda mark: mark.at):
+            label = labels.get(mark.at, "") if diagram.unit == "step" else f"{mark.at:.0f}"
+            shown = "" if label in seen else label
+            seen.add(label)
+            if mark.kind == diagram_model.LOCAL:
+                yield from self._local(mark, shown)
+            else:
+                yield self._row(mark, arrows.get((mark.lane, mark.at, mark.label)), shown)
+
+    def _local(self, mark: Mark, shown: str) -> Iterator[_Line]:
+        """Yield an event of a log, which any number of messages may reach: a row each."""
+        here = mark.lane, mark.at
+        reach = [one for one in self.diagram.arrows if (one.target, one.arrived) == here]
+        for arrow in reach[:-1]:
+            yield self._row(Mark(*here, _ARRIVE, arrow.label), arrow, shown)
+            shown = ""
+        yield self._row(mark, reach[-1] if reach else None, shown)
+
+    def _row(self, mark: Mark, arrow: Arrow | None, label: str) -> _Line:
+        line = _Line(self.width)
+        line.put(max(0, self.margin - 2 - len(label)), label, "faint")
+        self._lanes(line, mark.at)
+        if arrow is not None:
+            self._arrow(line, arrow)
+        x = self.x(mark.lane)
+        if mark.kind == _ARRIVE:
+            line.put(x, _PASSED, "arrow")
+        else:
+            glyph = _WRONG if mark.wrong else _GLYPH[mark.kind]
+            line.put(x, glyph, "wrong" if mark.wrong else mark.kind)
+        if arrow is None and mark.kind not in _UNNAMED:
+            room = self.column - 3
+            line.put(x + 2, mark.label[:room], "wrong" if mark.wrong else "bold")
+        if mark.note and self.notes_at + len(mark.label) + 8 <= self.width:
+            style = "wrong" if mark.wrong else mark.kind
+            line.put(self.notes_at, f"{mark.label} {mark.note}", style)
+        elif mark.kind in _UNNAMED and self.notes_at + 8 <= self.width:
+            line.put(self.notes_at, f"{mark.label} {MEANING[mark.kind]}", "bold")
+        return line
+
+    def _lanes(self, line: _Line, at: float) -> None:
+        for number, lane in enumerate(self.diagram.lanes):
+            if (lane.begin is None or lane.begin <= at) and (lane.end is None or at <= lane.end):
+                line.put(
+                    self.x(number), *(("┃", "hold") if self._holds(number, at) else ("│", "faint"))
+                )
+
+    def _holds(self, lane: int, at: float) -> bool:
+        return any(
+            held.lane == lane and held.begin < at and (held.end is None or at < held.end)
+            for held in self.diagram.holds
+        )
+
+    def _arrow(self, line: _Line, arrow: Arrow) -> None:
+        source, target = self.x(arrow.source), self.x(arrow.target)
+        left, right = min(source, target), max(source, target)
+        if left == right:
+            line.put(left + 2, f"{arrow.label} comes back"[: self.column - 3], "arrow")
+            return
+        for column in range(left, right + 1):
+            crossing = {"│": "┼", "┃": "╂"}.get(line.cells[column][0], "─")
+            line.put(column, crossing, "arrow")
+        line.put(source, "├" if source == left else "┤", "arrow")
+        line.put(target + (1 if target == left else -1), "◀" if target == left else "▶", "arrow")
+        name = f" {arrow.label} "[: right - left - 2]
+        middle = max(1, (self.column - len(name)) // 2)
+        beside = target + middle + 1 if target == left else target - middle - len(name)
+        line.put(beside, name, "bold")
+
+    def legend(self) -> Iterator[_Line]:
+        used = {mark.kind for mark in self.diagram.marks}
+        parts = [f"{_GLYPH[kind]} {MEANING[kind]}" for kind in _GLYPH if kind in used]
+        if self.diagram.bare_arrivals():
+            parts.append(f"{_PASSED} taken in")
+        if self.diagram.holds:
+            parts.append("┃ holds messages back")
+        if any(mark.wrong for mark in self.diagram.marks):
+            parts.append(f"{_WRONG} {self.diagram.wrong_means}")
+        text = ""
+        for part in parts:
+            if text and len(text) + 3 + len(part) > self.width:
+                yield self._faint(text)
+                text = ""
+            text = f"{text}   {part}" if text else part
+        yield self._faint(text)
+
+    def _faint(self, text: str) -> _Line:
+        line = _Line(self.width)
+        line.put(0, text, "faint")
+        return line

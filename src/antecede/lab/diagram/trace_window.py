@@ -1,0 +1,190 @@
+"""The diagram of a stretch of a recorded trace, with its real times in milliseconds.
+
+A trace tells what was sent, received and delivered, and when: a hold is the time from the
+receipt of a message to its delivery at the same member. What a held message waited for are its
+declared parents that were delivered there in the meantime.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from antecede.core import diagram_model
+from antecede.core.diagram_model import Arrow, Diagram, Held, Lane, Mark, Tick
+from antecede.errors import InputError
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+
+NS_PER_MS = 1_000_000
+AT_ONCE_MS = 0.5
+"""A delivery so soon after the receipt counts as immediate: the member was merely at work."""
+
+
+class _Copy(NamedTuple):
+    """One message at one of its receivers; times in ns, None: not in the trace."""
+
+    event: Event
+    received: int
+    delivered: int | None
+
+
+def time_ns(event: Event) -> int | None:
+    """Return when the event happened: by the recorder's or receiver's clock, else the sender's."""
+    return event.arrival if event.arrival is not None else event.send_time
+
+
+def from_events(
+    events: Iterable[Event],
+    *,
+    first: int | None = None,
+    last: int | None = None,
+    members: Sequence[str] | None = None,
+    title: str = "",
+) -> Diagram:
+    """Return the diagram of what happened from `first` to `last` (nanoseconds, as in the trace).
+
+    Without them the whole trace is drawn; `members` chooses lanes and their order. A message that
+    arrives in the stretch is drawn from where it was sent, also when that was before. Where
+    messages are held, the diagram is about these and what they wait for; all else is faint.
+    Raises InputError when nothing is left to draw.
+    """
+    rows = [event for event in events if event.member is not None and time_ns(event) is not None]
+    if members is None:
+        members = sorted({event.member for event in rows if event.member is not None})
+    chosen = [event for event in rows if event.member in members]
+    times = [_at(event) for event in chosen]
+    begin = first if first is not None else min(times, default=0)
+    end = last if last is not None else max(times, default=0)
+    if not any(begin <= at <= end for at in times):
+        raise InputError("no send, receive or deliver row with a time lies in this stretch")
+    return _Stretch(chosen, begin, max(end, begin + 1), tuple(members)).diagram(title)
+
+
+def _at(event: Event) -> int:
+    return time_ns(event) or 0
+
+
+class _Stretch:
+    def __init__(self, rows: list[Event], begin: int, end: int, members: tuple[str, ...]) -> None:
+        self.begin = begin
+        self.end = end
+        self.members = members
+        self.lane = {name: number for number, name in enumerate(members)}
+        self.sends = {event.id: event for event in rows if event.kind == SEND}
+        delivered = {(e.member, e.id): _at(e) for e in rows if e.kind == DELIVER}
+        self.delivered = delivered
+        self.copies = [
+            _Copy(event, _at(event), delivered.get((event.member, event.id)))
+            for event in rows
+            if event.kind == RECEIVE
+        ]
+
+    def diagram(self, title: str) -> Diagram:
+        marks: list[Mark] = []
+        arrows: list[Arrow] = []
+        holds: list[Held] = []
+        for copy in self.copies:
+            self._copy(copy, marks, arrows, holds)
+        marks += [
+            Mark(self._lane(send), self._ms(_at(send)), diagram_model.SEND, send.id)
+            for send in self.sends.values()
+            if self._inside(_at(send))
+        ]
+        marks.sort(key=lambda mark: mark.at)
+        marks, arrows = _in_focus(marks, arrows, holds)
+        span_ms = (self.end - self.begin) / NS_PER_MS
+        return Diagram(
+            title,
+            tuple(Lane(name) for name in self.members),
+            tuple(marks),
+            tuple(arrows),
+            tuple(sorted(holds, key=lambda held: (held.begin, held.lane))),
+            0.0,
+            span_ms,
+            "ms",
+            _ticks(span_ms),
+        )
+
+    def _copy(self, copy: _Copy, marks: list[Mark], arrows: list[Arrow], holds: list[Held]) -> None:
+        lane, label = self._lane(copy.event), copy.event.id
+        arrived = self._ms(copy.received)
+        done = None if copy.delivered is None else self._ms(copy.delivered)
+        held = done is None or done - arrived > AT_ONCE_MS
+        if self._inside(copy.received):
+            kind = diagram_model.HOLD if held else diagram_model.DELIVER
+            early = "" if held else self._early(copy)
+            waits = self._waits_for(copy) if held else ()
+            note = f"waits for {', '.join(waits)}" if waits else early
+            marks.append(Mark(lane, arrived, kind, label, note, bool(early)))
+            send = self.sends.get(label)
+            if send is not None:
+                sent = self._ms(_at(send))
+                arrows.append(Arrow(label, self._lane(send), sent, lane, arrived))
+        if not held:
+            return
+        if copy.delivered is not None and self._inside(copy.delivered):
+            early = self._early(copy)
+            at = self._ms(copy.delivered)
+            marks.append(Mark(lane, at, diagram_model.DELIVER, label, early, bool(early)))
+        if copy.received <= self.end and (copy.delivered is None or copy.delivered >= self.begin):
+            inside = done is not None and copy.delivered is not None and copy.delivered <= self.end
+            waits = self._waits_for(copy)
+            holds.append(Held(lane, label, max(0.0, arrived), done if inside else None, waits))
+
+    def _waits_for(self, copy: _Copy) -> tuple[str, ...]:
+        """Return the declared parents that had not been delivered here when the copy came."""
+        member = copy.event.member
+        until = math.inf if copy.delivered is None else copy.delivered
+        parents = self.sends[copy.event.id].parents if copy.event.id in self.sends else ()
+        return tuple(
+            parent
+            for parent in dict.fromkeys((*parents, *copy.event.parents))
+            if copy.received < self.delivered.get((member, parent), -1) <= until
+        )
+
+    def _early(self, copy: _Copy) -> str:
+        """Return the reason when the copy was delivered before one of its parents, else ''."""
+        member, done = copy.event.member, copy.delivered
+        late = [
+            parent
+            for parent in copy.event.parents
+            if done is not None and self.delivered.get((member, parent), -1) > done
+        ]
+        return f"before {', '.join(late)}" if late else ""
+
+    def _inside(self, at: int) -> bool:
+        return self.begin <= at <= self.end
+
+    def _lane(self, event: Event) -> int:
+        return self.lane[event.member or ""]
+
+    def _ms(self, at: int) -> float:
+        return (at - self.begin) / NS_PER_MS
+
+
+def _in_focus(
+    marks: list[Mark], arrows: list[Arrow], holds: list[Held]
+) -> tuple[list[Mark], list[Arrow]]:
+    """Make faint what has nothing to do with the holds."""
+    if not holds:
+        return marks, arrows
+    there = {(held.lane, label) for held in holds for label in (held.label, *held.waits_for)}
+    labels = {label for _, label in there}
+    marks = [
+        mark._replace(faint=not mark.wrong and (mark.lane, mark.label) not in there)
+        if mark.kind != diagram_model.SEND
+        else mark._replace(faint=mark.label not in labels)
+        for mark in marks
+    ]
+    return marks, [
+        arrow._replace(faint=(arrow.target, arrow.label) not in there) for arrow in arrows
+    ]
+
+
+def _ticks(span_ms: float) -> tuple[Tick, ...]:
+    """Return ticks at round times, at most a dozen."""
+    power = 10.0 ** math.floor(math.log10(max(span_ms, 1e-6) / 10.0))
+    step = next(m * power for m in (1, 2, 5, 10) if span_ms / (m * power) <= 12)
+    count = int(span_ms / step) + 1
+    return tuple(Tick(k * step, f"{k * step:g}") for k in range(count))

@@ -1,0 +1,281 @@
+"""What an exercise asks of its script, computed when somebody asks: nothing here is written down.
+
+A fact is a line of words, answered by running the script (or a part of it) with the protocols of
+this package, and judged by the oracle:
+
+    held M [after N]                   what M holds back, and what for
+    delivered M [after N]              what M has delivered, in its order
+    state M [FIELD ...] [after N]      what M keeps, in its source's notation
+    flying [after N]                   copies on their way
+    violations                         which deliveries broke what the protocol promises
+    early                              which came before a cause, whatever it promises
+    channels                           which channel model arrivals and deliveries followed
+    before A B                         which of two messages happened before the other
+    cut M=N ...                        is this a consistent global state; if not, why
+    inside M=N ...                     what is in the channels of this state
+    greatest M=N ...                   the greatest consistent state at or below
+    check PROTOCOL [VARIANT] [members=N] [messages=N]     what `antecede check`'s search finds
+    snapshot ALGORITHM CHANNELS [members=N] [messages=N]  the same for a snapshot algorithm
+
+`after N`: after the N-th action, as `antecede explain` numbers them. Each but the last two may end
+in `with PROTOCOL [option=value ...]`: the same script under another protocol. Positions in a state
+count a member's sends and arrivals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+from antecede.core.global_snapshots import ALGORITHMS
+from antecede.core.oracle.cuts import LOST, Cuts, Witness
+from antecede.core.oracle.events import RECEIVE, SEND
+from antecede.core.oracle.history import History
+from antecede.core.protocols.base import Relation
+from antecede.errors import ScriptError
+from antecede.formatting import counted
+from antecede.lab.check.check import run_check
+from antecede.lab.check.global_states import explore
+from antecede.lab.check.harness.network import DELIVERED, RELEASED
+from antecede.lab.check.scenario.actions import Blocked, State
+from antecede.lab.check.scenario.channels import channel_line
+from antecede.lab.check.scenario.execution import ScriptRun, rows_of, waits
+from antecede.lab.check.scenario.parse import Command, Script, parse_script
+from antecede.lab.check.scenario.run import run_script, under
+
+NOTHING: Final = "nothing"
+_LIMITS: Final = {"members", "messages"}
+_WORDS: Final = {
+    "held": "what {0} holds back",
+    "delivered": "what {0} has delivered",
+    "state": "what {0} keeps: {rest}",
+    "flying": "what is on its way",
+    "violations": "deliveries that break the promise",
+    "early": "deliveries before a cause",
+    "channels": "channel models",
+    "before": "{0} and {rest}",
+    "cut": "the state {all}",
+    "inside": "the channels in {all}",
+    "greatest": "the greatest consistent state below {all}",
+    "check": "search: antecede check {all}",
+    "snapshot": "every interleaving: antecede snapshot {all}",
+}
+
+
+def words_of(fact: str) -> str:
+    """Return what a fact is about, in words for people."""
+    asked = _taken_apart(fact)
+    kind, *rest = asked.words
+    told = _WORDS[kind].format(*rest[:1], rest=", ".join(rest[1:]), all=" ".join(rest))
+    told = told.replace(", : ", ": ").removesuffix(": ")
+    if asked.after is not None:
+        told += f", after step {asked.after}"
+    if asked.protocol is not None:
+        told += f", under {' '.join((asked.protocol, *map('='.join, asked.options)))}"
+    return told
+
+
+class _Asked(NamedTuple):
+    """A fact taken apart: its subject, how far the script goes, and what plays it."""
+
+    words: tuple[str, ...]
+    after: int | None
+    protocol: str | None
+    options: tuple[tuple[str, str], ...]
+
+
+@cache
+def value_of(text: str, fact: str) -> str:
+    """Return the value of a fact about a script.
+
+    Raises ScriptError for a fact that is none, and for what the script cannot do.
+    """
+    asked = _taken_apart(fact)
+    answer = _ANSWERS.get(asked.words[0])
+    if answer is None:
+        raise ScriptError(f"no fact '{asked.words[0]}'; known are {', '.join(_ANSWERS)}")
+    return answer(_script(text, asked), asked)
+
+
+def _taken_apart(fact: str) -> _Asked:
+    head, _, played = fact.partition(" with ")
+    words = head.split()
+    after = None
+    if "after" in words:
+        place = words.index("after")
+        after = int(words[place + 1])
+        words = words[:place]
+    protocol, *options = played.split() or [""]
+    pairs = tuple((name, value) for name, _, value in (one.partition("=") for one in options))
+    return _Asked(tuple(words), after, protocol or None, pairs)
+
+
+def _script(text: str, asked: _Asked) -> Script:
+    script = parse_script(text)
+    commands = tuple(c for c in script.commands if not isinstance(c.action, State | Blocked))
+    if asked.protocol is not None:
+        script = under(script, asked.protocol)
+        setup = script.setup._replace(options=asked.options)
+        script = script._replace(setup=setup)
+    if asked.after is not None and not 0 <= asked.after <= len(commands):
+        raise ScriptError(f"after {asked.after}: the script has {len(commands)} actions")
+    return script._replace(commands=commands[: asked.after])
+
+
+# -- facts of a run ----------------------------------------------------------------------------
+
+
+def _held(script: Script, asked: _Asked) -> str:
+    member = asked.words[1]
+    held = [waits(one) for one in run_script(script).held if one.at == member]
+    return "; ".join(held) or NOTHING
+
+
+def _delivered(script: Script, asked: _Asked) -> str:
+    done = run_script(script).occurrences()
+    kinds = DELIVERED, RELEASED
+    labels = [one.label for one in done if one.at == asked.words[1] and one.kind in kinds]
+    return ", ".join(labels) or NOTHING
+
+
+def _state(script: Script, asked: _Asked) -> str:
+    _, member, *fields = asked.words
+    asks = Command(0, State(member, tuple(fields)))
+    run = run_script(script._replace(commands=(*script.commands, asks)))
+    lines = run.results[-1].output
+    if len(fields) == 1:
+        return lines[0].partition(" = ")[2]
+    return "; ".join(lines)
+
+
+def _flying(script: Script, asked: _Asked) -> str:
+    copies = run_script(script).flying
+    return ", ".join(f"{label} from {source} to {to}" for source, label, to in copies) or NOTHING
+
+
+def _violations(script: Script, asked: _Asked) -> str:
+    return _wrong(run_script(script))
+
+
+def _early(script: Script, asked: _Asked) -> str:
+    return _wrong(run_script(script, relation=Relation.BY_DELIVERY))
+
+
+def _wrong(run: ScriptRun) -> str:
+    lines = [
+        f"{one.at} delivers {one.label} before {', '.join(one.early_for)}"
+        if one.early_for
+        else f"{one.at} delivers {one.label}, which is for others"
+        if one.astray
+        else f"{one.at} delivers {one.label} after {one.unlike[1]}, {one.unlike[0]} before it"
+        for one in run.violations()
+    ]
+    return "; ".join(lines) or "none"
+
+
+def _channels(script: Script, asked: _Asked) -> str:
+    return channel_line(run_script(script))
+
+
+def _before(script: Script, asked: _Asked) -> str:
+    first, second = asked.words[1:]
+    run = run_script(script)
+    relation = run.relation
+    if relation in (Relation.NONE, Relation.FIFO, Relation.BY_REPLY):
+        relation = Relation.BY_DELIVERY  # happened-before, whatever the protocol keeps of it
+    pasts = History(rows_of(run)).pasts(relation.value)
+    if unknown := [one for one in (first, second) if one not in pasts]:
+        raise ScriptError(f"no message {unknown[0]} is sent in this script")
+    if first in pasts[second]:
+        return f"{first} happened before {second}"
+    if second in pasts[first]:
+        return f"{second} happened before {first}"
+    return f"{first} and {second} are concurrent"
+
+
+# -- facts of a global state -------------------------------------------------------------------
+
+
+def _cuts(run: ScriptRun) -> Cuts:
+    return Cuts(row for row in rows_of(run) if row.kind in (SEND, RECEIVE))
+
+
+def _positions(words: Sequence[str]) -> dict[str, int]:
+    return {name: int(count) for name, _, count in (one.partition("=") for one in words)}
+
+
+def _cut(script: Script, asked: _Asked) -> str:
+    wrong = _cuts(run_script(script)).why_not(_positions(asked.words[1:]))
+    return "consistent" if wrong is None else f"not consistent: {_witness(wrong)}"
+
+
+def _witness(wrong: Witness) -> str:
+    if wrong.what == LOST:
+        return f"{wrong.id} of {wrong.source} to {wrong.target}: {wrong.what}"
+    return f"{wrong.id} is {wrong.what} (from {wrong.source}, to {wrong.target})"
+
+
+def _inside(script: Script, asked: _Asked) -> str:
+    run = run_script(script)
+    found = _cuts(run).in_channels(_positions(asked.words[1:]), _audience(run))
+    lines = [f"{ends.source} to {ends.target}: {', '.join(ids)}" for ends, ids in found.items()]
+    return "; ".join(lines) or NOTHING
+
+
+def _audience(run: ScriptRun) -> Mapping[str, tuple[str, ...]]:
+    everybody = tuple(run.script.setup.everybody())
+    sent = (one.label for one in run.occurrences() if one.kind == SEND)
+    return {label: run.addressed.get(label, everybody) for label in sent}
+
+
+def _greatest(script: Script, asked: _Asked) -> str:
+    found = _cuts(run_script(script)).greatest_consistent(_positions(asked.words[1:]))
+    return ", ".join(f"{name}={count}" for name, count in found.items())
+
+
+# -- what a search finds -----------------------------------------------------------------------
+
+
+def _limits(words: Sequence[str]) -> tuple[list[str], dict[str, int]]:
+    plain = [word for word in words if "=" not in word]
+    given = _positions([word for word in words if "=" in word])
+    if unknown := given.keys() - _LIMITS:
+        raise ScriptError(f"a search has members and messages, no {', '.join(sorted(unknown))}")
+    return plain, given
+
+
+def _check(script: Script, asked: _Asked) -> str:
+    (name, *variant), limits = _limits(asked.words[1:])
+    members, messages = limits.get("members"), limits.get("messages")
+    verdict = run_check(name, variant="".join(variant), members=members, messages=messages)
+    if verdict.ok:
+        return f"nothing in {counted(verdict.states, 'state')} breaks its promise"
+    return "; ".join(" ".join(one.sentence().split()) for one in verdict.failures)
+
+
+def _snapshot(script: Script, asked: _Asked) -> str:
+    (algorithm, channels), limits = _limits(asked.words[1:])
+    found = explore(ALGORITHMS[algorithm], channels, **limits)
+    if found.failure is not None:
+        failure = found.failure
+        what = failure.why if failure.witness is None else f"message {_witness(failure.witness)}"
+        return f"after {counted(len(failure.moves), 'step')}, {what}"
+    return f"all {found.ends:,} ends of {counted(found.plans, 'plan')} are consistent"
+
+
+_ANSWERS: Final[Mapping[str, Callable[[Script, _Asked], str]]] = {
+    "held": _held,
+    "delivered": _delivered,
+    "state": _state,
+    "flying": _flying,
+    "violations": _violations,
+    "early": _early,
+    "channels": _channels,
+    "before": _before,
+    "cut": _cut,
+    "inside": _inside,
+    "greatest": _greatest,
+    "check": _check,
+    "snapshot": _snapshot,
+}

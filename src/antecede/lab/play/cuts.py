@@ -1,0 +1,288 @@
+"""A cut through one run of a scene: a state in which the group can have been, or not; and why.
+
+Source: Sahai et al. 2020, "Global State of a Distributed System"; Mattern 1989. Events are the
+sendings and arrivals of a member, in its order; what a super peer forwards, or a member sends of
+its own accord, belongs to the arrival that made it do so. A cut gives each member how many of its
+first events are inside. It is consistent when no message is received inside that is sent outside;
+a newcomer has to have its sponsor's past inside, too. With `deliveries`, what counts as the
+receiving of a message is its delivery in place of its arrival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from antecede.errors import InputError
+from antecede.formatting import counted
+from antecede.lab.check.harness.network import (
+    ARRIVED,
+    DELIVERED,
+    FORWARDED,
+    JOINED,
+    LOST,
+    RELEASED,
+    SENT,
+)
+from antecede.lab.check.scenario.execution import ACKNOWLEDGED, Occurrence, ScriptRun
+from antecede.lab.play.runner import play
+from antecede.lab.play.side_by_side import chosen, everybody, parsed, relation_of
+
+Cut = Mapping[str, int]
+DELIVERIES: Final = "deliveries"
+
+
+class Event(NamedTuple):
+    """A sending or an arrival: the how manieth event of its member, from 1."""
+
+    member: str
+    position: int
+    kind: str
+    """"send" or "receive"."""
+    label: str
+
+
+class Copy(NamedTuple):
+    """A message on one way; `received` is None where it never arrives."""
+
+    label: str
+    source: str
+    sent: int
+    """Position of the event at which it was sent; 0: before all."""
+    target: str
+    received: int | None
+    lost: bool = False
+    owed: tuple[str, int] | None = None
+    """Of what was sent before the target joined: the sponsor, and its events before that."""
+
+
+class Execution(NamedTuple):
+    """The events of a run, and the copies between them."""
+
+    members: tuple[str, ...]
+    events: tuple[Event, ...]
+    copies: tuple[Copy, ...]
+    joins: tuple[tuple[str, int, str], ...]
+    """(sponsor, its events before, newcomer)."""
+
+    def lengths(self) -> dict[str, int]:
+        """Return how many events each member has."""
+        found = dict.fromkeys(self.members, 0)
+        for event in self.events:
+            found[event.member] += 1
+        return found
+
+    def conditions(self) -> list[tuple[str, int, str, int]]:
+        """Return (a, i, b, j): who has b's j-th event inside must have a's i-th inside."""
+        found = [(c.source, c.sent, c.target, c.received) for c in self.copies if c.received]
+        return found + [(sponsor, at, new, 1) for sponsor, at, new in self.joins if at]
+
+
+def execution(run: ScriptRun, members: tuple[str, ...], *, deliveries: bool = False) -> Execution:
+    """Return the events of a run; `deliveries`: of messages that are delivered, that counts."""
+    made = _Reading(members, deliveries)
+    for result in run.results:
+        for one in result.occurrences:
+            made.take(one)
+    flying = [made.copy(label, source, target, None) for source, label, target in run.flying]
+    copies = (*made.copies, *flying)
+    return Execution(members, tuple(made.events), copies, tuple(made.joins))
+
+
+class _Reading:
+    def __init__(self, members: tuple[str, ...], deliveries: bool) -> None:
+        self.count = dict.fromkeys(members, 0)
+        self.received = (DELIVERED, RELEASED) if deliveries else (ARRIVED,)
+        self.deliveries = deliveries
+        self.events: list[Event] = []
+        self.copies: list[Copy] = []
+        self.joins: list[tuple[str, int, str]] = []
+        self.sent: dict[tuple[str, str], int] = {}
+        """(member, label) -> position of the event at which it was sent there last."""
+        self.own: dict[tuple[str, str, str], list[int]] = {}
+        """The same of what members send of their own accord, by target: several have one name."""
+        self.owed: dict[str, dict[tuple[str, str], tuple[str, int]]] = {}
+        """Newcomer -> what had been sent before -> its sponsor, and its events before."""
+        self.waiting: dict[tuple[str, str], int] = {}
+        """(member, label) -> index of the copy that arrived and is not delivered."""
+
+    def take(self, one: Occurrence) -> None:
+        key = one.at, one.label
+        if one.kind == SENT:
+            self._event(one.at, "send", one.label)
+            self.sent[key] = self.count[one.at]
+        elif one.kind == FORWARDED:
+            self.sent[key] = self.count[one.at]
+        elif one.kind == ACKNOWLEDGED and key not in self.sent:
+            for target in one.others:
+                self.own.setdefault((*key, target), []).append(self.count[one.at])
+        elif one.kind == ARRIVED:
+            self._arrived(one)
+        elif one.kind in (DELIVERED, RELEASED) and self.deliveries:
+            self._delivered(key)
+        elif one.kind == LOST:
+            lost = self.copy(one.label, one.others[0], one.at, None)
+            self.copies.append(lost._replace(lost=True))
+        elif one.kind == JOINED:
+            sponsor = one.others[0]
+            at = sponsor, self.count[sponsor]
+            self.joins.append((*at, one.at))
+            self.owed[one.at] = dict.fromkeys(self.sent, at)
+
+    def _event(self, at: str, kind: str, label: str) -> int:
+        self.count[at] += 1
+        self.events.append(Event(at, self.count[at], kind, label))
+        return self.count[at]
+
+    def _arrived(self, one: Occurrence) -> None:
+        position = None if self.deliveries else self._event(one.at, "receive", one.label)
+        self.waiting[one.at, one.label] = len(self.copies)
+        self.copies.append(self.copy(one.label, one.others[0], one.at, position))
+
+    def _delivered(self, key: tuple[str, str]) -> None:
+        place = self.waiting.pop(key, None)
+        if place is not None:
+            position = self._event(key[0], "receive", key[1])
+            self.copies[place] = self.copies[place]._replace(received=position)
+
+    def copy(self, label: str, source: str, target: str, received: int | None) -> Copy:
+        """Return a copy, sent where its source sent a message of that name."""
+        waiting = self.own.get((source, label, target))
+        sent = waiting.pop(0) if waiting else self.sent.get((source, label), 0)
+        owed = self.owed.get(target, {}).get((source, label))
+        return Copy(label, source, sent, target, received, owed=owed)
+
+
+# -- what is said of a cut -----------------------------------------------------------------------
+
+
+def consistent(of: Execution, cut: Cut) -> bool:
+    """Tell whether everything inside has its causes inside."""
+    return all(cut[b] < j or cut[a] >= i for a, i, b, j in of.conditions())
+
+
+def below(of: Execution, cut: Cut) -> dict[str, int]:
+    """Return the greatest consistent cut at or below this one: effects without causes go out."""
+    return _mended(of, cut, lambda a, i, b, j: (b, j - 1))
+
+
+def above(of: Execution, cut: Cut) -> dict[str, int]:
+    """Return the least consistent cut at or above this one: missing causes come in."""
+    return _mended(of, cut, lambda a, i, b, j: (a, i))
+
+
+def _mended(
+    of: Execution, cut: Cut, moved: Callable[[str, int, str, int], tuple[str, int]]
+) -> dict[str, int]:
+    """Return the cut that comes of moving a member wherever a condition is broken."""
+    found, conditions = dict(cut), of.conditions()
+    while broken := [
+        one for one in conditions if found[one[2]] >= one[3] and found[one[0]] < one[1]
+    ]:
+        member, count = moved(*broken[0])
+        found[member] = count
+    return found
+
+
+def cut_of(of: Execution, counts: object) -> dict[str, Any]:
+    """Return what is said of a cut, as plain values; `counts`: member -> events inside.
+
+    Who is not named has none inside. Raises InputError for members and numbers that there are not.
+    """
+    cut = _checked(of, counts)
+    inside = [
+        copy
+        for copy in of.copies
+        if copy.sent <= cut[copy.source]
+        and (copy.owed is None or cut[copy.owed[0]] >= copy.owed[1])
+    ]
+    crossing = [
+        copy
+        for copy in of.copies
+        if copy.received is not None
+        and copy.received <= cut[copy.target]
+        and copy.sent > cut[copy.source]
+    ]
+    early = [(sponsor, new) for sponsor, at, new in of.joins if cut[new] > 0 and cut[sponsor] < at]
+    channels: dict[tuple[str, str], list[str]] = {}
+    place = {name: k for k, name in enumerate(of.members)}
+    for copy in sorted(inside, key=lambda c: (place[c.source], place[c.target], c.sent)):
+        if copy.received is None or copy.received > cut[copy.target]:
+            name = f"{copy.label} (lost on the way)" if copy.lost else copy.label
+            channels.setdefault((copy.source, copy.target), []).append(name)
+    told = {"below": below(of, cut), "above": above(of, cut)}
+    return {
+        "counts": cut,
+        "consistent": not crossing and not early,
+        "words": _words(crossing, early, channels, told),
+        "crossing": [[copy.label, copy.source, copy.target] for copy in crossing],
+        "channels": [
+            {"source": source, "target": target, "labels": labels}
+            for (source, target), labels in channels.items()
+        ],
+        **told,
+    }
+
+
+def cut_at(
+    text: str, protocol: str, judge: str | None, counts: object, by: str, path: str
+) -> dict[str, Any]:
+    """Return what is said of a cut of a text played by a protocol.
+
+    `by`: "arrivals", or "deliveries". Raises InputError, and ScriptError where nothing can be
+    played.
+    """
+    if by not in ("arrivals", DELIVERIES):
+        raise InputError(f"by={by!r}: a cut counts arrivals or {DELIVERIES}")
+    script = parsed(text, path)
+    done = play(script, chosen(script, [protocol])[0], relation_of(judge))
+    if done.run is None:
+        raise done.error or InputError("nothing was played")
+    of = execution(done.run, everybody(script), deliveries=by == DELIVERIES)
+    return cut_of(of, counts)
+
+
+def _checked(of: Execution, counts: object) -> dict[str, int]:
+    if not isinstance(counts, Mapping):
+        raise InputError("a cut gives each member how many of its events are inside")
+    lengths = of.lengths()
+    for name, count in counts.items():
+        if name not in lengths:
+            raise InputError(f"there is no member {name}; there are {', '.join(of.members)}")
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= lengths[name]:
+            there = counted(lengths[name], "event")
+            raise InputError(f"{name}={count!r}: {name} has {there} in this run")
+    return {name: counts.get(name, 0) for name in of.members}
+
+
+def _words(
+    crossing: list[Copy],
+    early: list[tuple[str, str]],
+    channels: Mapping[tuple[str, str], list[str]],
+    told: Mapping[str, Mapping[str, int]],
+) -> list[str]:
+    wrong = [
+        f"{one.label} is received inside by {one.target}, and sent outside by {one.source}."
+        for one in crossing
+    ]
+    wrong += [
+        f"{new} is inside, and what its sponsor {sponsor} did before is not."
+        for sponsor, new in early
+    ]
+    if wrong:
+        near = (f"{side} {_counts(told[side])}" for side in ("below", "above"))
+        return [
+            "Not consistent: the group cannot have been in this state.",
+            *wrong,
+            f"The nearest consistent ones: {'; '.join(near)}.",
+        ]
+    way = [
+        f"From {source} to {target}: {', '.join(labels)}."
+        for (source, target), labels in channels.items()
+    ]
+    return ["Consistent: the group can have been in this state.",
+            *(way or ["Nothing is in the channels."])]  # fmt: skip
+
+
+def _counts(cut: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={count}" for name, count in cut.items())

@@ -1,0 +1,230 @@
+"""The text of a script as a scene that can be changed: its head, and a block for each action.
+
+A block is the line of an action with the comments before it, which go where it goes. Expected
+output (`= ...`) is dropped: after a change it would be of another run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from antecede.errors import InputError
+from antecede.lab.check.scenario.actions import (
+    Action,
+    Arrive,
+    Blocked,
+    Join,
+    Leave,
+    Lose,
+    Send,
+    State,
+    line_of,
+)
+from antecede.lab.check.scenario.parse import Script, Setup, parse_script
+
+SETTING: Final = ("title", "source", "protocol", "members", "internal", "external", "bounds",
+                  "clock", "subscribe")  # fmt: skip
+"""First words of the lines of the head."""
+_CLAUSES: Final = frozenset({"to", "about", "after", "again", "sponsor"})
+LONGEST: Final = 60
+
+
+class EditError(InputError):
+    """A change of a scene that cannot be; nothing was changed."""
+
+
+class Block(NamedTuple):
+    """An action and the comments before it."""
+
+    lead: tuple[str, ...]
+    action: Action
+    line: str
+    """As it is written."""
+
+    @property
+    def said(self) -> str:
+        """The action as a line of a script, in the words of a sentence."""
+        return f"'{line_of(self.action)}'"
+
+    def acting(self, action: Action) -> Block:
+        """Return the block with another action."""
+        return self if action == self.action else Block(self.lead, action, line_of(action))
+
+
+class Scene(NamedTuple):
+    """A script in parts."""
+
+    path: str
+    head: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    tail: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, text: str, path: str) -> Scene:
+        """Take a text apart; raises ScriptError for one that is no script."""
+        script = parse_script(text, path)
+        action_at = {command.line: command.action for command in script.commands}
+        first = min(action_at, default=len(text.splitlines()) + 1)
+        lines = list(enumerate(text.splitlines(), start=1))
+        setting = [n for n, line in lines if n < first and _sets(line)]
+        begin = max(setting, default=0)
+        head: list[str] = []
+        lead: list[str] = []
+        blocks: list[Block] = []
+        for number, line in lines:
+            if line.strip().startswith("="):
+                continue
+            if number in action_at:
+                blocks.append(Block(tuple(lead), action_at[number], line.strip()))
+                lead = []
+            elif number <= begin or _sets(line):
+                head.append(line.strip())
+            else:
+                lead.append(line.rstrip())
+        return cls(path, tuple(head), tuple(blocks), tuple(lead))
+
+    def text(self) -> str:
+        """Return the text: one empty line behind the head, and never two on each other."""
+        lines = [*self.head, ""]
+        for block in self.blocks:
+            lines += [*block.lead, block.line]
+        lines += self.tail
+        kept = [line for k, line in enumerate(lines) if line or (k and lines[k - 1])]
+        return "\n".join(kept).strip("\n") + "\n"
+
+    def script(self) -> Script:
+        """Return it as a script; raises ScriptError."""
+        return parse_script(self.text(), self.path)
+
+    @property
+    def setup(self) -> Setup:
+        """The head alone, as a script understands it."""
+        return parse_script("\n".join(self.head), self.path).setup
+
+    @property
+    def actions(self) -> list[Action]:
+        """The actions, in their order."""
+        return [block.action for block in self.blocks]
+
+    def with_actions(self, blocks: Iterable[Block]) -> Scene:
+        """Return it with other blocks."""
+        return self._replace(blocks=tuple(blocks))
+
+    def members(self) -> tuple[str, ...]:
+        """Return everybody, newcomers last."""
+        joined = (one.at for one in self.actions if isinstance(one, Join))
+        return tuple(dict.fromkeys((*self.setup.everybody(), *joined)))
+
+
+def _sets(line: str) -> bool:
+    """Tell whether a line sets the scene, wherever it stands (titles may stand behind actions)."""
+    return line.strip().split(" ")[0] in SETTING
+
+
+# -- what an action speaks of --------------------------------------------------------------------
+
+
+def named_in(action: Action) -> tuple[str, ...]:
+    """Return the members that an action names."""
+    at = getattr(action, "at", None)
+    own = () if at is None else (at,)
+    if isinstance(action, Send):
+        return (*own, *action.to)
+    if isinstance(action, Join):
+        return (*own, action.sponsor)
+    return own
+
+
+def renamed(action: Action, old: str, new: str) -> Action:
+    """Return an action with another name for a member."""
+
+    def name(one: str) -> str:
+        return new if one == old else one
+
+    if isinstance(action, Send):
+        return action._replace(at=name(action.at), to=tuple(map(name, action.to)))
+    if isinstance(action, Join):
+        return action._replace(at=name(action.at), sponsor=name(action.sponsor))
+    if isinstance(action, Arrive | Lose):
+        # What a member sends of its own accord is called by its name.
+        own = next((w for w in ("ack-", "note-") if action.label == f"{w}{old}"), None)
+        label = action.label if own is None else f"{own}{new}"
+        return action._replace(at=name(action.at), label=label)
+    if isinstance(action, Leave | State | Blocked):
+        return action._replace(at=name(action.at))
+    return action
+
+
+def relabelled(action: Action, old: str, new: str) -> Action:
+    """Return an action with another name for a message."""
+    if isinstance(action, Send):
+        label = new if action.label == old else action.label
+        return action._replace(
+            label=label, after=tuple(new if one == old else one for one in action.after)
+        )
+    if isinstance(action, Arrive | Lose) and action.label == old:
+        return action._replace(label=new)
+    return action
+
+
+# -- what has to stand before what ---------------------------------------------------------------
+
+
+class Need(NamedTuple):
+    """The block `later` has to stand behind the block `earlier`."""
+
+    earlier: int
+    later: int
+    why: str
+    exists: bool = True
+    """Whether `later` cannot be at all without `earlier`; if not, only their order matters."""
+
+
+def needs(actions: Sequence[Action]) -> list[Need]:
+    """Return what has to stand before what, whatever the protocol, as far as it does so now."""
+    return [
+        need for later, action in enumerate(actions) for need in _needed(actions, later, action)
+    ]
+
+
+def _needed(actions: Sequence[Action], later: int, action: Action) -> Iterator[Need]:
+    before = list(enumerate(actions[:later]))
+    for k, other in before:
+        if isinstance(other, Send):
+            if isinstance(action, Arrive | Lose) and action.label == other.label:
+                yield Need(k, later, f"{action.label} has to be sent before it can arrive")
+            elif isinstance(action, Send) and other.label in action.after:
+                yield Need(k, later, f"{action.label} answers {other.label}, sent before", False)
+        if isinstance(other, Join) and other.at in named_in(action):
+            at_home = isinstance(action, Send) and action.at != other.at
+            yield Need(k, later, f"{other.at} has to join before it does anything", not at_home)
+        if isinstance(action, Leave) and action.at in named_in(other):
+            yield Need(k, later, f"{action.at} does nothing after it has left", False)
+    if isinstance(action, Arrive) and action.again:
+        first = next((k for k, other in before if other == action._replace(again=False)), None)
+        if first is not None:
+            yield Need(first, later, f"{action.label} comes again only where it came before")
+
+
+# -- names ---------------------------------------------------------------------------------------
+
+
+def check_name(name: object) -> str:
+    """Return the name of a new member; raises EditError for one that a line cannot hold."""
+    if not isinstance(name, str) or not name.strip():
+        raise EditError("a member needs a name")
+    if len(name) > LONGEST:
+        raise EditError(f"a name has {LONGEST} letters at most")
+    if any(one.isspace() or not one.isprintable() for one in name):
+        raise EditError(f"'{name}': a name is one word, without spaces")
+    if name in _CLAUSES or "=" in name or name.endswith(":") or name.startswith("#"):
+        raise EditError(f"'{name}' means something else in a script; take another name")
+    return name
+
+
+def list_of(blocks: Sequence[Block], most: int = 6) -> str:
+    """Return the actions as a list for a sentence."""
+    named = [block.said for block in blocks[:most]]
+    more = len(blocks) - most
+    return ", ".join(named) + (f" and {more} more" if more > 0 else "")

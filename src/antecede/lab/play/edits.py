@@ -1,0 +1,394 @@
+"""Changes of a scene as functions of its text: moved, added, removed, renamed.
+
+Theory of operation
+-------------------
+A change is made in the text's own terms (`antecede.lab.play.editable_scenario`), then looked at in
+two ways. What no protocol could play (an arrival before its sending) is refused in words, or
+carried along where the change says so. Which copies are under way after that is the protocol's to
+say: the scene is played by the first of the protocols that could play it before. Where an action
+has become impossible, a change that takes things away takes that too (and says so); another one is
+refused.
+
+A change returns a new text, or raises `EditError` and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from antecede.errors import ScriptError
+from antecede.lab.check.scenario.actions import (
+    Action,
+    Arrive,
+    Blocked,
+    Join,
+    Leave,
+    Lose,
+    Send,
+    State,
+    line_of,
+)
+from antecede.lab.check.scenario.parse import parse_script
+from antecede.lab.play.editable_scenario import (
+    Block,
+    EditError,
+    Scene,
+    list_of,
+    named_in,
+    needs,
+    relabelled,
+)
+from antecede.lab.play.members import actions_of, changed_members, fresh
+from antecede.lab.play.preamble import changed_head
+from antecede.lab.play.runner import Played, play
+from antecede.lab.play.side_by_side import MOST, UNTITLED, chosen
+
+_OWN: Final = ("ack-", "note-")
+"""How what a protocol sends of its own accord is called."""
+MOST_ARRIVALS: Final = 200
+"""That one change adds: some protocols answer every copy by others."""
+
+
+class Edited(NamedTuple):
+    """A scene after a change."""
+
+    text: str
+    note: str = ""
+    """What the change took along, in a sentence."""
+
+
+class Change(NamedTuple):
+    """What a change made of a scene, before a protocol has looked at it."""
+
+    scene: Scene
+    note: str = ""
+    prunes: bool = False
+    """Whether what has become impossible goes too; if not, the change is refused for it."""
+    spared: frozenset[str] = frozenset()
+    """Lines that are what was asked for: they do not go."""
+
+
+def edited(
+    text: str, edit: Mapping[str, Any], protocols: Sequence[str] = (), path: str = UNTITLED
+) -> Edited:
+    """Return the text after a change (its kinds are in docs/design/play.md), and what went along.
+
+    Raises EditError for a change that cannot be, ScriptError where the text is no script.
+    """
+    kind = str(edit.get("kind"))
+    if kind == "fresh":
+        scene = Scene.of(text, path) if text.strip() else None
+        return Edited(fresh(scene, edit.get("members"), path).text())
+    if kind not in _KINDS:
+        raise EditError(f"no change is called '{kind}'; there are {', '.join((*_KINDS, 'fresh'))}")
+    scene = Scene.of(text, path)
+    if kind == "arrive-all":
+        return _arrived(scene, protocols)
+    change = _KINDS[kind](scene, edit)
+    return _looked_at(scene, change, protocols)
+
+
+# -- looked at -----------------------------------------------------------------------------------
+
+
+def _looked_at(before: Scene, change: Change, protocols: Sequence[str]) -> Edited:
+    scene = _written(change.scene)
+    if len(scene.blocks) > MOST["commands"]:
+        raise EditError(f"a scene has {MOST['commands']} actions at most")
+    judge = _judge(before, protocols)
+    absent = _absent(scene)
+    gone = [scene.blocks[k] for k in absent] if change.prunes else []
+    if not change.prunes and len(absent) > len(_absent(before)):
+        raise EditError(f"{scene.blocks[absent[-1]].said}: who is asked is not in the group there")
+    if gone:
+        scene = scene.with_actions(b for k, b in enumerate(scene.blocks) if k not in absent)
+    unanswered: list[Block] = []
+    while judge is not None:
+        done = play(scene.script(), judge)
+        if done.error is None:
+            break
+        place = _place(scene, done)
+        broken = scene.blocks[place] if place is not None else None
+        if not change.prunes or broken is None or broken.line in change.spared:
+            raise EditError(_refusal(done, broken))
+        rest = _less(broken)
+        blocks = [rest if k == place else one for k, one in enumerate(scene.blocks)]
+        scene = scene.with_actions(one for one in blocks if one is not None)
+        if rest is None:
+            gone.append(broken)
+        else:
+            unanswered.append(broken)
+    notes = [change.note, f"gone with it: {list_of(gone)}" if gone else ""]
+    notes += [f"no longer an answer: {list_of(unanswered)}" if unanswered else ""]
+    return Edited(scene.text(), "; ".join(filter(None, notes)))
+
+
+def _absent(scene: Scene) -> list[int]:
+    """Return which blocks ask for the state of a member that has not joined yet, or has left.
+
+    A protocol does not see these: they move nothing.
+    """
+    present, found = set(scene.setup.everybody()), []
+    for k, action in enumerate(scene.actions):
+        if isinstance(action, Join):
+            present.add(action.at)
+        elif isinstance(action, Leave):
+            present.discard(action.at)
+        elif isinstance(action, State | Blocked) and action.at not in present:
+            found.append(k)
+    return found
+
+
+def _less(broken: Block) -> Block | None:
+    """Return what is left of an action that has become impossible: a message that answers none."""
+    action = broken.action
+    if isinstance(action, Send) and action.after:
+        return broken.acting(action._replace(after=()))
+    return None
+
+
+def _written(scene: Scene) -> Scene:
+    """Return the scene as its text is read again; raises EditError where that says something else.
+
+    Whatever was asked for: what is shown is what the text says.
+    """
+    try:
+        again = Scene.of(scene.text(), scene.path)
+    except ScriptError as error:
+        raise EditError(error.message) from error
+    if again.actions != scene.actions:
+        raise EditError("that cannot be written as lines of a script")
+    return again
+
+
+def _judge(before: Scene, protocols: Sequence[str]) -> str | None:
+    """Return the first protocol that can play the scene as it was; None: none can."""
+    script = before.script()
+    names = chosen(script, protocols)
+    return next((name for name in names if play(script, name).error is None), None)
+
+
+def _place(scene: Scene, done: Played) -> int | None:
+    """Return which block an action is that turned out to be impossible."""
+    if not done.impossible or done.error is None:
+        return None
+    lines = [command.line for command in scene.script().commands]
+    return lines.index(done.error.line) if done.error.line in lines else None
+
+
+def _refusal(done: Played, broken: Block | None) -> str:
+    where = f"{broken.said} cannot be then: " if broken is not None else ""
+    assert done.error is not None
+    return f"{where}{done.error.message} (under {done.name})"
+
+
+# -- the changes ---------------------------------------------------------------------------------
+
+
+def _move(scene: Scene, edit: Mapping[str, Any]) -> Change:
+    at, to = _index(scene, edit, "command"), _index(scene, edit, "to", behind=True)
+    blocks = list(scene.blocks)
+    later = to > at
+    among = range(at + 1, to) if later else range(to, at)
+    bound = _bound(scene, at, among, later)
+    if bound and not edit.get("carry"):
+        why = next(n.why for n in needs(scene.actions)
+                   if at in n[:2] and {*n[:2]} - {at} <= set(among))  # fmt: skip
+        side = "behind" if later else "before"
+        others = list_of([blocks[k] for k in bound])
+        raise EditError(f"{blocks[at].said} cannot stand {side} {others}: {why}")
+    passed = [blocks[k] for k in among if k not in bound]
+    along = [blocks[k] for k in bound]
+    if later:
+        made = [*blocks[:at], *passed, blocks[at], *along, *blocks[to:]]
+    else:
+        made = [*blocks[:to], *along, blocks[at], *passed, *blocks[at + 1 :]]
+    note = f"moved along: {list_of(along)}" if along else ""
+    return Change(scene.with_actions(made), note)
+
+
+def _bound(scene: Scene, at: int, among: range, later: bool) -> list[int]:
+    """Return which of those that it would pass have to stay on their side of a block."""
+    found = {at}
+    pairs = [need[:2] if later else need[1::-1] for need in needs(scene.actions)]
+    for k in among if later else reversed(among):
+        if any(one in found and other == k for one, other in pairs):
+            found.add(k)
+    return sorted(found - {at})
+
+
+def _add(scene: Scene, edit: Mapping[str, Any]) -> Change:
+    at = _index(scene, edit, "at", behind=True)
+    block = _block(edit.get("line"))
+    _check_names(scene, block.action)
+    if isinstance(block.action, Send) and block.action.label in _labels(scene):
+        raise EditError(f"{block.action.label} is sent already: every message has its own name")
+    blocks = [*scene.blocks[:at], block, *scene.blocks[at:]]
+    _check_order(blocks)
+    return Change(scene.with_actions(blocks))
+
+
+def _remove(scene: Scene, edit: Mapping[str, Any]) -> Change:
+    at = _index(scene, edit, "command")
+    return _without(scene, {at})
+
+
+def _without(scene: Scene, removed: set[int], members: frozenset[str] = frozenset()) -> Change:
+    """Return the scene without some blocks, and without what cannot be without them.
+
+    `members`: who is there no more; messages are for the others.
+    """
+    gone, missing = _closure(scene, removed, members)
+    labels = {one.label for k in gone if isinstance(one := scene.blocks[k].action, Send)}
+    kept, unanswered = [], []
+    for k, block in enumerate(scene.blocks):
+        action = block.action
+        if isinstance(action, Send) and k not in gone:
+            after = tuple(one for one in action.after if one not in labels)
+            unanswered += [action.label] if after != action.after else []
+            to = tuple(one for one in action.to if one not in missing)
+            action = action._replace(after=after, to=to)
+        kept += [block.acting(action)] if k not in gone else []
+    along = [scene.blocks[k] for k in sorted(gone - removed)]
+    notes = [f"gone with it: {list_of(along)}" if along else ""]
+    notes += [f"{', '.join(unanswered)} no longer in answer to it" if unanswered else ""]
+    return Change(scene.with_actions(kept), "; ".join(filter(None, notes)), prunes=True)
+
+
+def _closure(
+    scene: Scene, removed: set[int], members: frozenset[str]
+) -> tuple[set[int], frozenset[str]]:
+    """Return all blocks that go, and all members that are no longer there."""
+    gone = set(removed)
+    while True:
+        actions = [scene.blocks[k].action for k in gone]
+        missing = members.union(one.at for one in actions if isinstance(one, Join))
+        more = {n.later for n in needs(scene.actions) if n.exists and n.earlier in gone}
+        more |= actions_of(scene, missing)
+        if more <= gone:
+            return gone, missing
+        gone |= more
+
+
+def _change(scene: Scene, edit: Mapping[str, Any]) -> Change:
+    at = _index(scene, edit, "command")
+    old, new = scene.blocks[at], _block(edit.get("line"))
+    _check_names(scene, new.action)
+    blocks, note = list(scene.blocks), ""
+    if isinstance(old.action, Send) and isinstance(new.action, Send):
+        before, after = old.action.label, new.action.label
+        if before != after:
+            if after in _labels(scene):
+                raise EditError(f"{after} is sent already: every message has its own name")
+            blocks = [one.acting(relabelled(one.action, before, after)) for one in blocks]
+            note = f"{before} is called {after} everywhere"
+    elif isinstance(new.action, Send) and new.action.label in _labels(scene):
+        raise EditError(f"{new.action.label} is sent already: every message has its own name")
+    blocks[at] = Block(old.lead, new.action, new.line)
+    _check_order(blocks)
+    return Change(scene.with_actions(blocks), note, True, frozenset({new.line}))
+
+
+def _setup(scene: Scene, edit: Mapping[str, Any]) -> Change:
+    line, removes = edit.get("line"), bool(edit.get("remove"))
+    return Change(scene._replace(head=changed_head(scene.head, _one_line(line), removes)))
+
+
+def _member(scene: Scene, edit: Mapping[str, Any]) -> Change:
+    made, gone = changed_members(scene, edit)
+    return _without(made, actions_of(made, gone), gone) if gone else Change(made)
+
+
+def _arrived(scene: Scene, protocols: Sequence[str]) -> Edited:
+    """Let everything in flight arrive, in the order in which it was sent, until nothing is left."""
+    judge = _judge(scene, protocols)
+    if judge is None:
+        raise EditError("none of the protocols can play the scene to its end")
+    added = 0
+    while True:
+        done = play(scene.script(), judge)
+        if done.error is not None:
+            raise EditError(_refusal(done, None))
+        flying = done.notes[-1].flying
+        room = min(MOST_ARRIVALS - added, MOST["commands"] - len(scene.blocks))
+        if not flying or room < 1:
+            break
+        actions = [Arrive(target, label) for _, label, target in flying[:room]]
+        more = [Block((), action, line_of(action)) for action in actions]
+        scene, added = scene.with_actions((*scene.blocks, *more)), added + len(more)
+    if not added:
+        raise EditError("nothing is on its way" if not flying else "no more actions fit")
+    note = f"{len(flying)} copies are still on their way" if flying else ""
+    return Edited(_written(scene).text(), note)
+
+
+_KINDS: Final[Mapping[str, Callable[[Scene, Mapping[str, Any]], Change]]] = {
+    "move": _move,
+    "add": _add,
+    "remove": _remove,
+    "change": _change,
+    "member": _member,
+    "setup": _setup,
+    "arrive-all": lambda scene, edit: Change(scene),
+}
+
+
+# -- what is asked -------------------------------------------------------------------------------
+
+
+def _index(scene: Scene, edit: Mapping[str, Any], name: str, behind: bool = False) -> int:
+    """Return the index of an action; `behind`: the place behind the last is one, too."""
+    value, most = edit.get(name), len(scene.blocks) - (not behind)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise EditError(f"{name}={value!r}: the scene has {len(scene.blocks)} actions, from 0")
+    return value
+
+
+def _one_line(line: object) -> str:
+    if not isinstance(line, str) or not line.strip() or len(line.splitlines()) != 1:
+        raise EditError("give one line of a script")
+    return line.strip()
+
+
+def _block(line: object) -> Block:
+    """Return a line as the action that it is; raises EditError."""
+    text = _one_line(line)
+    try:
+        commands = parse_script(f"protocol fifo\nmembers A\n{text}").commands
+    except ScriptError as error:
+        raise EditError(error.message) from error
+    if len(commands) != 1:
+        raise EditError(f"'{text}' is no action")
+    return Block((), commands[0].action, line_of(commands[0].action))
+
+
+# -- what no protocol could play -----------------------------------------------------------------
+
+
+def _labels(scene: Scene) -> set[str]:
+    return {one.label for one in scene.actions if isinstance(one, Send)}
+
+
+def _check_names(scene: Scene, action: Action) -> None:
+    """Raise EditError for members that there are not."""
+    there = scene.members()
+    asked = [action.sponsor] if isinstance(action, Join) else named_in(action)
+    if strangers := [name for name in asked if name not in there]:
+        raise EditError(f"there is no member {strangers[0]}; there are {', '.join(there)}")
+    if isinstance(action, Join) and action.at in there:
+        raise EditError(f"{action.at} takes part already; a newcomer needs a name of its own")
+
+
+def _check_order(blocks: Sequence[Block]) -> None:
+    """Raise EditError where something stands before what it needs."""
+    sent = {one.action.label: k for k, one in enumerate(blocks) if isinstance(one.action, Send)}
+    for k, block in enumerate(blocks):
+        action = block.action
+        asked: tuple[str, ...] = action.after if isinstance(action, Send) else ()
+        asked = (action.label,) if isinstance(action, Arrive | Lose) else asked
+        for label in asked:
+            if sent.get(label, -1) >= k:
+                raise EditError(f"{block.said} cannot stand before {blocks[sent[label]].said}")
+            if label not in sent and not label.startswith(_OWN):
+                raise EditError(f"{block.said}: no message {label} is sent")

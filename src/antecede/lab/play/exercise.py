@@ -1,0 +1,137 @@
+"""The exercises of the bench: a script, questions about it, and answers that are computed.
+
+Each is a file of `exercises/`: TOML with a `title`, its `group` and place in it (`order`), its
+`source`, what it is `about`, the `text` of its script, `protocols` to show, and `questions`.
+A question has what it asks (`ask`), perhaps a `hint`, an `answer` in words, and `facts`: names and
+what is to be computed (`antecede.lab.play.answers`). `{name}` in an answer stands for the fact of
+that name: no figure of an answer is written down, each is what this package's protocols say.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, Final, NamedTuple
+
+from antecede.errors import InputError
+from antecede.lab.play.answers import value_of, words_of
+
+_NAMED: Final = re.compile(r"\{([a-z_0-9]+)\}")
+GROUPS: Final = (
+    "Channels",
+    "Birman, Schiper and Stephenson",
+    "Schiper, Eggli and Sandoz",
+    "Matrix time",
+    "Global states",
+    "Peers and super peers",
+    "Linear and physical clocks",
+    "Replies",
+    "Topics",
+)
+"""Their order on the page."""
+DONE: Final = {"held", "delivered", "state", "flying", "violations", "early", "channels"}
+"""Kinds of facts of what protocols do with a scene."""
+
+
+class Question(NamedTuple):
+    """What is asked, and how it is answered."""
+
+    ask: str
+    answer: str
+    """With the names of facts in braces."""
+    facts: Mapping[str, str] = {}
+    hint: str = ""
+
+
+class Exercise(NamedTuple):
+    """One exercise, as its file has it."""
+
+    name: str
+    """Of its file."""
+    title: str
+    group: str
+    order: int
+    source: str
+    about: str
+    text: str
+    protocols: tuple[str, ...]
+    questions: tuple[Question, ...]
+    judge: str = ""
+
+    @property
+    def quiet(self) -> bool:
+        """Whether what is asked could be read off the picture of what the protocols do."""
+        facts = (fact for question in self.questions for fact in question.facts.values())
+        return any(fact.split()[0] in DONE for fact in facts)
+
+
+class Answer(NamedTuple):
+    """An answer, with the facts it stands on: (what was computed, what came out)."""
+
+    answer: str
+    facts: tuple[tuple[str, str], ...]
+
+
+@cache
+def listed() -> tuple[Exercise, ...]:
+    """Return all exercises, in the order in which they are to be shown."""
+    folder = resources.files("antecede.lab.play") / "exercises"
+    files = (one for one in folder.iterdir() if one.name.endswith(".toml"))
+    found = (_read(one.name.removesuffix(".toml"), one.read_text("utf-8")) for one in files)
+    return tuple(sorted(found, key=lambda one: (GROUPS.index(one.group), one.order, one.name)))
+
+
+def opened(name: str) -> Exercise:
+    """Return an exercise by name; raises InputError for one there is not."""
+    for one in listed():
+        if one.name == name:
+            return one
+    names = ", ".join(one.name for one in listed())
+    raise InputError(f"no exercise '{name}'; there are {names}")
+
+
+def answer(name: str, question: int) -> Answer:
+    """Compute the answer to a question (from 0) of an exercise.
+
+    Raises InputError for an exercise or question that there is not.
+    """
+    exercise = opened(name)
+    if not 0 <= question < len(exercise.questions):
+        number = len(exercise.questions)
+        raise InputError(f"{name} has {number} questions, from 0; there is no {question}")
+    asked = exercise.questions[question]
+    values = {fact: value_of(exercise.text, query) for fact, query in asked.facts.items()}
+    told = _NAMED.sub(lambda found: values[found[1]], asked.answer)
+    facts = tuple((words_of(asked.facts[fact]), value) for fact, value in values.items())
+    return Answer(told, facts)
+
+
+def _read(name: str, text: str) -> Exercise:
+    given: Mapping[str, Any] = tomllib.loads(text)
+    questions = tuple(
+        Question(
+            _flowing(one["ask"]),
+            _flowing(one["answer"]),
+            one.get("facts", {}),
+            _flowing(one.get("hint", "")),
+        )
+        for one in given["questions"]
+    )
+    return Exercise(
+        *(name, given["title"], given["group"], given["order"], given["source"]),
+        *(_flowing(given["about"]), given["text"].lstrip("\n"), tuple(given["protocols"])),
+        questions,
+        given.get("judge", ""),
+    )
+
+
+def _flowing(text: str) -> str:
+    """Return paragraphs whose lines were broken for the file alone as one line each."""
+    return "\n\n".join(" ".join(part.split()) for part in _paragraphs(text))
+
+
+def _paragraphs(text: str) -> Iterable[str]:
+    return (part for part in re.split(r"\n\s*\n", text) if part.strip())

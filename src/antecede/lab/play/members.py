@@ -1,0 +1,143 @@
+"""Members of a scene: added, renamed, removed, in another order; and a scene of them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from antecede.lab.check.scenario.actions import Action, Send
+from antecede.lab.check.scenario.parse import Setup
+from antecede.lab.play.editable_scenario import EditError, Scene, check_name, named_in, renamed
+from antecede.lab.play.preamble import changed_head, renamed_head
+
+FRESH = "fifo"
+"""The protocol of a new scene where there was none before."""
+
+
+def changed_members(scene: Scene, edit: Mapping[str, Any]) -> tuple[Scene, frozenset[str]]:
+    """Return the scene with other members, and who is there no more: their actions still are.
+
+    `edit` has one of `add` (with `role` and `behind` in a hierarchy), `rename`, `remove`, `order`.
+    Raises EditError.
+    """
+    asked = [name for name in ("add", "rename", "remove", "order") if name in edit]
+    if len(asked) != 1:
+        raise EditError("say one of add, rename, remove and order")
+    value = edit[asked[0]]
+    if asked == ["add"]:
+        return _added(scene, check_name(value), edit), frozenset()
+    if asked == ["rename"]:
+        return _renamed(scene, value), frozenset()
+    if asked == ["remove"]:
+        return _removed(scene, value)
+    return _ordered(scene, value), frozenset()
+
+
+def fresh(scene: Scene | None, members: object, path: str) -> Scene:
+    """Return a scene of these members in which nothing happens, under the protocol of `scene`."""
+    if not isinstance(members, list) or not members:
+        raise EditError("name the members of the new scene")
+    names = [check_name(name) for name in members]
+    if twice := [name for k, name in enumerate(names) if name in names[:k]]:
+        raise EditError(f"{twice[0]} is named twice; names are unique")
+    setup = scene.setup if scene is not None else None
+    flat = setup is not None and bool(setup.members)
+    head = [line for line in scene.head if line.split()[:1] == ["protocol"]] if scene else []
+    protocol = head[0] if head and flat else f"protocol {FRESH}"
+    return Scene(path, (protocol, f"members {' '.join(names)}"), ())
+
+
+def _check_known(scene: Scene, name: object) -> str:
+    if not isinstance(name, str) or name not in scene.members():
+        raise EditError(f"there is no member {name}; there are {', '.join(scene.members())}")
+    return name
+
+
+def _added(scene: Scene, name: str, edit: Mapping[str, Any]) -> Scene:
+    if name in scene.members():
+        raise EditError(f"{name} takes part already; names are unique")
+    setup = scene.setup
+    if not (setup.internal or setup.external):
+        line = " ".join(("members", *setup.members, name))
+        return scene._replace(head=changed_head(scene.head, line))
+    if edit.get("role") == "external":
+        line = " ".join(("external", *setup.external, name))
+        return scene._replace(head=changed_head(scene.head, line))
+    if edit.get("role") != "internal":
+        raise EditError("say which role the new peer has: internal or external")
+    over = check_name(edit.get("behind"))
+    peers = dict(setup.internal).get(over, ())
+    if not peers and over in scene.members():
+        raise EditError(f"{over} is no super peer")
+    line = " ".join(("internal", f"{over}:", *peers, name))
+    return scene._replace(head=changed_head(scene.head, line))
+
+
+def _renamed(scene: Scene, value: object) -> Scene:
+    if not isinstance(value, list) or len(value) != 2:
+        raise EditError("say the old name and the new one")
+    old, new = _check_known(scene, value[0]), check_name(value[1])
+    if new != old and new in scene.members():
+        raise EditError(f"{new} takes part already; names are unique")
+    head = renamed_head(scene.head, lambda name: new if name == old else name)
+    blocks = tuple(one.acting(renamed(one.action, old, new)) for one in scene.blocks)
+    return scene._replace(head=head, blocks=blocks)
+
+
+def _removed(scene: Scene, value: object) -> tuple[Scene, frozenset[str]]:
+    name = _check_known(scene, value)
+    groups = dict(scene.setup.internal)
+    over = next((sp for sp, peers in groups.items() if peers == (name,)), None)
+    if over is not None:
+        raise EditError(f"{name} is the last peer behind {over}: remove {over}, which takes both")
+    gone = frozenset({name, *groups.get(name, ())})
+    left = [one for one in scene.setup.everybody() if one not in gone]
+    if not left:
+        raise EditError("somebody has to be left")
+    return scene._replace(head=renamed_head(scene.head, lambda n: None if n in gone else n)), gone
+
+
+def _ordered(scene: Scene, value: object) -> Scene:
+    setup = scene.setup
+    names = value if isinstance(value, list) else []
+    there = setup.everybody()
+    newcomers = [name for name in scene.members() if name not in there]
+    if sorted(map(str, names)) == sorted((*there, *newcomers)):
+        if names[len(there) :] != newcomers:
+            raise EditError(f"who joins stands behind all others: {', '.join(newcomers)}")
+        names = names[: len(there)]
+    if sorted(map(str, names)) != sorted(there):
+        raise EditError(f"name each member once: {', '.join(there)}")
+    if not setup.internal:
+        head = changed_head(scene.head, f"members {' '.join(names)}") if setup.members else None
+        return scene._replace(head=head or changed_head(scene.head, f"external {' '.join(names)}"))
+    return scene._replace(head=_head_in_order(scene.head, setup, names))
+
+
+def _head_in_order(head: Sequence[str], setup: Setup, names: Sequence[str]) -> tuple[str, ...]:
+    place = {name: k for k, name in enumerate(names)}
+    groups = sorted(setup.internal, key=lambda group: place[group[0]])
+    sorted_groups = [(sp, sorted(peers, key=place.__getitem__)) for sp, peers in groups]
+    external = sorted(setup.external, key=place.__getitem__)
+    made = [name for sp, peers in sorted_groups for name in (*peers, sp)] + external
+    if made != list(names):
+        raise EditError(
+            "peers stand before their own super peer, and external peers behind all: "
+            f"nearest to what was asked is {', '.join(made)}"
+        )
+    lines = [f"internal {sp}: {' '.join(peers)}" for sp, peers in sorted_groups]
+    first = next(k for k, line in enumerate(head) if line.split()[:1] == ["internal"])
+    kept = [line for line in head if line.split()[:1] != ["internal"]]
+    head = (*kept[:first], *lines, *kept[first:])
+    return changed_head(head, f"external {' '.join(external)}") if external else head
+
+
+def actions_of(scene: Scene, gone: frozenset[str]) -> set[int]:
+    """Return which blocks are nothing without these members: of theirs, and for them alone."""
+    return {k for k, action in enumerate(scene.actions) if _is_of(action, gone)}
+
+
+def _is_of(action: Action, gone: frozenset[str]) -> bool:
+    if isinstance(action, Send):
+        return action.at in gone or (bool(action.to) and gone.issuperset(action.to))
+    return not gone.isdisjoint(named_in(action))

@@ -1,0 +1,241 @@
+"""One script carried out under one protocol, as far as it goes; what is true after each action.
+
+Theory of operation
+-------------------
+The runs are those of `antecede.lab.check.scenario.run`. Nothing is raised for what the protocol or
+the script does wrong: a run keeps the error and what went before. Each call into a protocol has a
+time limit, since the page is to answer whatever somebody's own class does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import Final, NamedTuple
+
+from antecede.core.group.options import ALIASES
+from antecede.core.protocols.base import Relation
+from antecede.core.protocols.factory import promise
+from antecede.core.protocols.options.declared import options_of
+from antecede.core.protocols.registry import ENTRIES
+from antecede.errors import AntecedeError, LocalError, ScriptError
+from antecede.lab.check.harness.driver import ImpossibleError
+from antecede.lab.check.harness.guarded_calls import called, in_words, is_own, watching
+from antecede.lab.check.harness.network import SENT
+from antecede.lab.check.loader import is_file_target, load_class
+from antecede.lab.check.scenario.actions import Action, Blocked, State
+from antecede.lab.check.scenario.execution import CommandResult, Occurrence, ScriptRun, judged
+from antecede.lab.check.scenario.parse import Script, Setup, parse_script
+from antecede.lab.check.scenario.run import Playing, under
+from antecede.lab.check.scenario.state_text import describe
+
+CALL_S: Final = 2.0
+"""Seconds that one call into a protocol may take."""
+LIMIT_S: Final = 15.0
+"""Seconds for all runs of one request."""
+
+
+class Noted(NamedTuple):
+    """What is true of everybody after an action, by name."""
+
+    states: Mapping[str, Mapping[str, str]]
+    held: tuple[Occurrence, ...]
+    flying: tuple[tuple[str, str, str], ...]
+    overheads: Mapping[str, int]
+    """Message sent by the action -> bytes of its control information, of the largest copy."""
+
+
+class Played(NamedTuple):
+    """One run, as far as it went."""
+
+    name: str
+    """As it was asked for: the words behind `protocol` in a script."""
+    script: Script
+    """Without what only prints; its options are those asked for."""
+    remarks: tuple[str, ...]
+    promised: str
+    """By all members together, in words."""
+    relation: Relation
+    """Which of them is kept, by their promise."""
+    run: ScriptRun | None
+    """None: the group could not be made."""
+    notes: tuple[Noted, ...]
+    """Before the first action, then after each."""
+    error: ScriptError | None
+    impossible: bool
+    """Whether the error is that an action asks for what cannot be, or what a member may not do."""
+
+
+def own_name(setup: Setup) -> str:
+    """Return the protocol that a script names, with its options, as it is written."""
+    return " ".join((setup.protocol, *(f"{name}={value}" for name, value in setup.options)))
+
+
+def named_setup(name: str) -> Setup:
+    """Return the protocol and options that such words name; raises ScriptError.
+
+    Whoever asks what a request names, and whoever plays it, asks here.
+    """
+    setup = parse_script(f"protocol {' '.join(name.split())}\nmembers A").setup
+    return setup._replace(protocol=ALIASES.get(setup.protocol, setup.protocol))
+
+
+def prints(action: Action) -> bool:
+    """Tell whether an action moves nothing."""
+    return isinstance(action, State | Blocked)
+
+
+def play(
+    script: Script,
+    name: str,
+    relation: Relation | None = None,
+    until: float | None = None,
+    room: int | None = None,
+) -> Played:
+    """Carry a script out under a protocol, given as the words of a script's line `protocol`.
+
+    `relation`: judge by this one, and not by what the protocol promises. `until`: when to stop, by
+    the monotonic clock. `room`: how many copies under way, and messages held with what they wait
+    for, may be noted in all; None: any number.
+    """
+    run = _Run(script, name, room)
+    with watching(CALL_S):
+        run.carry_out(monotonic() + LIMIT_S if until is None else until)
+    return run.played(relation)
+
+
+def not_played(script: Script, name: str, why: str) -> Played:
+    """Return the run of a protocol that could not be played at all; nothing of it is loaded."""
+    named = named_setup(name)
+    setup = script.setup._replace(protocol=named.protocol, options=named.options)
+    error = ScriptError(why, path=script.path)
+    shown = script._replace(setup=setup, commands=())
+    return Played(name, shown, (), "", Relation.NONE, None, (), error, impossible=False)
+
+
+def as_protocol(script: Script, name: str) -> tuple[Script, tuple[str, ...]]:
+    """Return the script under a protocol, and remarks on what was left out of it for that.
+
+    Bounds and subscriptions that the protocol does not take are left out, as is what only prints.
+    Raises ScriptError for words that name no protocol, InputError for a file that has none.
+    """
+    named = named_setup(name)
+    made = under(script, named.protocol)
+    setup = made.setup._replace(options=named.options)
+    remarks = []
+    if setup.bounds is not None and not _takes(script, setup.protocol, "bounds"):
+        setup = setup._replace(bounds=None)
+        remarks.append(f"{setup.protocol} takes no bounds: it is promised none here")
+    if setup.subscriptions and not _takes(script, setup.protocol, "subscriptions"):
+        setup = setup._replace(subscriptions=())
+        remarks.append(f"{setup.protocol} knows no topics: it is told no subscriptions")
+    return made._replace(setup=setup), tuple(remarks)
+
+
+def _takes(script: Script, protocol: str, option: str) -> bool:
+    """Tell whether a protocol has an option; of one that there is not, that is said later."""
+    if is_file_target(protocol):
+        return option in options_of(load_class(str(Path(script.path).parent / protocol)))
+    return protocol not in ENTRIES or option in options_of(ENTRIES[protocol].load())
+
+
+class _Run:
+    def __init__(self, script: Script, name: str, room: int | None) -> None:
+        self.asked, self.name, self.room = script, name, room
+        self.script = script._replace(commands=())
+        self.remarks: tuple[str, ...] = ()
+        self.playing: Playing | None = None
+        self.promised, self.relation = "", Relation.NONE
+        self.results: list[CommandResult] = []
+        self.notes: list[Noted] = []
+        self.run: ScriptRun | None = None
+        self.error: ScriptError | None = None
+        self.impossible = False
+        self.told = 0
+
+    def carry_out(self, until: float) -> None:
+        try:
+            self.script, self.remarks = as_protocol(self.asked, self.name)
+            self._all(until)
+        except ScriptError as error:
+            self.error = error
+            self.impossible = isinstance(error.__cause__, ImpossibleError | LocalError)
+        except AntecedeError as error:
+            self.error = self._said(str(error))
+        except BaseException as error:  # a protocol of the user's own may raise anything
+            if is_own(error):
+                raise
+            self.error = self._said(f"asked what it keeps, the protocol fails: {in_words(error)}")
+        if self.playing is not None:
+            self.results = self.results[: max(len(self.notes) - 1, 0)]
+
+    def _all(self, until: float) -> None:
+        self.playing = Playing(self.script)
+        self.promised = called(promise, self.playing.world.members)
+        self.relation = self.playing.session.relation
+        self._note(())
+        for result in self.playing.results():
+            self.results.append(result)
+            self._note(result.occurrences)
+            if monotonic() > until:
+                raise self._said(f"stopped here: more than {LIMIT_S:g} s have passed")
+            if self.room is not None and self._noted() > self.room:
+                raise self._said("stopped here: too many copies are under way or held to be shown; "
+                                 "let more of them arrive before")  # fmt: skip
+        self.run = self.playing.run_of(self.results)
+
+    def _noted(self) -> int:
+        """Return how much is noted of copies: it grows with the square of what is under way."""
+        last = self.notes[-1]
+        self.told += len(last.flying) + sum(1 + len(one.others) for one in last.held)
+        return self.told
+
+    def _said(self, words: str) -> ScriptError:
+        line = self.results[-1].command.line if self.results else None
+        return ScriptError(words, path=self.asked.path, line=line)
+
+    def _note(self, occurrences: Sequence[Occurrence]) -> None:
+        assert self.playing is not None
+        world, names = self.playing.world, self.playing.names
+        states = {names[at]: called(describe, at, world, names) for at in world.members}
+        sent = [one for one in occurrences if one.kind == SENT]
+        overheads = {one.label: size for one in sent if (size := self._overhead(one)) is not None}
+        self.notes.append(
+            Noted(states, called(self.playing.held), self.playing.flying(), overheads)
+        )
+
+    def _overhead(self, one: Occurrence) -> int | None:
+        """Return the bytes of the largest copy; None where there is none, or no such figure."""
+        assert self.playing is not None
+        at = self.playing.session.address(one.at)
+        world = self.playing.world
+        messages = [c.message for c in world.in_flight if c.source == at]
+        own = [message for message in messages if message.payload == one.label]
+        try:
+            return max((called(world.members[at].control_bytes, m) for m in own), default=None)
+        except LocalError:
+            return None
+
+    def played(self, relation: Relation | None) -> Played:
+        run = self.run
+        if run is None and self.playing is not None and self.notes:
+            run = self._cut_short(self.playing)
+        if run is not None:
+            run = judged(run if relation is None else run._replace(relation=relation))
+        return Played(
+            *(self.name, self.script, self.remarks, self.promised, self.relation, run),
+            *(tuple(self.notes), self.error, self.impossible),
+        )
+
+    def _cut_short(self, playing: Playing) -> ScriptRun:
+        """Return what was done before an error, with what was noted then."""
+        last = self.notes[-1]
+        addressed = {
+            label: tuple(playing.names[at] for at in to)
+            for label, to in playing.session.addressed.items()
+        }
+        return ScriptRun(
+            *(self.script, tuple(self.results), playing.session.relation, last.held, addressed),
+            *(dict(self.script.setup.subscriptions), last.flying),
+        )

@@ -1,0 +1,148 @@
+"""Scenes played in a process of their own, where a file of somebody's takes part.
+
+Theory of operation
+-------------------
+A class of one's own may do anything: catch what would end its call, leave the process, take all
+memory. What plays it is therefore a process apart, begun when it is first needed and kept; one that
+does not answer in time, or is no more, is given up, and the next question begins another. There
+calls are made in the main thread, so that each has its time limit
+(`antecede.lab.check.harness.guarded_calls`).
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
+from typing import Any, Final
+
+from antecede.errors import AntecedeError, InputError
+from antecede.lab.check.scenario.run import with_output
+from antecede.lab.play.cuts import cut_at
+from antecede.lab.play.edits import edited
+from antecede.lab.play.side_by_side import bench, parsed
+
+ANSWER_S: Final = 40.0
+"""Seconds after which a process is given up; one that is not stuck ends earlier by itself."""
+ENDING_S: Final = 2.0
+
+
+def written(text: str, path: str) -> str:
+    """Return a text with its expected output written anew."""
+    parsed(text, path)
+    return with_output(text, path)
+
+
+ACTS: Final[Mapping[str, Callable[..., Any]]] = {
+    "bench": bench,
+    "edited": edited,
+    "cut": cut_at,
+    "text": written,
+}
+"""What can be asked, by name."""
+
+
+class GivenUpError(InputError):
+    """What played a file was ended, or ended itself."""
+
+
+class Apart:
+    """One process that plays; for one caller at a time."""
+
+    def __init__(self) -> None:
+        self._process: Any = None
+        self._line: Connection | None = None
+
+    def ask(self, act: str, *asked: Any) -> Any:
+        """Return what one of `ACTS` answers there. Raises InputError for whatever it raises.
+
+        GivenUpError where there is no answer.
+        """
+        line = self._begun()
+        try:
+            line.send((act, asked))
+            if not line.poll(ANSWER_S):
+                self.close()
+                raise GivenUpError(f"no answer within {ANSWER_S:g} s: what played it was ended")
+            done, value, where = line.recv()
+        except (EOFError, OSError) as error:
+            code = self.close()
+            raise GivenUpError(
+                f"the class ended what played it (exit code {code}): it left the process, or did "
+                "not return and caught what stops it; the terminal says more"
+            ) from error
+        if not done:
+            raise InputError(value, line=where)
+        return value
+
+    def close(self) -> int | None:
+        """End the process, if there is one; returns the code with which it ended."""
+        process, self._process = self._process, None
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        return ended(process) if process is not None else None
+
+    def _begun(self) -> Connection:
+        if self._line is None:
+            self._process, self._line = begun(_playing)
+        return self._line
+
+
+# -- processes -----------------------------------------------------------------------------------
+
+
+def begun(work: Callable[..., None], *given: Any) -> tuple[Any, Connection]:
+    """Begin a process that does `work(*given, line)`; returns it and our end of the line."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=work, args=(*given, theirs), daemon=True)
+    with _interrupts_kept_away():
+        process.start()
+    theirs.close()
+    return process, ours
+
+
+def ended(process: Any) -> int | None:
+    """End a process, whatever it is at; returns the code with which it ended."""
+    process.join(0.1)
+    if process.is_alive():
+        process.terminate()
+        process.join(ENDING_S)
+    if process.is_alive():  # it catches what ends it
+        process.kill()
+        process.join()
+    code: int | None = process.exitcode
+    process.close()
+    return code
+
+
+@contextmanager
+def _interrupts_kept_away() -> Iterator[None]:
+    """Let a process that is started here never see Ctrl-C, which is for who began it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    # Begun with the first process, it would let interrupts through again before that is there.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _playing(line: Connection) -> None:
+    """Answer one question after the other, until nobody asks any more; in a process of its own."""
+    with suppress(EOFError, OSError):
+        while True:
+            act, asked = line.recv()
+            try:
+                told = (True, ACTS[act](*asked), None)
+            except AntecedeError as error:
+                words = error.message if isinstance(error, InputError) else str(error)
+                told = (False, words, getattr(error, "line", None))
+            line.send(told)

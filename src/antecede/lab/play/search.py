@@ -1,0 +1,177 @@
+"""A search for an execution that breaks a protocol, as a job that can be watched and stopped.
+
+Theory of operation
+-------------------
+`antecede check` runs in a process of its own, which tells how far it is and at the end what it
+found; to stop is to end that process, whatever it is at. There is one job at a time. The answer is
+what the command prints, with the counterexample as a script that the bench can show.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final, NamedTuple
+
+from antecede.errors import AntecedeError, InputError
+from antecede.lab.check.check import find_target, run_check
+from antecede.lab.check.loader import is_file_target
+from antecede.lab.check.results import Verdict
+from antecede.lab.check.scenario.save import script_of
+from antecede.lab.check.scenario.verdict import report
+from antecede.lab.play.sandbox_process import ENDING_S, begun, ended
+
+MEMBERS: Final = range(2, 11)
+MESSAGES: Final = range(1, 13)
+EVERY_S: Final = 0.1
+"""Seconds between two words on how far a search is."""
+
+
+class Search(NamedTuple):
+    """What is looked for."""
+
+    target: str
+    """A built-in protocol, or FILE.py:CLASS."""
+    variant: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+    members: int | None = None
+    messages: int | None = None
+    thorough: bool = False
+    folder: str = "."
+    """Where the counterexample names a file from."""
+
+
+class Finder:
+    """At most one search; called from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._job = ""
+        self._process: Any = None
+        self._line: Connection | None = None
+        self._told: dict[str, Any] = {}
+
+    def begin(self, search: Search) -> str:
+        """Begin a search, and return its name.
+
+        Raises InputError where one is under way, OptionError and LocalError for a protocol,
+        variant or option that there is not.
+        """
+        for what, value, allowed in (
+            ("members", search.members, MEMBERS),
+            ("messages", search.messages, MESSAGES),
+        ):
+            if value is not None and value not in allowed:
+                raise InputError(f"{what}={value}: {allowed[0]} to {allowed[-1]} here")
+        with self._lock:
+            self._look()
+            if self._process is not None:
+                raise InputError("a search is under way: stop it, or wait for it")
+            if not is_file_target(search.target):  # files are loaded where the search is
+                find_target(search.target, search.variant, search.options)
+            self._job, self._told = (
+                secrets.token_hex(8),
+                {"done": False, "setting": "", "states": 0},
+            )
+            self._process, self._line = begun(_searching, search)
+            return self._job
+
+    def found(self, job: str) -> Mapping[str, Any]:
+        """Return how far a search is, or what it found. Raises InputError for another job."""
+        with self._lock:
+            self._check(job)
+            self._look()
+            return self._told
+
+    def stop(self, job: str) -> Mapping[str, Any]:
+        """End a search; what it found before is kept. Raises InputError for another job."""
+        with self._lock:
+            self._check(job)
+            self._look()
+            if self._process is not None:
+                self._end({**self._told, "done": True, "stopped": True})
+            return self._told
+
+    def close(self) -> None:
+        """End what is under way."""
+        with self._lock:
+            if self._process is not None:
+                self._end({**self._told, "done": True, "stopped": True})
+
+    def _check(self, job: str) -> None:
+        if not self._job or job != self._job:
+            raise InputError("there is no such search")
+
+    def _look(self) -> None:
+        """Take in what the process has said."""
+        line, process = self._line, self._process
+        if line is None or process is None:
+            return
+        try:
+            while line.poll():
+                self._told = line.recv()
+        except (EOFError, OSError):
+            if not self._told["done"]:
+                process.join(ENDING_S)
+                why = f"the search ended without an answer (exit code {process.exitcode})"
+                self._told = {"done": True, "error": why}
+        if self._told["done"]:
+            self._end(self._told)
+
+    def _end(self, told: dict[str, Any]) -> None:
+        process, self._process, self._told = self._process, None, told
+        ended(process)
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+
+
+# -- in the other process ------------------------------------------------------------------------
+
+
+def _searching(search: Search, line: Connection) -> None:
+    """Search, telling how far it is; in a process of its own."""
+    said = monotonic()
+
+    def progress(setting: str, states: int) -> None:
+        nonlocal said
+        if monotonic() - said >= EVERY_S:
+            said = monotonic()
+            line.send({"done": False, "setting": setting, "states": states})
+
+    try:
+        verdict = run_check(
+            search.target,
+            variant=search.variant,
+            options=search.options,
+            members=search.members,
+            messages=search.messages,
+            thorough=search.thorough,
+            progress=progress,
+        )
+        told = told_of(verdict, search)
+    except AntecedeError as error:
+        told = {"done": True, "error": str(error)}
+    except BrokenPipeError:  # nobody waits for it any more
+        return
+    line.send(told)
+
+
+def told_of(verdict: Verdict, search: Search) -> dict[str, Any]:
+    """Return a verdict as plain values, with the worst counterexample as a script."""
+    shown = [failure for failure in verdict.failures if failure.actions]
+    text = script_of(shown[-1], Path(search.folder) / "found.scenario") if shown else None
+    return {
+        "done": True,
+        "ok": verdict.ok,
+        "lines": report(verdict, search.variant),
+        "sentences": [failure.sentence() for failure in verdict.failures],
+        "states": verdict.states,
+        "runs": verdict.runs,
+        "complete": all(one.complete or one.failure for one in verdict.explorations),
+        "text": text,
+    }

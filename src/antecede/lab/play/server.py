@@ -1,0 +1,427 @@
+"""The bench as a site: what its page asks, and what it is answered.
+
+Theory of operation
+-------------------
+The locks are those of `antecede.core.pages.local_server`. The page holds the text and sends it with
+each request; nothing of it is kept here, and nothing is written. The one thing that runs for longer
+is a search (`antecede.lab.play.search`). Scenes under built-in protocols are played here, one
+request after the other; where a file of somebody's takes part, apart
+(`antecede.lab.play.sandbox_process`). A request names built-in protocols, and those files that
+whoever started the bench has named: no other file is ever loaded.
+
+docs/design/play.md lists the requests and what they answer.
+
+The page of the bench as one file, from its own modules and those that it shares with `view`.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from antecede.core.pages.bundle import as_title, filled, joined, read_asset
+from antecede.core.pages.local_server import JSON, NOTHING, Answer, plain
+from antecede.core.protocols.registry import ENTRIES
+from antecede.errors import AntecedeError, InputError
+from antecede.lab.check.check import find_target
+from antecede.lab.check.loader import is_file_target
+from antecede.lab.check.results import named_from
+from antecede.lab.check.scenario.execution import JUDGES
+from antecede.lab.check.scenario.parse import Script, parse_script
+from antecede.lab.play import exercise as exercises
+from antecede.lab.play.edits import Edited
+from antecede.lab.play.runner import named_setup, own_name
+from antecede.lab.play.sandbox_process import ACTS, Apart, GivenUpError
+from antecede.lab.play.search import Finder, Search
+from antecede.lab.play.side_by_side import UNTITLED, check_size, chosen, parsed, variants_of
+
+MODULES = "modules.txt"
+"""Names the modules, in the order in which they import from each other."""
+
+
+def page(title: str) -> str:
+    """Return the page; it asks the server that it comes from for everything else."""
+    return filled(
+        _read("playground.html"),
+        code(),
+        _read("playground.css"),
+        "'self'",
+        {"TITLE": as_title(title)},
+    )
+
+
+@cache
+def code() -> str:
+    """Return the modules as one script; some are shared with the page of a trace."""
+    return joined(_read(name) for name in _read(MODULES).split())
+
+
+def _read(name: str) -> str:
+    return read_asset("antecede.lab.play", name)
+
+
+Said = Mapping[str, Any]
+FIRST: Final = """\
+title A message overtakes its cause
+protocol bss
+members P1 P2 P3
+
+send P1 a
+arrive P2 a
+send P2 b after a
+arrive P3 b
+arrive P3 a
+arrive P1 b
+"""
+"""What is on the bench where nothing else was asked for, with these side by side, judged so."""
+BESIDE: Final = ("unordered", "fifo", "bss")
+JUDGE: Final = "causal"
+
+
+class Opened:
+    """What the bench was started with."""
+
+    def __init__(
+        self,
+        text: str | None = None,
+        path: str | Path = UNTITLED,
+        protocols: Iterable[str] = (),
+        exercise: str | None = None,
+    ) -> None:
+        """`protocols`: as behind `protocol` in a script; files relative to the working folder.
+        `text`: None is the first scene, an overtaking that only some protocols mend.
+
+        Raises ScriptError for a text that is none, InputError for an exercise that there is not.
+        """
+        self.text, self.path = FIRST if text is None else text, str(path)
+        self.folder = Path(self.path).parent
+        asked = [_from(self.folder, name) for name in protocols]
+        self.exercise = exercise
+        self.judge: str | None = None
+        """The order that deliveries are judged by at first; None: what each protocol promises."""
+        if exercise is not None:
+            opened = exercises.opened(exercise)
+            self.text, asked = opened.text, asked or list(opened.protocols)
+            self.judge = opened.judge or None
+        elif text is None:
+            asked, self.judge = asked or list(BESIDE), JUDGE
+        script = parse_script(self.text, self.path)
+        own = own_name(script.setup)
+        self.protocols = list(dict.fromkeys(asked)) or [own]
+        names = [named_setup(one).protocol for one in (own, *self.protocols)]
+        self.own = list(dict.fromkeys(name for name in names if is_file_target(name)))
+        """Files of protocols that requests may name, FILE.py:CLASS, relative to the text."""
+        self._allowed = {self._place(name) for name in self.own}
+
+    def _place(self, target: str) -> tuple[Path, str]:
+        file, _, name = target.rpartition(":")
+        return (self.folder / file).resolve(), name
+
+    def check(self, *names: str) -> None:
+        """Raise InputError for a file that was not named when the bench was started.
+
+        `names`: as behind `protocol` in a script.
+        """
+        for name in (named_setup(one).protocol for one in names):
+            if is_file_target(name) and not self._may_run(name):
+                raise InputError(
+                    f"{name}: the bench runs no file that it was not started with; "
+                    f"end it, and begin with antecede play --protocol {name}"
+                )
+
+    def _may_run(self, target: str) -> bool:
+        try:
+            return self._place(target) in self._allowed
+        except (OSError, ValueError, RuntimeError):  # no path at all, or one that goes in circles
+            return False
+
+    def try_protocols(self) -> None:
+        """Raise InputError or LocalError for a protocol, file or option that cannot be used.
+
+        InputError for a text with more than the bench shows, too.
+        """
+        check_size(parsed(self.text, self.path), self.protocols)
+        for name in self.protocols:
+            setup = named_setup(name)
+            find_target(self.target(setup.protocol), options=setup.options)
+
+    def target(self, name: str) -> str:
+        """Return a protocol as `antecede check` is to be asked for it, from any folder."""
+        if not is_file_target(name):
+            return name
+        file, found = self._place(name)
+        return f"{file}:{found}"
+
+    def version(self) -> str:
+        """Return a text that changes when one of the files does."""
+        files = [self._place(name)[0] for name in self.own]
+        return " ".join(str(file.stat().st_mtime_ns) if file.is_file() else "-" for file in files)
+
+
+def _from(folder: Path, name: str) -> str:
+    """Return a protocol's words with its file, if it is one, relative to a folder."""
+    setup = named_setup(name)
+    return own_name(setup._replace(protocol=named_from(folder, setup.protocol)))
+
+
+class Bench:
+    """The site; `close` ends what it has under way."""
+
+    def __init__(self, opened: Opened) -> None:
+        self.opened = opened
+        self.finder = Finder()
+        self._apart = Apart()
+        self._one_at_a_time = threading.Lock()
+        """Time limits of calls are one watch for the whole process."""
+        self._asked: Mapping[str, Callable[[Said], Mapping[str, Any]]] = {
+            "run": self._run,
+            "edit": self._edit,
+            "find": self._find,
+            "stop": self._stop,
+            "cut": self._cut,
+            "text": self._text,
+            "exercise": self._exercise,
+            "answer": self._answer,
+        }
+
+    def close(self) -> None:
+        """End what is under way."""
+        self.finder.close()
+        self._apart.close()
+
+    def got(self, path: str, asked: Mapping[str, str]) -> Answer:
+        """Answer the page, what it begins with, and how far a search is."""
+        if path == "":
+            return Answer(200, "text/html", page("The bench").encode())
+        if path == "version":
+            return plain(200, self.opened.version())
+        if path == "start":
+            return _answered(lambda: self._start())
+        if path == "found":
+            return _answered(lambda: self.finder.found(asked.get("job", "")))
+        return NOTHING
+
+    def posted(self, path: str, body: bytes) -> Answer:
+        """Answer a request by name."""
+        act = self._asked.get(path)
+        if act is None:
+            return NOTHING
+        return _answered(lambda: self._acted(act, body))
+
+    def _acted(self, act: Callable[[Said], Mapping[str, Any]], body: bytes) -> Mapping[str, Any]:
+        try:
+            said = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"what was sent is no JSON: {error}") from error
+        if not isinstance(said, dict):
+            raise InputError("what was sent is no JSON object")
+        if act == self._stop:  # what takes long must not keep it waiting
+            return act(said)
+        with self._one_at_a_time:
+            return act(said)
+
+    # -- what is asked --------------------------------------------------------------------------
+
+    def _start(self) -> Mapping[str, Any]:
+        listed = [
+            {"name": one.name, "title": one.title, "source": one.source, "group": one.group}
+            for one in exercises.listed()
+        ]
+        return {
+            "text": self.opened.text,
+            "path": self.opened.path,
+            "protocols": self.opened.protocols,
+            "judge": self.opened.judge,
+            "names": [_named(name) for name in ENTRIES],
+            "own": self.opened.own,
+            "judges": list(JUDGES),
+            "exercises": listed,
+            "exercise": self.opened.exercise,
+            "version": self.opened.version(),
+        }
+
+    def _played(self, said: Said) -> tuple[str, list[str], str | None]:
+        """Return text, protocols and judge of a request, looked at."""
+        text, names, judge = _text(said, "text"), _texts(said, "protocols"), said.get("judge")
+        if judge is not None and not isinstance(judge, str):
+            raise InputError("judge is the name of one, or null")
+        self._script(text, names)
+        return text, names, judge
+
+    def _script(self, text: str, names: Sequence[str]) -> Script:
+        """Return a text as a script that may be played; raises AntecedeError for any other."""
+        script = parsed(text, self.opened.path)
+        self.opened.check(own_name(script.setup), *names)
+        check_size(script, names or [""])
+        return script
+
+    def _do(self, act: str, names: Iterable[str], *asked: Any) -> Any:
+        """Return what one of `ACTS` answers; apart where a file takes part in it.
+
+        `names`: the protocols that are played.
+        """
+        if any(_in_file(name) for name in names):
+            return self._apart.ask(act, *asked)
+        return ACTS[act](*asked)
+
+    def _run(self, said: Said) -> Mapping[str, Any]:
+        return self._bench(*self._played(said))
+
+    def _bench(self, text: str, names: list[str], judge: str | None) -> Mapping[str, Any]:
+        played, path = chosen(self._script(text, names), names), self.opened.path
+        try:
+            told: Mapping[str, Any] = self._do("bench", played, text, names, judge, path)
+        except GivenUpError as error:
+            failed = self._failed(text, played, judge, error)
+            left = [name for name in played if name not in failed]
+            told = self._do("bench", left, text, names, judge, path, failed)
+        return told
+
+    def _failed(
+        self, text: str, names: Sequence[str], judge: str | None, error: GivenUpError
+    ) -> Mapping[str, str]:
+        """Return which protocols end what plays them, and how: the one in a file, if it is one.
+
+        Where there are several, each is tried by itself.
+        """
+        own = [name for name in names if _in_file(name)]
+        failed = {}
+        for name in own if len(own) > 1 else ():
+            try:
+                self._apart.ask("bench", text, [name], judge, self.opened.path)
+            except GivenUpError as its:
+                failed[name] = its.message
+        return failed or dict.fromkeys(own, error.message)
+
+    def _edit(self, said: Said) -> Mapping[str, Any]:
+        text, names, judge = self._played(said)
+        edit = said.get("edit")
+        if not isinstance(edit, dict):
+            raise InputError("edit says what to change")
+        played = chosen(self._script(text, names), names)
+        try:
+            made: Edited = self._do("edited", played, text, edit, names, self.opened.path)
+        except GivenUpError:  # the others can tell, if there are any, what can be
+            if not (others := [name for name in played if not _in_file(name)]):
+                raise
+            made = self._do("edited", others, text, edit, others, self.opened.path)
+        return {**self._bench(made.text, names, judge), "note": made.note}
+
+    def _text(self, said: Said) -> Mapping[str, Any]:
+        text = _text(said, "text")
+        own = own_name(self._script(text, ()).setup)
+        return {"text": self._do("text", [own], text, self.opened.path)}
+
+    def _cut(self, said: Said) -> Mapping[str, Any]:
+        text, _, judge = self._played(said)
+        name = _text(said, "protocol") if "protocol" in said else ""
+        (name,) = chosen(self._script(text, [name] if name else []), [name])
+        asked = text, name, judge, said.get("counts"), said.get("by", "arrivals"), self.opened.path
+        told: Mapping[str, Any] = self._do("cut", [name], *asked)
+        return told
+
+    def _find(self, said: Said) -> Mapping[str, Any]:
+        name = _text(said, "protocol")
+        self.opened.check(name)
+        setup = named_setup(name)
+        options = said.get("options") or {}
+        if not isinstance(options, dict):
+            raise InputError("options are names and texts")
+        given = (*setup.options, *((str(name), str(value)) for name, value in options.items()))
+        variant = said.get("variant") or ""
+        search = Search(
+            self.opened.target(setup.protocol),
+            variant if isinstance(variant, str) else "",
+            given,
+            _number(said, "members"),
+            _number(said, "messages"),
+            said.get("thorough") is True,
+            str(self.opened.folder),
+        )
+        return {"job": self.finder.begin(search)}
+
+    def _stop(self, said: Said) -> Mapping[str, Any]:
+        return self.finder.stop(_text(said, "job"))
+
+    def _exercise(self, said: Said) -> Mapping[str, Any]:
+        one = exercises.opened(_text(said, "name"))
+        asked = [{"ask": question.ask, "hint": question.hint} for question in one.questions]
+        return {
+            "name": one.name,
+            "title": one.title,
+            "group": one.group,
+            "source": one.source,
+            "about": one.about,
+            "text": one.text,
+            "protocols": list(one.protocols),
+            "judge": one.judge or None,
+            "quiet": one.quiet,
+            "questions": asked,
+        }
+
+    def _answer(self, said: Said) -> Mapping[str, Any]:
+        number = _number(said, "question")
+        if number is None:
+            raise InputError("question is a number, from 0")
+        found = exercises.answer(_text(said, "name"), number)
+        facts = [{"words": words, "value": value} for words, value in found.facts]
+        return {"answer": found.answer, "facts": facts}
+
+
+def _in_file(name: str) -> bool:
+    return is_file_target(named_setup(name).protocol)
+
+
+def _named(name: str) -> dict[str, Any]:
+    known = ENTRIES[name]
+    return {
+        "name": name,
+        "title": known.title,
+        "source": known.source,
+        "flat": known.flat,
+        "variants": variants_of(name),
+    }
+
+
+def _answered(act: Callable[[], Mapping[str, Any]]) -> Answer:
+    try:
+        return _json(200, act())
+    except AntecedeError as error:
+        words = error.message if isinstance(error, InputError) else str(error)
+        return _json(422, {"error": words, "line": getattr(error, "line", None)})
+    except Exception as error:
+        traceback.print_exc()
+        return _json(500, {"error": f"this is a fault of the bench: {error!r}", "line": None})
+
+
+def _json(status: int, value: Mapping[str, Any]) -> Answer:
+    # A lone surrogate is text to JSON, and none to UTF-8.
+    return Answer(status, JSON, json.dumps(value).encode())
+
+
+def _text(said: Said, name: str) -> str:
+    value = said.get(name)
+    if not isinstance(value, str):
+        raise InputError(f"{name} is missing, or is no text")
+    return value
+
+
+def _texts(said: Said, name: str) -> list[str]:
+    value = said.get(name) or []
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise InputError(f"{name} is a list of texts")
+    return [" ".join(one.split()) for one in value if one.strip()]
+
+
+def _number(said: Said, name: str) -> int | None:
+    value = said.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{name} is a whole number")
+    return value

@@ -1,0 +1,145 @@
+"""Logs to try deliveries on: groups that talk over a network that reorders, row by row.
+
+The rows are what every member would log: the bytes that it received and those that it sent
+itself, each with the time of its clock. For tests, documentation and benchmarks.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pyarrow
+
+from antecede.core.group.group import Group
+from antecede.core.group.message import Message, Packet
+from antecede.core.protocols.base import Addressing, Relation
+
+pa: Any = pyarrow
+
+SCHEMA: Any = pa.schema(
+    [
+        ("observer", pa.string()),
+        ("number", pa.int64()),
+        ("time", pa.timestamp("us", "UTC")),
+        ("wire", pa.binary()),
+        ("sent", pa.bool_()),
+        ("to", pa.list_(pa.string())),
+        ("topics", pa.list_(pa.string())),
+    ]
+)
+START_US = 1_800_000_000_000_000
+
+
+class Talk(NamedTuple):
+    """How a group talks: times in microseconds."""
+
+    messages: int = 100
+    pause_us: int = 20_000
+    """Mean time between two sendings anywhere in the group."""
+    delay_us: tuple[int, int] = (1_000, 200_000)
+    """Least and largest delay of a copy."""
+    twice: float = 0.05
+    """Chance that a copy arrives twice."""
+    lost: float = 0.0
+    """Chance that a copy never arrives."""
+    tick_us: int = 10_000
+    """Every group is told the time at the multiples of this."""
+    drain_us: int = 1_000_000
+    """Time goes on so long after the last sending."""
+
+
+def recorded(
+    groups: Mapping[str, Group],
+    talk: Talk | None = None,
+    *,
+    seed: int = 1,
+) -> pyarrow.Table:
+    """Let groups talk and return the log of all members: the columns of `SCHEMA`.
+
+    `number` counts the rows and breaks ties of time; `to` and `topics` are what was given to
+    `Group.post`. What is sent, when and how long it takes is drawn from `seed`.
+    """
+    return _Network(groups, talk or Talk(), random.Random(seed)).run()
+
+
+class _Network:
+    def __init__(self, groups: Mapping[str, Group], talk: Talk, rng: random.Random) -> None:
+        self.groups, self.talk, self.rng = dict(groups), talk, rng
+        self.flying: list[tuple[int, int, str, bytes]] = []
+        self.tickets = 0
+        self.ticked = START_US // self.talk.tick_us * self.talk.tick_us
+        self.rows: list[dict[str, Any]] = []
+        self.read: dict[str, list[Message]] = {name: [] for name in groups}
+
+    def run(self) -> pyarrow.Table:
+        now, names = START_US, sorted(self.groups)
+        talkers = [name for name in names if self.groups[name].application]
+        for k in range(self.talk.messages):
+            now += 1 + self.rng.randrange(2 * self.talk.pause_us)
+            self._arrive_until(now)
+            name = self.rng.choice(talkers)
+            self._say(name, f"{k} of {name}".encode(), now)
+        self._arrive_until(now + self.talk.drain_us)
+        table: pyarrow.Table = pa.Table.from_pylist(self.rows, SCHEMA)
+        return table
+
+    def _say(self, name: str, payload: bytes, now: int) -> None:
+        """Post to all or to some; about a topic; in reply to the message read last."""
+        group, chosen = self.groups[name], dict[str, Any]()
+        if group.guarantee.relation is Relation.BY_REPLY and self.read[name]:
+            chosen["reply_to"] = self.read[name][-1]
+        others = [member for member in group.members if member != name]
+        if group.addressing is Addressing.MEMBERS and others and self.rng.random() < 0.3:
+            chosen["to"] = [self.rng.choice(others)]
+        if group.addressing is Addressing.TOPICS:
+            chosen["topics"] = [self.rng.choice([*group.topics(), "unheard of"])]
+        packets = group.post(payload, now_ns=now * 1000, **chosen)
+        for packet in packets or [Packet((), b"")]:
+            self._log(name, now, packet.wire or None, True, chosen)
+        # An open group knows only whom it has heard: its transport reaches everybody.
+        if group.open and "to" not in chosen:
+            everybody = tuple(member for member in self.groups if member != name)
+            packets = [packet._replace(to=everybody) for packet in packets]
+        self._put(packets, now)
+
+    def _arrive_until(self, now: int) -> None:
+        while (tick := self.ticked + self.talk.tick_us) <= now:
+            self._deliver_until(tick - 1)
+            self.ticked = tick
+            for name, group in self.groups.items():
+                self.read[name] += group.tick(now_ns=tick * 1000)
+                self._send_own(name, tick)
+        self._deliver_until(now)
+
+    def _deliver_until(self, now: int) -> None:
+        while self.flying and self.flying[0][0] <= now:
+            at, _, name, wire = heapq.heappop(self.flying)
+            self._log(name, at, wire, False)
+            self.read[name] += self.groups[name].receive(wire, now_ns=at * 1000)
+            self._send_own(name, at)
+
+    def _send_own(self, name: str, now: int) -> None:
+        """Put on the network what the protocol sends by itself."""
+        packets = self.groups[name].outgoing()
+        for packet in packets:
+            self._log(name, now, packet.wire, True)
+        self._put(packets, now)
+
+    def _put(self, packets: list[Packet], now: int) -> None:
+        for packet in packets:
+            for name in packet.to:
+                copies = 0 if self.rng.random() < self.talk.lost else 1
+                copies += self.rng.random() < self.talk.twice
+                for _ in range(copies):
+                    self.tickets += 1
+                    at = now + self.rng.randint(*self.talk.delay_us)
+                    heapq.heappush(self.flying, (at, self.tickets, name, packet.wire))
+
+    def _log(
+        self, name: str, at: int, wire: bytes | None, sent: bool, chosen: Mapping[str, Any] = {}
+    ) -> None:
+        row = {"observer": name, "number": len(self.rows), "time": at, "wire": wire, "sent": sent}
+        self.rows.append(row | {"to": chosen.get("to"), "topics": chosen.get("topics")})

@@ -1,0 +1,186 @@
+"""One recorded member: an operating-system process with a UDP socket and a `Group`.
+
+The whole seam between the network and the protocol is `_arrive`, `_say` and `tick`: bytes in,
+messages out; message in, bytes out; time. What an order needs to be told is in `driving`. The
+delay of each copy is emulated at the sender (a heap of copies by the time at which they go
+out); everything else is a real socket between real processes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+import socket
+import time
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from typing import NamedTuple
+
+from antecede.core.group.message import Envelope, Message, Packet
+from antecede.errors import LocalError, RemoteError
+from antecede.lab.record import order_profiles, workload
+from antecede.lab.record.regions import REGIONS, clock_offset_ns, delay_s
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+
+MAX_DATAGRAM = 65_535
+RECEIVE_BUFFER = 4 << 20
+
+
+class Plan(NamedTuple):
+    """What a member process is told at its start."""
+
+    name: str
+    names: tuple[str, ...]
+    order: str
+    seed: int
+    talk_s: float
+    """How long it starts new questions and replies."""
+    drain_s: float
+    """How long it goes on receiving after that."""
+
+
+class Member:
+    """The state of one member process."""
+
+    def __init__(self, plan: Plan, sock: socket.socket, ports: dict[str, int]) -> None:
+        self.plan = plan
+        self.sock = sock
+        self.ports = ports
+        self.group = order_profiles.group_of(plan.name, plan.names, plan.order)
+        self.rng = random.Random(f"{plan.seed} {plan.name}")
+        self.offset_ns = clock_offset_ns(self.rng)
+        self.region = dict(zip(plan.names, itertools.cycle(REGIONS), strict=False))
+        self.events: list[Event] = []
+        self.reasons: dict[tuple[str, int], str] = {}
+        self.ticket = itertools.count()
+        self.outbound: list[tuple[float, int, bytes, int]] = []
+        self.to_say: list[tuple[float, int, workload.Saying | None, Message | None]] = []
+        self.heard: set[tuple[str, int]] = set()
+        self.next_tick = 0.0
+
+    def run(self) -> list[Event]:
+        """Talk, then listen until everything under way has had time to arrive."""
+        started = time.monotonic()
+        stop_talking = started + self.plan.talk_s
+        self._plan_to_say(started + workload.next_question_s(self.rng), None)
+        while (now := time.monotonic()) < stop_talking + self.plan.drain_s:
+            while self.outbound and self.outbound[0][0] <= now:
+                _, _, wire, port = heapq.heappop(self.outbound)
+                self.sock.sendto(wire, ("127.0.0.1", port))
+            while self.to_say and self.to_say[0][0] <= now:
+                _, _, saying, answered = heapq.heappop(self.to_say)
+                if now < stop_talking:
+                    self._say(saying, answered)
+            if self.next_tick <= now:
+                self.next_tick = now + order_profiles.TICK_S
+                self._hand_out(self.group.tick(now_ns=self._clock_ns()))
+            self._wait(min(stop_talking + self.plan.drain_s, self.next_tick))
+        return self.events
+
+    def _wait(self, end: float) -> None:
+        """Sleep until a datagram arrives or something is due."""
+        due = min(heap[0][0] for heap in (self.outbound, self.to_say, [(end,)]) if heap)
+        self.sock.settimeout(max(due - time.monotonic(), 0.0002))
+        try:
+            wire = self.sock.recv(MAX_DATAGRAM)
+        except TimeoutError:
+            return
+        self._arrive(wire)
+
+    def _say(self, saying: workload.Saying | None, answered: Message | None) -> None:
+        """Send a reply, or a new question and plan the next one."""
+        if saying is None:
+            saying = workload.question(self.rng)
+            pause_s = workload.next_question_s(self.rng)
+            self._plan_to_say(time.monotonic() + pause_s, None)
+        told = order_profiles.arguments_of(self.plan.order, saying, answered)
+        packets = self.group.post(saying.to_bytes(), now_ns=self._clock_ns(), **told)
+        self._record(SEND, self.group.inspect(packets[0].wire), saying)
+        self._send(packets)
+        self._hand_out(self.group.delivered())
+
+    def _send(self, packets: Sequence[Packet]) -> None:
+        """Put copies under way, each with its own delay."""
+        for packet in packets:
+            for name in packet.to:
+                delay = delay_s(self.region[self.plan.name], self.region[name], self.rng)
+                copy = (time.monotonic() + delay, next(self.ticket), packet.wire, self.ports[name])
+                heapq.heappush(self.outbound, copy)
+
+    def _arrive(self, wire: bytes) -> None:
+        envelope = self._envelope(wire)
+        if envelope is not None and (envelope.sender, envelope.seq) not in self.heard:
+            self.heard.add((envelope.sender, envelope.seq))
+            self._record(RECEIVE, envelope, workload.Saying.from_bytes(envelope.payload))
+        self._hand_out(self.group.receive(wire, now_ns=self._clock_ns()))
+        for blocked in self.group.blocked_on():
+            self.reasons.setdefault(blocked.message[:2], str(blocked))
+
+    def _envelope(self, wire: bytes) -> Envelope | None:
+        """Return what a message says; None for what the protocol says for itself."""
+        try:
+            envelope = self.group.inspect(wire)
+        except (LocalError, RemoteError):
+            return None
+        return envelope if envelope.payload and envelope.sender != self.plan.name else None
+
+    def _hand_out(self, messages: Sequence[Message]) -> None:
+        """Read what is delivered, and send what the protocol wants sent."""
+        for message in messages:
+            self._read(message)
+        self._send(self.group.outgoing())
+
+    def _read(self, message: Message) -> None:
+        """Hand a delivered message to the application: it may answer."""
+        key = message.sender, message.seq
+        saying = workload.Saying.from_bytes(message.payload)
+        reason = self.reasons.pop(key, None)
+        envelope = Envelope(message.sender, message.seq, (), message.payload)
+        self._record(DELIVER, envelope, saying._replace(text=reason or saying.text))
+        if message.sender == self.plan.name:  # in a total order one's own come back
+            return
+        answer = workload.reply(self.rng, saying, key)
+        if answer is not None:
+            self._plan_to_say(time.monotonic() + workload.think_s(self.rng), answer, message)
+
+    def _clock_ns(self) -> int:
+        """Return what this member's clock shows."""
+        return time.time_ns() + self.offset_ns
+
+    def _record(self, kind: str, envelope: Envelope, saying: workload.Saying) -> None:
+        now_ns = time.time_ns()
+        self.events.append(
+            Event(
+                kind=kind,
+                id=message_name(envelope.sender, envelope.seq),
+                member=self.plan.name,
+                seq=envelope.seq,
+                parents=tuple(message_name(*cause) for cause in envelope.causes),
+                topics=(saying.topic,),
+                arrival=now_ns,
+                send_time=now_ns + self.offset_ns if kind == SEND else None,
+                text=saying.text,
+            )
+        )
+
+    def _plan_to_say(
+        self, when: float, saying: workload.Saying | None, answered: Message | None = None
+    ) -> None:
+        heapq.heappush(self.to_say, (when, next(self.ticket), saying, answered))
+
+
+def message_name(sender: str, seq: int) -> str:
+    """Return the id of a message in a recorded trace."""
+    return f"{sender}-{seq}"
+
+
+def run_member(plan: Plan, pipe: Connection) -> None:
+    """Be one member process: report the port, learn all ports, talk, send back what happened."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+        sock.bind(("127.0.0.1", 0))
+        pipe.send(sock.getsockname()[1])
+        ports = pipe.recv()
+        pipe.send(Member(plan, sock, ports).run())
+    pipe.close()

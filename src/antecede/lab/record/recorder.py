@@ -1,0 +1,171 @@
+"""Start member processes, let them talk over UDP, and gather what happened in one trace.
+
+The trace holds a `send` row for each message, and a `receive` and a `deliver` row for each
+member that got it. `parents` of send and receive rows are what the message's control
+information names: its immediate dependencies and its sender's previous message. `arrival` is
+the recorder's clock, `send_time` the sender's own, which is off.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import NamedTuple
+
+from antecede.errors import LocalError, SetupError
+from antecede.formatting import counted, were
+from antecede.lab.record.member import Plan, run_member
+from antecede.lab.record.order_profiles import drain_s, group_of
+from antecede.lab.record.regions import REGIONS
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+
+START_TIMEOUT_S = 30.0
+MAX_MEMBERS = 64
+EMULATED = "delays, jitter and clock offsets between the regions are emulated; the sockets are real"
+
+
+class Recording(NamedTuple):
+    """What happened: events in the order of the recorder's clock, and the counts of the kinds."""
+
+    events: list[Event]
+    sent: int
+    received: int
+    delivered: int
+    expected: int
+    """Copies that were on their way: messages times other members."""
+    undelivered: tuple[tuple[str, str], ...] = ()
+    """(message, member) of copies that arrived and were not delivered before the end."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every copy was delivered."""
+        return self.delivered == self.expected
+
+
+def member_names(count: int) -> tuple[str, ...]:
+    """Return one name a member: its region, numbered from the second round on."""
+    turns = (divmod(k, len(REGIONS)) for k in range(count))
+    return tuple(REGIONS[place].name + (str(turn + 1) if turn else "") for turn, place in turns)
+
+
+def record(
+    members: int = 8,
+    seconds: float = 5.0,
+    *,
+    order: str = "causal",
+    seed: int = 1,
+    progress: Callable[[float], None] = lambda done: None,
+) -> Recording:
+    """Let `members` processes talk for `seconds` and return the recording.
+
+    `progress` is called with the part done, 0 to 1, a few times a second. Raises LocalError for
+    an impossible number of members or seconds, or an order that is no protocol's; SetupError
+    when a process cannot be started.
+    """
+    if not 2 <= members <= MAX_MEMBERS:
+        raise LocalError(f"{members} members: 2 to {MAX_MEMBERS} can talk")
+    if not (seconds > 0 and math.isfinite(seconds)):
+        raise LocalError(f"--seconds {seconds}: a length of time above 0 is needed")
+    names = member_names(members)
+    group_of(names[0], names, order)  # an order that cannot be fails here, not in each process
+    drain = drain_s(order, names)
+    context = multiprocessing.get_context("spawn")
+    running: list[tuple[BaseProcess, Connection]] = []
+    try:
+        for name in names:
+            ours, theirs = context.Pipe()
+            plan = Plan(name, names, order, seed, seconds, drain)
+            process: BaseProcess = context.Process(
+                target=run_member, args=(plan, theirs), daemon=True
+            )
+            process.start()
+            theirs.close()
+            running.append((process, ours))
+        ports = {
+            name: _receive(pipe, name, START_TIMEOUT_S)
+            for name, (_, pipe) in zip(names, running, strict=True)
+        }
+        for _, pipe in running:
+            pipe.send(ports)
+        _wait(seconds + drain, progress)
+        gathered = [
+            event
+            for name, (_, pipe) in zip(names, running, strict=True)
+            for event in _receive(pipe, name, START_TIMEOUT_S)
+        ]
+    finally:
+        for process, pipe in running:
+            pipe.close()
+            process.join(timeout=2.0)
+            if process.is_alive():
+                process.kill()
+    return _recording(gathered, members)
+
+
+def _receive(pipe: Connection, name: str, timeout_s: float):  # type: ignore[no-untyped-def]
+    try:
+        if pipe.poll(timeout_s):
+            return pipe.recv()
+    except EOFError:
+        pass
+    raise SetupError(f"the process of member {name} died or did not answer in {timeout_s:.0f} s")
+
+
+def _wait(seconds: float, progress: Callable[[float], None]) -> None:
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        progress(1.0 - left / seconds)
+        time.sleep(min(left, 0.1))
+    progress(1.0)
+
+
+def _recording(gathered: list[Event], members: int) -> Recording:
+    in_order = sorted(gathered, key=lambda event: (event.arrival, event.member))
+    events = [event._replace(file_order=k) for k, event in enumerate(in_order)]
+    sender = {event.id: event.member for event in events if event.kind == SEND}
+    copies: dict[str, set[tuple[str, str]]] = {
+        kind: {
+            (e.id, str(e.member)) for e in events if e.kind == kind and e.member != sender.get(e.id)
+        }
+        for kind in (RECEIVE, DELIVER)
+    }
+    received, delivered = copies[RECEIVE], copies[DELIVER]
+    return Recording(
+        events,
+        sent=len(sender),
+        received=len(received),
+        delivered=len(delivered),
+        expected=len(sender) * (members - 1),
+        undelivered=tuple(sorted(received - delivered)),
+    )
+
+
+def summary(recording: Recording, members: int) -> str:
+    """Return what was recorded, in two to four lines."""
+    lines = [
+        f"{counted(members, 'process', 'processes')} sent "
+        f"{counted(recording.sent, 'message')} over UDP; "
+        f"{counted(recording.received, 'copy', 'copies')} arrived, "
+        f"{recording.delivered:,} {were(recording.delivered)} delivered",
+        f"({EMULATED})",
+    ]
+    if recording.received < recording.expected:
+        lost = recording.expected - recording.received
+        lines.append(
+            f"{counted(lost, 'copy', 'copies')} {were(lost)} lost by UDP: "
+            "what depends on them stayed held back"
+        )
+    if recording.undelivered:
+        message, member = recording.undelivered[0]
+        late = len(recording.undelivered)
+        lines.append(
+            f"{counted(late, 'copy', 'copies')} that arrived {were(late)} not delivered by "
+            f"the end, {message} to {member} the first by name"
+        )
+    if recording.sent and not any(event.parents for event in recording.events):
+        lines.append("no message names a cause: this order carries none, or nothing was answered")
+    return "\n".join(lines)

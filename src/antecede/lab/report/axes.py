@@ -1,0 +1,106 @@
+"""Range, scale and ticks of a plot's axes: zeros are shown on logarithmic axes too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullLocator,
+    SymmetricalLogLocator,
+)
+
+from antecede.lab.report.drawing import number
+from antecede.lab.report.model import Plot
+
+NAMED_TICKS = 9
+"""Most values of x that all have a tick on a logarithmic axis."""
+FROM_ZERO = 0.6
+"""An axis begins at zero where the least value is below this part of the greatest."""
+FEW_DECADES = 2.5
+"""Up to so many, 2 and 5 have ticks as well."""
+
+
+def all_x(plot: Plot) -> list[float]:
+    """Return all finite values of x, ours and the paper's, ascending, each once."""
+    values = [x for series in plot.series for x in (*series.x, *(x for x, _ in series.paper))]
+    return sorted({float(x) for x in values if math.isfinite(x)})
+
+
+def all_y(plot: Plot) -> list[float]:
+    """Return all finite values of y, ours and the paper's."""
+    values = [y for series in plot.series for y in (*series.y, *(y for _, y in series.paper))]
+    return [float(y) for y in values if math.isfinite(y)]
+
+
+def set_scales(axes: Any, plot: Plot, places: Mapping[float, float] | None) -> None:
+    """Set both axes to hold what is drawn and the paper's points, which are drawn later.
+
+    `places` is where each x stands beside bars; None: x is where it is.
+    """
+    x, y = all_x(plot), all_y(plot)
+    if not (x and y):
+        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center")
+    else:
+        ends = (x[0], x[-1]) if places is None else (0.0,)
+        axes.update_datalim([(at, value) for at in ends for value in (min(y), max(y))])
+    if places is None:
+        _scale(axes, "x", x, plot.x_log)
+    else:
+        names = {place: number(value) for value, place in places.items()}
+        axes.xaxis.set_major_locator(FixedLocator(list(names)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: names.get(at, "")))
+        axes.set_xlim(-0.6, len(places) - 0.4)
+    _scale(axes, "y", y, plot.y_log)
+
+
+def _scale(axes: Any, name: str, values: Sequence[float], log: bool) -> None:
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    set_scale = axes.set_xscale if name == "x" else axes.set_yscale
+    set_limits = axes.set_xlim if name == "x" else axes.set_ylim
+    positive = [value for value in values if value > 0]
+    if not log or not positive:
+        axes.autoscale_view()
+        whole = name == "x" and all(value == round(value) for value in values)
+        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], integer=whole))
+        if name == "y" and positive and 0 <= min(values) < FROM_ZERO * max(values):
+            set_limits(0, None)
+        elif name == "y" and not any(values):
+            set_limits(0, 1)
+    elif min(values) > 0:
+        set_scale("log")
+        axes.autoscale_view()
+        _decades(axis, set_limits, *(axes.get_xlim() if name == "x" else axes.get_ylim()))
+        if name == "x" and _apart(positive):
+            axis.set_major_locator(FixedLocator(positive))
+    else:
+        least = 10.0 ** math.floor(math.log10(min(positive)))
+        set_scale("symlog", linthresh=least, linscale=0.4)
+        axes.autoscale_view()
+        set_limits(0, None)
+        axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=least))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(number))
+
+
+def _decades(axis: Any, set_limits: Any, low: float, high: float) -> None:
+    """Choose ticks of a logarithmic axis: decades, or 1, 2 and 5 where there are few."""
+    span = math.log10(high / low)
+    if span < 1:
+        set_limits(10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high)))
+    subs = (1.0,) if span > FEW_DECADES else (1.0, 2.0, 5.0)
+    axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=8))
+
+
+def _apart(values: Sequence[float]) -> bool:
+    """Return whether every value has room for a tick of its own."""
+    if not 2 <= len(values) <= NAMED_TICKS:
+        return False
+    places = [math.log10(value) for value in values]
+    return min(b - a for a, b in pairwise(places)) > 0.1 * (places[-1] - places[0])

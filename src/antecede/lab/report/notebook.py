@@ -1,0 +1,40 @@
+"""Curves within a notebook: SVG where the notebook shows pictures, words where it does not."""
+
+from __future__ import annotations
+
+import zlib
+
+from antecede.lab.diagram.notebook import Picture
+from antecede.lab.diagram.themes import page_switches
+from antecede.lab.report.drawing import DARK, LIGHT, declarations, inlined, rules_of
+from antecede.lab.report.model import Plot
+from antecede.lab.report.plots import draw_plot, in_words
+
+WIDTH = 560
+"""Of a picture where there is room, in px."""
+_CSS = "ac-plot"
+_PAPERS = ("#ffffff", "#14181d")
+
+
+def curves(plot: Plot) -> Picture:
+    """Return a plot for the cell of a notebook, in the colours of the page that shows it.
+
+    Raises what `draw_plot` raises.
+    """
+    words = in_words(plot)
+    svg = draw_plot(plot).svg
+    # Several pictures stand in one page: their ids must differ.
+    inner = inlined(svg, f"p{zlib.crc32(svg.encode()):08x}")
+    light, dark = (
+        f"{declarations(colours)};--paper:{paper}"
+        for colours, paper in zip((LIGHT, DARK), _PAPERS, strict=True)
+    )
+    style = (
+        f".{_CSS}{{{light};background:var(--paper)}}\n"
+        f"@media (prefers-color-scheme:dark){{.{_CSS}{{{dark}}}}}\n"
+        f"{page_switches(_CSS, light, dark)}{rules_of(_CSS)}"
+    )
+    head, _, rest = inner.partition(">")
+    look = f'class="{_CSS}" style="width:100%;max-width:{WIDTH}px;height:auto"'
+    named = head.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" {look} ', 1)
+    return Picture(f"{named}><style>{style}</style>{rest}", f"{plot.title}\n{words}")

@@ -1,0 +1,44 @@
+"""Self-contained HTML pages: one file, readable offline, light and dark, desktop and phone."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from antecede.errors import MissingExtraError
+
+try:
+    import jinja2
+    import markupsafe
+except ModuleNotFoundError as error:
+    raise MissingExtraError("a report page", "report") from error
+
+_environment = jinja2.Environment(
+    loader=jinja2.PackageLoader("antecede.lab.report"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=False,
+    keep_trailing_newline=True,
+)
+
+
+def _prose(text: str) -> markupsafe.Markup:
+    """Escape text; what stands between backticks is code."""
+    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text))))
+
+
+_environment.filters["prose"] = _prose
+
+
+class Figure(NamedTuple):
+    """A drawing with the text that goes with it; `svg` is our own and is not escaped."""
+
+    svg: str
+    caption: str
+    title: str = ""
+    text: str = ""
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a page of `templates/`; raises jinja2.UndefinedError when a value is missing."""
+    return _environment.get_template(template).render(**values)

@@ -1,0 +1,318 @@
+"""Plots of a study's findings, as SVG for pages and as PNG for slides: one drawing, two inks.
+
+Series differ in colour, and in marker, dashes or hatches as well, so that a grey print can be read.
+The paper's points are hollow diamonds over our curves, each tied to our value at the same x.
+Groups of the SVG are named: `ours-K`, `spread-K`, `paper-K` for series K.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from antecede.errors import LocalError
+from antecede.lab.report.axes import all_x, all_y, set_scales
+from antecede.lab.report.drawing import (
+    COLOURS,
+    PAPER,
+    SCHEMED,
+    Inks,
+    clean,
+    described,
+    number,
+    png_of,
+    settings,
+    svg_of,
+)
+from antecede.lab.report.model import Plot, Series
+
+WIDTH_INCHES = 4.7
+POINTS = 10
+"""Of text; still about as many pixels where the plot is as wide as a phone."""
+AXES_INCHES = 3.1
+"""Height without the legend, which stands below and covers nothing."""
+MARKERS = ("o", "s", "^", "v", "X", "P", "*", "<")
+"""Never the diamond: that is the paper's."""
+DASHES = ((0, (5, 2)), (0, (1.2, 1.6)), (0, (6, 2, 1.2, 2)), (0, (3, 1, 1, 1, 1, 1)))
+HATCHES = ("", "////", "----", "\\\\\\\\", "xxxx", "||||", "++++", "//")
+"""Lines only: a pattern of dots takes 170 kB."""
+MARKED = 40
+"""Most points of a line that all have a marker."""
+STYLES = ("line", "dashed", "points", "bars")
+PAPER_LABEL = "the paper's points"
+_Look = TypeVar("_Look")
+_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
+
+
+class Drawn(NamedTuple):
+    """One plot in both formats."""
+
+    svg: str
+    png: bytes
+
+
+def draw_plot(plot: Plot, colours: Mapping[str, int] | None = None) -> Drawn:
+    """Return the plot as SVG (both schemes) and PNG (light, twice the usual resolution).
+
+    `colours` numbers the labels, so that a series looks the same in all plots of a page.
+    Points that are no finite numbers are gaps. A logarithmic axis with zeros is linear below the
+    smallest value that is not; with values below zero it raises LocalError, as do a key that
+    is no file name, and series whose x, y and spread have different lengths.
+    """
+    _check(plot)
+    slots = colours if colours is not None else slots_of([plot])
+    with settings(SCHEMED, POINTS):
+        svg = svg_of(_figure(plot, slots, SCHEMED))
+    with settings(PAPER, POINTS):
+        png = png_of(_figure(plot, slots, PAPER))
+    return Drawn(described(svg, plot.title, in_words(plot)), png)
+
+
+def slots_of(plots: Iterable[Plot]) -> dict[str, int]:
+    """Return a number for every label; no two of one plot share a colour, up to eight series."""
+    slots: dict[str, int] = {}
+    for plot in plots:
+        labels = dict.fromkeys(series.label for series in plot.series)
+        taken = {slots[label] % COLOURS for label in labels if label in slots}
+        for label in labels:
+            if label not in slots:
+                free = [k for k in range(COLOURS) if k not in taken]
+                free.sort(key=lambda k: k in slots.values())
+                slots[label] = free[0] if free else len(slots)
+                taken.add(slots[label])
+    return slots
+
+
+def in_words(plot: Plot) -> str:
+    """Return the plot for those who do not see it."""
+    parts = [f"{plot.y_label} against {plot.x_label}."]
+    for series in plot.series:
+        known = [(x, y) for x, y in zip(series.x, series.y, strict=True) if math.isfinite(y)]
+        if known:
+            first, last = min(known), max(known)
+            parts.append(
+                f"{series.label}: {number(_short(first[1]))} at {number(first[0])}, "
+                f"{number(_short(last[1]))} at {number(last[0])}."
+            )
+        for x, y in series.paper:
+            parts.append(f"The paper has {number(y)} at {number(x)}.")
+    return " ".join(parts)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _check(plot: Plot) -> None:
+    if not _KEY.match(plot.key):
+        raise LocalError(f"plot {plot.key!r}: a key is letters, digits, '.', '_' and '-'")
+    for series in plot.series:
+        where = f"plot {plot.key}, series {series.label!r}"
+        if len(series.x) != len(series.y) or len(series.spread) not in (0, len(series.y)):
+            sizes = f"{len(series.x)} x, {len(series.y)} y, {len(series.spread)} spread"
+            raise LocalError(f"{where}: lengths differ: {sizes}")
+        if series.style not in STYLES:
+            raise LocalError(f"{where}: style {series.style!r} is none of {', '.join(STYLES)}")
+    for log, axis, values in ((plot.x_log, "x", all_x(plot)), (plot.y_log, "y", all_y(plot))):
+        if log and any(value < 0 for value in values):
+            raise LocalError(
+                f"plot {plot.key}: {axis} is {min(values):g} on a logarithmic axis: "
+                f"leave {axis}_log out"
+            )
+
+
+class _Pen(NamedTuple):
+    """What one series is drawn with, and where its values of x stand."""
+
+    k: int
+    series: Series
+    slot: int
+    inks: Inks
+    places: Mapping[float, float] | None
+    """Of x beside bars, which stand one beside the other; None: x is where it is."""
+    bar: int | None = None
+    """Which of the bars of a place it has; None: no bar."""
+    bars: int = 1
+    """How many a place has."""
+
+    @property
+    def width(self) -> float:
+        return 0.8 / self.bars
+
+    @property
+    def colour(self) -> str:
+        return self.inks.curves[self.slot % COLOURS]
+
+    def at(self, x: Iterable[float]) -> list[float]:
+        if self.places is None:
+            return [float(value) for value in x]
+        shift = 0.0 if self.bar is None else self.width * (self.bar + 0.5) - 0.4
+        return [self.places.get(float(value), math.nan) + shift for value in x]
+
+
+def _pens(plot: Plot, slots: Mapping[str, int], inks: Inks) -> list[_Pen]:
+    barred = [k for k, series in enumerate(plot.series) if series.style == "bars"]
+    places = {x: float(k) for k, x in enumerate(all_x(plot))} if barred else None
+    return [
+        _Pen(
+            k,
+            series,
+            slots[series.label],
+            inks,
+            places,
+            barred.index(k) if k in barred else None,
+            len(barred),
+        )
+        for k, series in enumerate(plot.series)
+    ]
+
+
+def _figure(plot: Plot, slots: Mapping[str, int], inks: Inks) -> Figure:
+    columns, lines = _legend_shape(plot)
+    figure = Figure(figsize=(WIDTH_INCHES, AXES_INCHES + 0.2 * lines), layout="constrained")
+    axes: Any = figure.add_subplot()
+    pens = _pens(plot, slots, inks)
+    handles = [_bars(axes, p) if p.series.style == "bars" else _line(axes, p) for p in pens]
+    axes.set_title(textwrap.fill(clean(plot.title), 48), fontsize=11, loc="left")
+    axes.set_xlabel(textwrap.fill(clean(plot.x_label), 50))
+    axes.set_ylabel(textwrap.fill(clean(plot.y_label), 36))
+    places = pens[0].places if pens else None
+    axes.grid(color=inks.line, linewidth=0.7, axis="both" if places is None else "y")
+    axes.set_axisbelow(True)
+    set_scales(axes, plot, places)
+    for pen in pens:
+        _paper(axes, pen)
+    if any(series.paper for series in plot.series):
+        handles.append(Line2D([], [], **_diamond(inks.ink)))
+    if handles:
+        figure.legend(
+            handles,
+            _labels(plot),
+            loc="outside lower left",
+            ncols=columns,
+            frameon=False,
+            fontsize=9,
+            columnspacing=1.4,
+            handlelength=2.4,
+        )
+    return figure
+
+
+def _labels(plot: Plot) -> list[str]:
+    """Return the lines of the legend, the paper's last."""
+    labels = [series.label for series in plot.series]
+    if any(series.paper for series in plot.series):
+        labels.append(PAPER_LABEL)
+    return [textwrap.fill(clean(label), 52) or " " for label in labels]
+
+
+def _legend_shape(plot: Plot) -> tuple[int, int]:
+    """Return columns and lines of the legend."""
+    labels = _labels(plot)
+    longest = max((len(line) for label in labels for line in label.split("\n")), default=1)
+    columns = max(1, min(3, int(72 * WIDTH_INCHES / (42 + 5.2 * longest)), len(labels)))
+    tallest = max((label.count("\n") + 1 for label in labels), default=0)
+    return columns, tallest * math.ceil(len(labels) / columns)
+
+
+def _of(looks: Sequence[_Look], slot: int) -> _Look:
+    """Return one of them; where colours begin anew, they go with other looks than before."""
+    return looks[(slot + slot // COLOURS) % len(looks)]
+
+
+def _line(axes: Any, pen: _Pen) -> Any:
+    """Draw a line, dashes or points, with error bars where there are several seeds."""
+    series, slot = pen.series, pen.slot
+    dashed, points = series.style == "dashed", series.style == "points"
+    marker = "" if dashed else _of(MARKERS, slot)
+    _spread(axes, pen, pen.colour)
+    (drawn,) = axes.plot(
+        pen.at(series.x),
+        [float(value) for value in series.y],
+        color=pen.colour,
+        linestyle="" if points else _of(DASHES, slot) if dashed else "-",
+        linewidth=1.5,
+        marker=marker,
+        markersize=6 if marker in "X*P" else 4.6,
+        markeredgewidth=0,
+        markevery=1 if points else max(1, math.ceil(len(series.x) / MARKED)),
+        clip_on=False,
+        zorder=3 if points else 2.5,
+        gid=f"ours-{pen.k}",
+    )
+    return drawn
+
+
+def _bars(axes: Any, pen: _Pen) -> Any:
+    """Draw one series of bars beside the others."""
+    hatch = HATCHES[(pen.bar or 0) % len(HATCHES)]
+    bars = axes.bar(
+        pen.at(pen.series.x),
+        [float(value) for value in pen.series.y],
+        0.92 * pen.width,
+        facecolor="none" if hatch else to_rgba(pen.colour, 0.4),
+        edgecolor=pen.colour,
+        hatch=hatch,
+        linewidth=1,
+    )
+    for place, bar in enumerate(bars):
+        bar.set_gid(f"ours-{pen.k}-{place}")
+    _spread(axes, pen, pen.inks.ink)
+    return bars
+
+
+def _spread(axes: Any, pen: _Pen, colour: str) -> None:
+    """Draw error bars; the arm down stays above zero where the value does."""
+    if not any(pen.series.spread):
+        return
+    arms = [abs(float(value)) for value in pen.series.spread]
+    pairs = zip(pen.series.y, arms, strict=True)
+    down = [min(arm, 0.999 * float(y)) if y > 0 else arm for y, arm in pairs]
+    _, caps, (drawn,) = axes.errorbar(
+        pen.at(pen.series.x),
+        pen.series.y,
+        yerr=[down, arms],
+        fmt="none",
+        ecolor=colour,
+        elinewidth=1,
+        capsize=2.4,
+    )
+    drawn.set_gid(f"spread-{pen.k}")
+    for cap in caps:
+        cap.set_markeredgewidth(1)
+        cap.set_markerfacecolor(colour)
+
+
+def _diamond(colour: str) -> dict[str, Any]:
+    return {
+        "color": colour,
+        "linestyle": "",
+        "marker": "D",
+        "markersize": 7.5,
+        "markerfacecolor": "none",
+        "markeredgewidth": 1.5,
+    }
+
+
+def _paper(axes: Any, pen: _Pen) -> None:
+    """Draw the paper's points over ours; a thin line leads to our value at the same x."""
+    series = pen.series
+    if not series.paper:
+        return
+    ours = {float(x): float(y) for x, y in zip(series.x, series.y, strict=True)}
+    x = pen.at(x for x, _ in series.paper)
+    y = [float(value) for _, value in series.paper]
+    for (key, _), place, value in zip(series.paper, x, y, strict=True):
+        ends = [ours.get(float(key), math.nan), value]
+        if all(map(math.isfinite, ends)):
+            line = {"color": pen.colour, "linewidth": 0.9, "zorder": 4, "gid": f"gap-{pen.k}"}
+            axes.plot([place, place], ends, **line)
+    colour = pen.inks.ink if series.style == "bars" else pen.colour
+    axes.plot(x, y, **_diamond(colour), zorder=5, gid=f"paper-{pen.k}", clip_on=False)

@@ -1,0 +1,269 @@
+"""The page of a study: one file with everything, and its plots as files beside it.
+
+    folder/index.html            self-contained; needs no network and no script
+    folder/figures/KEY.svg, .png every plot for itself
+
+How far a figure is from the paper's is marked from the rows alone, and every row beyond
+10 % stands in the part "What does not come out", whether the study speaks of it or not.
+The same findings give the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from antecede.errors import LocalError
+from antecede.formatting import counted
+from antecede.lab.report.atomic_files import write_whole
+from antecede.lab.report.drawing import DARK, LIGHT, PLOT_RULES, declarations, inlined
+from antecede.lab.report.model import Findings, Plot, Row, Section
+from antecede.lab.report.page import render
+from antecede.lab.report.plots import draw_plot, slots_of
+
+FOLDED = 15
+"""Most rows of a table that stands open."""
+OURS = "antecede sweep"
+"""Pages of this command have no source to stand beside."""
+IN_SHORT = 5
+"""Most lines of what does not come out, near the top."""
+
+
+class Mark(NamedTuple):
+    """How far ours is from the paper's: a sign beside the ratio, and a colour."""
+
+    name: str
+    sign: str
+    words: str
+    most: float
+    """Largest distance of the ratio from 1."""
+
+
+MARKS = (
+    Mark("near", "●", "within 6\u00a0%", 0.06),
+    Mark("fair", "◐", "within 10\u00a0%", 0.10),
+    Mark("far", "○", "beyond 10\u00a0%", math.inf),
+)
+
+
+VERDICTS = {True: "near", False: "far", None: "soft"}
+"""Claim.holds -> colour of its verdict."""
+
+
+def mark_of(row: Row) -> Mark | None:
+    """Return how far ours is from the paper's; None where there is nothing to compare."""
+    if row.ratio is None or not math.isfinite(row.ratio):
+        return None
+    distance = abs(row.ratio - 1) - 1e-9
+    return next(mark for mark in MARKS if distance <= mark.most)
+
+
+def write_study(findings: Findings, folder: Path, *, command: str = "") -> Path:
+    """Write the page and its plots; return the path of the page.
+
+    `command` makes it again; without it, `antecede study NAME`. Raises LocalError when two plots
+    have the same key, a plot can not be drawn (`plots.draw_plot`), or a table is ragged.
+    """
+    plots = [plot for section in findings.sections for plot in section.plots]
+    twice = [key for key, count in Counter(plot.key for plot in plots).items() if count > 1]
+    if twice:
+        raise LocalError(f"study {findings.study}: two plots have the key {twice[0]!r}")
+    drawn = _write_plots(plots, folder / "figures")
+    rows = [row for section in findings.sections for row in section.rows]
+    beyond = list(dict.fromkeys(row for row in rows if mark_of(row) is MARKS[-1]))
+    page = render(
+        "study.html",
+        findings=findings,
+        short=_short(findings, rows, beyond),
+        sections=[_section(section, drawn) for section in findings.sections],
+        beyond=_beside(beyond) if beyond else None,
+        marks=MARKS,
+        command=command or f"antecede study {findings.study}",
+        ours=command.startswith(OURS),
+        kicker=OURS if command.startswith(OURS) else f"antecede study {findings.study}",
+        **look(),
+    )
+    return write_whole(folder / "index.html", page)
+
+
+def look() -> dict[str, str]:
+    """Return what `study.css` asks for: the colours and rules of inlined plots."""
+    light, dark = ({k: v for k, v in s.items() if k not in _PAGES} for s in (LIGHT, DARK))
+    return {
+        "light": declarations(light),
+        "dark": declarations(dark),
+        "plot_rules": PLOT_RULES,
+    }
+
+
+_PAGES = ("ink", "line")
+"""Colours that `base.css` declares for the whole page."""
+
+
+def _write_plots(plots: Sequence[Plot], folder: Path) -> dict[str, str]:
+    """Write every plot; return key -> SVG to stand in the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    colours = slots_of(plots)
+    parts = {}
+    for k, plot in enumerate(plots):
+        drawn = draw_plot(plot, colours)
+        write_whole(folder / f"{plot.key}.svg", drawn.svg)
+        write_whole(folder / f"{plot.key}.png", drawn.png)
+        parts[plot.key] = inlined(drawn.svg, f"plot{k}")
+    return parts
+
+
+def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> dict[str, Any]:
+    """Return what stands near the top: how many figures come out, and what does not."""
+    counts = _counts(rows)
+    claims = [claim for section in findings.sections for claim in section.claims]
+    told = Counter(claim.verdict for claim in claims)
+    lines = [_first_sentence(text) for text in findings.not_reached]
+    if beyond and not lines:
+        lines = [_row_words(row) for row in beyond]
+    if len(lines) > IN_SHORT:
+        lines = [*lines[:IN_SHORT], f"and {len(lines) - IN_SHORT} more"]
+    failed = len(findings.failed)
+    nothing = "Every figure that the source states comes out within 10 %."
+    if claims and not told["does not hold"]:
+        nothing = f"{nothing} No statement fails."
+    return {
+        "tally": _tally(rows),
+        "verdicts": _verdicts(told),
+        "parts": [
+            {"name": m.name, "count": counts[m.name]} for m in MARKS if counts[m.name] and counts
+        ],
+        "not_reached": lines,
+        "failed": f"{counted(failed, 'run')} failed",
+        "open": bool(lines or failed),
+        "nothing": nothing if counts else "The source states no figures to compare with.",
+    }
+
+
+def _verdicts(told: Counter[str]) -> str:
+    """Return how many statements hold, in words."""
+    many = {
+        "holds": "hold",
+        "does not hold": "do not hold",
+        "not run": "not run",
+        "undecided": "undecided",
+    }
+    parts = [counted(told[one], one, several) for one, several in many.items() if told[one]]
+    return f"Of {counted(told.total(), 'statement')} {', '.join(parts)}." if parts else ""
+
+
+def _counts(rows: Iterable[Row]) -> Counter[str]:
+    return Counter(mark.name for mark in map(mark_of, rows) if mark)
+
+
+def _tally(rows: Sequence[Row]) -> str:
+    """Return how many figures are how far from the paper's, in words."""
+    counts = _counts(rows)
+    total = sum(counts.values())
+    if not total:
+        return "The source states no figures to compare with: all of these are ours alone."
+    parts = [f"{counts[mark.name]} {mark.words}" for mark in MARKS if counts[mark.name]]
+    return f"Of {counted(total, 'figure')} that the paper states: {', '.join(parts)}."
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"(?<=[.!?])\s+(?=[A-Z`(])", text.strip(), maxsplit=1)[0]
+
+
+def _row_words(row: Row) -> str:
+    return f"{row.quantity}, {row.condition} ({row.figure}): {ratio_words(row)} of the paper's"
+
+
+def _section(section: Section, drawn: dict[str, str]) -> dict[str, Any]:
+    return {
+        "title": section.title,
+        "finding": section.finding,
+        "about": section.about,
+        "claims": [
+            {**claim._asdict(), "verdict": claim.verdict, "mark": VERDICTS[claim.holds]}
+            for claim in section.claims
+        ],
+        "beside": _beside(section.rows) if section.rows else None,
+        "plain": _plain(section) if section.table else None,
+        "plots": [
+            {"key": plot.key, "caption": plot.caption, "svg": drawn[plot.key]}
+            for plot in section.plots
+        ],
+    }
+
+
+def _beside(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return a table of figures beside the paper's, each figure's rows together."""
+    marks = [mark_of(row) for row in rows]
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(row.figure, []).append(_cells(row))
+    return {
+        "groups": groups,
+        "count": len(rows),
+        "marks": any(marks),
+        "dashes": not all(marks),
+        "summary": f"Table of {counted(len(rows), 'figure')}. {_tally(rows)}",
+        "folded": len(rows) > FOLDED,
+    }
+
+
+def _cells(row: Row) -> dict[str, Any]:
+    return {
+        "quantity": row.quantity,
+        "condition": row.condition,
+        "note": row.note,
+        "unit": row.unit,
+        "paper": "–" if row.paper is None else _number(row.paper, 10),
+        "ours": _number(row.ours, 4),
+        "ratio": ratio_words(row),
+        "mark": mark_of(row),
+    }
+
+
+def ratio_words(row: Row) -> str:
+    """Return the ratio with three decimals, a dash for none."""
+    if mark_of(row) is None or row.ratio is None:
+        return "–"
+    return f"{row.ratio:,.3f}".replace("-", "−") if abs(row.ratio) < 100 else f"{row.ratio:,.0f}"
+
+
+def _number(value: float, digits: int) -> str:
+    """Return a number with `digits` significant ones, whole from 1,000 on."""
+    if not math.isfinite(value):
+        return "–"
+    whole = abs(value) >= 1000 and digits < 10
+    text = f"{value:,.0f}" if whole or value == round(value) else f"{value:,.{digits}g}"
+    return text.replace("-", "−", 1) if value < 0 else text
+
+
+def _plain(section: Section) -> dict[str, Any]:
+    """Return a table of words; columns in which all cells are numbers stand to the right."""
+    for row in section.table:
+        if len(row) != len(section.columns):
+            raise LocalError(
+                f"section {section.title!r}: a row of {len(row)} cells under "
+                f"{len(section.columns)} columns"
+            )
+    text = [
+        k == 0 or not all(_numeric(row[k]) for row in section.table)
+        for k in range(len(section.columns))
+    ]
+    return {
+        "columns": _words(section.columns, text),
+        "rows": [_words(row, text) for row in section.table],
+        "summary": f"Table of {counted(len(section.table), 'row')}.",
+        "folded": len(section.table) > FOLDED,
+    }
+
+
+def _words(cells: Sequence[str], text: Sequence[bool]) -> list[dict[str, Any]]:
+    return [{"words": cell, "text": left} for cell, left in zip(cells, text, strict=True)]
+
+
+def _numeric(cell: str) -> bool:
+    return bool(re.match(r"[-−+±]?[\d.,]|–?\Z", cell))

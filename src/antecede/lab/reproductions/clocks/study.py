@@ -1,0 +1,178 @@
+"""Tsuneizumi et al.: what linear, physical and combined time order without need, and what
+they miss.
+
+The source has no evaluation; this one is ours. A homogeneous group; the accuracy of the clocks
+is fixed and the largest delay goes from far below to far above twice of it, since Tsuneizumi et
+al. tells fast networks (delta <= 2 lambda) from slow ones and rule 1(b) is sound in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from antecede.lab.reproductions.framework.page_builder import page_of
+from antecede.lab.reproductions.framework.runs import Run
+from antecede.lab.reproductions.framework.study import (
+    Figures,
+    Study,
+    each_seed,
+    simulated,
+    simulation,
+)
+from antecede.lab.reproductions.pairs import pair_figures
+from antecede.lab.simulate.config.model import Clocks, Links, Scenario, Workload
+from antecede.lab.simulate.delays import Delay
+from antecede.lab.simulate.topology import Mesh
+
+LAMBDA_S = 0.010
+RATIOS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 6.0, 10.0, 20.0, 50.0)
+"""delta by lambda: fast networks end at 2; from 2 to 4 rule 1(b) has a window of its own."""
+QUICK_RATIOS = (0.5, 1.5, 3.0, 6.0, 20.0)
+LEAST = {"half": 0.5, "nearly all": 0.9}
+"""The least delay as a part of the largest."""
+LOADS = (("half", 50.0), ("nearly all", 50.0), ("half", 5.0))
+"""Least delay, and messages a second of each member, of the runs that wait."""
+MEMBERS = 6
+RULES = (
+    "linear",
+    "linear:published",
+    "physical",
+    "physical:published",
+    "linear-physical",
+    "linear-physical:published",
+    "arrival",
+    "timestamp",
+)
+SIZES = (5, 10, 20, 40)
+CARRIERS = ("linear", "physical", "linear-physical", "bss")
+LOSSES = (0.0, 0.01, 0.05, 0.1)
+WAITING: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "linear, null messages": ("linear", {}),
+    "both, null messages": ("linear-physical", {}),
+    "both, by bound": ("linear-physical", {"delivery": "bound"}),
+    "physical, by bound": ("physical", {"delivery": "bound"}),
+    "vector clock (BSS)": ("bss", {}),
+}
+"""Name in plots -> protocol and options: what the orders cost in time, over the same messages."""
+RECOVERY = {"retry_s": 0.5}
+SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
+
+
+def runs(quick: bool) -> Sequence[Run]:
+    """Return runs that count pairs, that wait, that count bytes, and that lose messages."""
+    return [*_pairs(quick), *_waits(quick), *_bytes(quick), *_losses(quick)]
+
+
+def execute(run: Run) -> Figures:
+    """Carry one run out."""
+    return pair_figures(run) if run.kind == "pairs" else simulated(run)
+
+
+def _pairs(quick: bool) -> Iterator[Run]:
+    for ratio in QUICK_RATIOS if quick else RATIOS:
+        for least in LEAST:
+            yield from each_seed(
+                QUICK_SEEDS if quick else SEEDS,
+                f"pairs/delta {ratio} lambda/least {least}",
+                scenario_of(ratio, least, 4.0 if quick else 20.0),
+                0.3 if quick else 2.0,
+                "pairs",
+                ratio=ratio,
+                least=least,
+                rules=list(RULES),
+            )
+
+
+def _waits(quick: bool) -> Iterator[Run]:
+    """Yield the same traffic carried by protocols; physical time needs least delays beyond 2
+    lambda.
+    """
+    for ratio in QUICK_RATIOS if quick else RATIOS:
+        for least, rate_hz in LOADS:
+            for waiting, (protocol, options) in WAITING.items():
+                if protocol == "physical" and LEAST[least] * ratio <= 2:
+                    continue
+                given = scenario_of(ratio, least, 2.0 if quick else 5.0, rate_hz)
+                yield simulation(
+                    f"waits/delta {ratio} lambda/least {least}/{rate_hz:g} a second/{waiting}",
+                    replace(given, protocol=protocol, options=options, warm_s=1.0),
+                    1,
+                    0.02 * rate_hz,
+                    "waits",
+                    ratio=ratio,
+                    least=least,
+                    rate_hz=rate_hz,
+                    waiting=waiting,
+                )
+
+
+def scenario_of(ratio: float, least: str, duration_s: float, rate_hz: float = 50.0) -> Scenario:
+    """Return six members at the largest delay `ratio` lambda; `least` names the least delay."""
+    most_s = round(ratio * LAMBDA_S, 6)
+    return Scenario(
+        Mesh(MEMBERS),
+        links=Links(Delay(round(LEAST[least] * most_s, 6), most_s, "uniform")),
+        workload=Workload("poisson", rate_hz=rate_hz),
+        clocks=Clocks(LAMBDA_S),
+        duration_s=duration_s,
+        name=f"Tsuneizumi et al., delta {ratio} lambda",
+    )
+
+
+def _bytes(quick: bool) -> Iterator[Run]:
+    for protocol in CARRIERS:
+        for members in SIZES[:2] if quick else SIZES:
+            scenario = Scenario(
+                Mesh(members),
+                protocol,
+                links=Links(Delay(0.03, 0.05, "uniform")),
+                workload=Workload("poisson", rate_hz=5.0),
+                clocks=Clocks(LAMBDA_S),
+                duration_s=2.0,
+                warm_s=0.5,
+            )
+            yield simulation(
+                f"bytes/{protocol}/{members} members",
+                scenario,
+                1,
+                0.002 * members**2,
+                "bytes",
+                protocol=protocol,
+                members=members,
+            )
+
+
+def _losses(quick: bool) -> Iterator[Run]:
+    for loss in LOSSES[::3] if quick else LOSSES:
+        for recovery in (False, True):
+            scenario = Scenario(
+                Mesh(MEMBERS),
+                "linear-physical",
+                options=RECOVERY if recovery else {},
+                links=Links(Delay(0.01, 0.05, "uniform"), loss=loss),
+                workload=Workload("poisson", rate_hz=5.0),
+                clocks=Clocks(LAMBDA_S),
+                duration_s=4.0 if quick else 20.0,
+            )
+            yield from each_seed(
+                QUICK_SEEDS if quick else SEEDS,
+                f"loss/{loss}/{'recovery' if recovery else 'none'}",
+                scenario,
+                1.0 if quick else 5.0,
+                "loss",
+                loss=loss,
+                recovery=recovery,
+            )
+
+
+STUDY = Study(
+    "clocks",
+    "Linear and physical clocks: what is ordered without need, and what is missed",
+    "Tsuneizumi et al., sections 4 to 6; the source has no evaluation: this one is ours",
+    runs,
+    execute,
+    page_of("antecede.lab.reproductions.clocks"),
+    code=("antecede.lab.reproductions.pairs",),
+)

@@ -1,0 +1,60 @@
+"""A digest of the code that makes figures, so that results of other code are never reused.
+
+It covers the layers below studies and the modules of a study's own that `execute` is made of;
+what only starts, prints or draws is left out, so that a page can be reworded without running
+everything again. It reads the package's own files, from a folder or from a zip file.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import cast
+
+from antecede import __version__
+from antecede.errors import LocalError
+from antecede.lab.reproductions.framework.study import Study
+from antecede.lab.reproductions.framework.user_files import imported_beside
+
+_NO_FIGURES = ("studies", "report", "demo", "cli", "live", "spark", "diagram")
+
+
+def modules_of(study: Study) -> tuple[str, ...]:
+    """Return the modules of a study's own that decide its figures.
+
+    Of a study that is not the package's these are also the modules of its folder that it has
+    imported: what they say may be what `execute` does.
+    """
+    named = {study.execute.__module__, *study.code}
+    return tuple(sorted(named | (imported_beside(named).keys() - {"__main__"})))
+
+
+@functools.cache
+def code_digest(modules: tuple[str, ...]) -> str:
+    """Return a digest of the package's version, its layers below studies, and these modules."""
+    digest = hashlib.sha256(f"antecede {__version__}".encode())
+    for path, data in _sources(files("antecede"), ""):
+        digest.update(f"\0{path}\0".encode() + data)
+    for name in modules:
+        digest.update(f"\0{name}\0".encode() + _source(name))
+    return digest.hexdigest()[:32]
+
+
+def _sources(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith(".py"):
+            yield prefix + entry.name, entry.read_bytes()
+        elif entry.is_dir() and (prefix or entry.name not in _NO_FIGURES):
+            yield from _sources(entry, f"{prefix}{entry.name}/")
+
+
+def _source(name: str) -> bytes:
+    spec = importlib.util.find_spec(name) if name != "__main__" else sys.modules[name].__spec__
+    if spec is None or spec.origin is None or spec.loader is None:
+        raise LocalError(f"module {name}: no source; a study's functions live in a module's file")
+    return cast("bytes", spec.loader.get_data(spec.origin))  # type: ignore[attr-defined]

@@ -1,0 +1,69 @@
+"""The studies by name; a study's module is loaded only when it is asked for.
+
+Besides these names `load` takes "package.module:NAME" or "FILE.py:NAME" of a study that is not
+ours; a module is looked for in the working folder, too.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+
+from antecede.errors import InputError
+from antecede.lab.reproductions.framework.study import Study
+
+STUDIES = {
+    "hierarchy": "Evropeytsev et al. 2016: control information of a hierarchy, IDR and DS",
+    "clocks": "Tsuneizumi et al.: linear and physical time, by accuracy",
+    "topics": "Nakayama 2017: topic vectors and heterogeneous time",
+    "semantic": "Bhavanasi and Iyer: replies wait for what they answer",
+    "vector": "Sahai et al. 2020: vectors and matrices over the members",
+    "scale": "Evropeytsev et al. 2016: up to a hundred thousand peers",
+}
+"""Name, which is its folder's, and a line for lists."""
+
+
+def load(name: str) -> Study:
+    """Return a study by its name or place. Raises InputError where there is none."""
+    place = f"antecede.lab.reproductions.{name}.study:STUDY" if name in STUDIES else name
+    module, colon, constant = place.rpartition(":")
+    if not colon:
+        raise InputError(
+            f"there is no study {name!r}; there are {', '.join(STUDIES)}; one of your own is named "
+            "by its place: FILE.py:STUDY or package.module:STUDY"
+        )
+    if name not in STUDIES:
+        module = _reachable(module)
+    try:
+        found = getattr(importlib.import_module(module), constant, None)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # it is there, and something that it needs is not
+        raise InputError(
+            f"study {name!r}: there is no module {error.name}; it is looked for in {Path.cwd()} "
+            "and in PYTHONPATH: go to the folder that has it, or name the file, FILE.py:STUDY"
+        ) from error
+    if not isinstance(found, Study):
+        raise InputError(f"study {name!r}: {place} is no Study")
+    return found
+
+
+def _reachable(module: str) -> str:
+    """Let a module of one's own be imported here and by workers; return its name.
+
+    Raises InputError for a file that is not there.
+    """
+    folder = Path.cwd()
+    if module.endswith(".py"):
+        file = Path(module).absolute()
+        if not file.is_file():
+            raise InputError("there is no such file", path=module)
+        folder, module = file.parent, file.stem
+    place, known = str(folder), os.environ.get("PYTHONPATH", "")
+    if place not in sys.path:
+        sys.path.append(place)
+    if place not in known.split(os.pathsep):  # workers are processes of their own
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (known, place)))
+    return module

@@ -1,0 +1,224 @@
+"""A whole study: what is left to do is done by an engine, kept as it comes, and made sense of.
+
+An engine takes a study and runs and yields tables of outcomes (`execute.SCHEMA`) in any order; an
+empty one only says that time has passed. `run_locally` is one, `runner.spark_engine` gives others.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO, TypeAlias
+
+import pyarrow
+import pyarrow.compute
+
+from antecede.errors import InputError, LocalError
+from antecede.formatting import counted, duration, were
+from antecede.interrupts import Terminated
+from antecede.lab.report.model import Findings, checked_findings
+from antecede.lab.reproductions.framework.code_digest import code_digest, modules_of
+from antecede.lab.reproductions.framework.execute import Failure
+from antecede.lab.reproductions.framework.results import Results
+from antecede.lab.reproductions.framework.runs import Run, plain_text
+from antecede.lab.reproductions.framework.store import Store, opened, texts
+from antecede.lab.reproductions.framework.study import Study, checked
+from antecede.progress import Progress
+
+pc: Any = pyarrow.compute  # its stubs know too few of the types that meet here
+
+Engine: TypeAlias = Callable[[Study, Sequence[Run]], Iterator[pyarrow.Table]]
+
+LINE_EVERY_S = 60.0
+"""Where stderr is no terminal, a line so often."""
+
+
+class Conducted(NamedTuple):
+    """What came of it."""
+
+    findings: Findings
+    results: Results
+    failures: list[Failure]
+    carried_out: int
+    """Runs of this call."""
+    stored: int
+    """Runs whose figures were there before."""
+    left: int
+    """Runs that were not asked for and have no figures."""
+    stale: int
+    """Runs whose figures were there, made by other code."""
+    unreadable: list[Path]
+
+
+class Interrupted(KeyboardInterrupt):
+    """A study was stopped by the user; says how much of it is kept."""
+
+    def __init__(self, done: int, total: int) -> None:
+        self.done, self.total = done, total
+        super().__init__(f"{done:,} of {counted(total, 'run')}")
+
+
+def conduct(
+    study: Study,
+    engine: Engine,
+    folder: Path,
+    *,
+    quick: bool = False,
+    only: Sequence[str] = (),
+    fresh: bool = False,
+    redraw: bool = False,
+    stream: TextIO | None = None,
+) -> Conducted:
+    """Carry out what `folder` has no figures for and return what the study found.
+
+    `only`: patterns (`*`, `?`) of run keys; others are left as they are. `fresh`: forget what the
+    folder has. `redraw`: carry out nothing and take figures of other code too. `stream` shows how
+    far it is (default: stderr). Raises InputError for a folder that cannot be used, patterns that
+    match nothing and a redrawing of nothing, SetupError of an engine, Interrupted.
+    """
+    runs = checked(study.runs(quick))
+    chosen = _chosen(runs, only)
+    code = code_digest(modules_of(study))
+    if redraw and not (folder / "results").is_dir():
+        raise InputError("has no results to draw", path=str(folder))
+    with opened(folder, code, fresh=fresh, any_code=redraw) as store:
+        done = {run.key for run in store.done(runs)}
+        if redraw and not done:
+            raise InputError("has no results of these runs to draw", path=str(folder))
+        todo = [] if redraw else [run for run in chosen if run.key not in done]
+        failures: list[Failure] = []
+        watch = Watch(study.name, chosen, todo, stream)
+        try:
+            with watch:
+                _carry_out(study, engine, todo, store, watch, failures)
+        except Terminated:
+            raise
+        except KeyboardInterrupt as stopped:
+            raise Interrupted(len(store.done(runs)), len(runs)) from stopped
+        if not redraw:
+            store.finish(runs)
+        table = store.table(runs)
+        stale = len({run.digest() for run in runs} & store.stale)
+    results = Results(table, runs)
+    left = len(runs) - len(results.runs) - len(failures)
+    notes = [f"{counted(left, 'run')} {were(left)} left out by choice."] if left else []
+    if redraw and stale:
+        notes.append(
+            f"{counted(stale, 'run')} {were(stale)} carried out by other code than this version's."
+        )
+    findings = _found(study, results, quick, failures, notes)
+    carried = len(todo) - len(failures)
+    return Conducted(findings, results, failures, carried, len(done), left, stale, store.unreadable)
+
+
+def _chosen(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
+    if not only:
+        return list(runs)
+    chosen = [run for run in runs if any(fnmatchcase(run.key, pattern) for pattern in only)]
+    if not chosen:
+        some = ", ".join(repr(run.key) for run in runs[:3])
+        there = f"there are {counted(len(runs), 'run')}: {some}, ..."
+        raise InputError(f"no run's key matches {' or '.join(map(repr, only))}; {there}")
+    return chosen
+
+
+def _carry_out(
+    study: Study,
+    engine: Engine,
+    todo: Sequence[Run],
+    store: Store,
+    watch: Watch,
+    failures: list[Failure],
+) -> None:
+    by_key = {run.key: run for run in todo}
+    outcomes = engine(study, todo) if todo else iter(())
+    try:
+        for table in outcomes:
+            good = table.filter(pc.is_null(table["reason"]))
+            bad = table.filter(pc.is_valid(table["reason"]))
+            if good.num_rows:
+                store.append(good, by_key)
+            over = dict.fromkeys(texts(table, "run"))
+            failed = zip(texts(bad, "run"), texts(bad, "reason"), strict=True)
+            failures += [Failure(by_key[key], reason) for key, reason in failed]
+            watch.passed([by_key[key] for key in over])
+    finally:
+        if hasattr(outcomes, "close"):
+            outcomes.close()
+    order = {run.key: number for number, run in enumerate(todo)}
+    failures.sort(key=lambda failure: order[failure.run.key])
+
+
+def _found(
+    study: Study, results: Results, quick: bool, failures: Sequence[Failure], notes: Sequence[str]
+) -> Findings:
+    """Return the findings, with the runs that are missing. Without any, only those.
+
+    Raises LocalError for findings that are no findings (`checked_findings`).
+    """
+    try:
+        findings = study.findings(results, quick)
+    except Exception as error:
+        if not failures and not notes:
+            raise
+        what = f"Too few runs gave figures to say anything ({type(error).__name__}: {error})."
+        findings = Findings(finding=what)
+    findings, blank = checked_findings(findings)
+    if blank and not failures and not notes:
+        raise LocalError(f"study {study.name}: {blank[0]}, and no run has failed")
+    return findings._replace(
+        study=findings.study or study.name,
+        title=findings.title or study.title,
+        source=findings.source or study.source,
+        conditions=[*findings.conditions, *notes],
+        failed=[*map(told, failures), *blank],
+    )
+
+
+def told(failure: Failure) -> str:
+    """Return a failure as one line: key, seed, reason, scenario and parameters."""
+    run = failure.run
+    values = " ".join(plain_text(part) for part in (run.scenario, run.parameters) if part)
+    return f"{run.key} (seed {run.seed}): {failure.reason}; {run.kind} {values}"
+
+
+class Watch:
+    """Says how far a study is: share of the estimated cost, runs, time left."""
+
+    def __init__(
+        self, name: str, runs: Sequence[Run], todo: Sequence[Run], stream: TextIO | None = None
+    ) -> None:
+        self.name, self.total, self.number = name, sum(run.cost_s for run in runs), len(runs)
+        self.left, self.runs_left = sum(run.cost_s for run in todo), len(todo)
+        self.done_here = 0.0
+        self.begin = self.said = time.monotonic()
+        self.stream = sys.stderr if stream is None else stream
+        self.progress = Progress(name, self.stream)
+
+    def __enter__(self) -> Watch:
+        self.progress.__enter__()
+        self.passed([])
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.progress.__exit__(*error)
+
+    def passed(self, runs: Sequence[Run]) -> None:
+        """Take note of runs that are over, or of none: time has passed."""
+        cost = sum(run.cost_s for run in runs)
+        self.left, self.runs_left = self.left - cost, self.runs_left - len(runs)
+        self.done_here += cost
+        now = time.monotonic()
+        text = f"{self.number - self.runs_left:,} of {counted(self.number, 'run')}"
+        if self.done_here and self.runs_left:
+            left_s = self.left / self.done_here * (now - self.begin)
+            text += f", about {duration(1000 * left_s)} left"
+        share = 1 - self.left / self.total if self.total else 1.0
+        self.progress.label = f"{self.name}  {text}"
+        self.progress(share)
+        if not self.progress.shown and now - self.said >= LINE_EVERY_S:
+            self.said = now
+            print(f"{self.name}: {text}, {share:.0%} of the estimated work", file=self.stream)

@@ -1,0 +1,320 @@
+"""Studies on Spark: a DataFrame of runs becomes a DataFrame of outcomes, bundle by bundle.
+
+Theory of operation
+-------------------
+`outcomes` is the DataFrame -> DataFrame function: each row of a run becomes the rows of its
+figures, in the worker that has it, so no partitioning changes a figure. `spark_engine` feeds it.
+
+One large job would be simple, and wrong three times: it gives nothing until its last task ends,
+so an interruption loses all; a run that kills its worker fails the job with all others; and
+Spark's own committer makes files appear a job at a time. So every bundle of runs is a job of one
+task. The dearest runs go first, each alone; cheap ones are bundled to about a second. Threads keep
+a few more jobs submitted than there are task slots, which are asked for again and again, since
+executors come and go. Spark serves jobs in the order in which threads submitted them, so a slot
+that falls free takes one of the dearest runs that are left, and at the end only cheap bundles are
+waited for.
+
+Outcomes come back to the driver, which alone writes (`store`): executors need the package and no
+shared file system, and results appear where the page is written, as soon as a bundle is done.
+
+What a run raises is an outcome like others. A worker or executor that dies fails its job (after
+Spark's own retries): the runs of the bundle are tried once more, one by one; the run whose worker
+dies again is reported. Executors without the package, or with other code, end the study at once.
+
+What a study asks of a session besides DataFrames: slots, tags of jobs, whether it lives.
+
+A session beside its JVM is asked through its context. Through Spark Connect there is none: tags are
+the client's, task slots are the partitions that Spark gives to a range (asked once, by a small
+job, so executors that come later are used, but no more jobs are submitted for them), and a server
+that answers is alive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import re
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from antecede.errors import SetupError
+from antecede.lab.reproductions.framework.code_digest import code_digest, modules_of
+from antecede.lab.reproductions.framework.execute import SCHEMA, failed, largest_first, outcome
+from antecede.lab.reproductions.framework.runner import Engine
+from antecede.lab.reproductions.framework.runs import Run
+from antecede.lab.reproductions.framework.study import Figures, Study
+
+
+class Classic:
+    """A session whose JVM belongs to this process."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+
+    def slots(self) -> int:
+        """Return how many tasks run at a time: the parallelism follows executors as they go."""
+        return int(self.session.sparkContext.defaultParallelism)
+
+    def tag(self, name: str) -> None:
+        """Tag the jobs that this thread submits from now on."""
+        self.session.sparkContext.addJobTag(name)
+
+    def cancel(self, name: str) -> None:
+        """End the jobs of a tag."""
+        self.session.sparkContext.cancelJobsWithTag(name)
+
+    def alive(self) -> bool:
+        """Tell whether Spark is still there: ask the JVM's context."""
+        try:
+            context: Any = self.session.sparkContext._jsc
+            return not context.sc().isStopped()
+        except Exception:
+            return False
+
+    def on_this_machine(self) -> bool:
+        """Tell whether the workers certainly have the driver's files: look at the master."""
+        return str(self.session.sparkContext.master).startswith("local")
+
+
+class Connect:
+    """A session of a Spark Connect server."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        self._slots: int | None = None
+
+    def slots(self) -> int:
+        """Return the partitions of a range, counted once."""
+        if self._slots is None:
+            numbers = self.session.range(100_000).select(F.spark_partition_id().alias("p"))
+            found = numbers.agg(F.max("p").alias("p")).collect()[0]
+            self._slots = int(found.p) + 1
+        return self._slots
+
+    def tag(self, name: str) -> None:
+        """Tag this thread's operations."""
+        self.session.addTag(name)
+
+    def cancel(self, name: str) -> None:
+        """Interrupt operations by tag."""
+        self.session.interruptTag(name)
+
+    def alive(self) -> bool:
+        """Ask the server for a setting."""
+        try:
+            self.session.conf.get("spark.sql.shuffle.partitions")
+        except Exception:
+            return False
+        return True
+
+    def on_this_machine(self) -> bool:
+        """Return False: a server tells nothing that is certain."""
+        return False
+
+
+Handle: TypeAlias = Classic | Connect
+
+
+def handle_of(session: SparkSession) -> Handle:
+    """Return the handle of a session, classic or of Spark Connect."""
+    return Classic(session) if hasattr(session, "_jsparkSession") else Connect(session)
+
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+
+OUTCOMES = "run string, quantity string, value double, series array<double>, reason string"
+"""`execute.SCHEMA` as Spark writes it."""
+BUNDLE_S = 1.0
+"""Cheap runs are put together up to this estimated cost, in seconds: a job costs a tenth of it."""
+BUNDLES_A_SLOT = 4
+"""Never fewer bundles than this a task slot, however cheap all runs are."""
+JOBS_A_SLOT = 2
+"""Submitted at a time: one that runs and one that is ready."""
+MOST_JOBS = 1_000
+TICK_S = 0.2
+NOTHING: pyarrow.Table = SCHEMA.empty_table()
+"""Says that time has passed."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What goes to a worker, by name: it imports the function from the package it has."""
+
+    module: str
+    function: str
+    modules: tuple[str, ...]
+    code: str | None
+    """The driver's digest of the sources; None: the workers share the driver's files."""
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        """Carry out the runs of a partition; for `mapInArrow`. Raises SetupError."""
+        execute = self.load()
+        for batch in batches:
+            for text in batch.column("text").to_pylist():
+                yield outcome(Run.from_text(str(text)), execute)
+
+    def load(self) -> Callable[[Run], Figures]:
+        """Import the function. Raises SetupError where its code is not the driver's."""
+        if self.code is not None and code_digest(self.modules) != self.code:
+            raise SetupError("the executors have other sources of antecede than the driver")
+        execute: Callable[[Run], Figures] = getattr(
+            importlib.import_module(self.module), self.function
+        )
+        return execute
+
+
+def work_of(study: Study, spark: SparkSession) -> Work:
+    """Return what workers of a session need to know to carry out runs of the study."""
+    modules = modules_of(study)
+    code = None if handle_of(spark).on_this_machine() else code_digest(modules)
+    return Work(study.execute.__module__, study.execute.__qualname__, modules, code)
+
+
+def runs_frame(spark: SparkSession, runs: Sequence[Run]) -> DataFrame:
+    """Return runs as a DataFrame: `run` (key), `cost_s`, and `text`, which has all of it."""
+    table = pa.table(
+        {
+            "run": pa.array([run.key for run in runs], pa.string()),
+            "cost_s": pa.array([run.cost_s for run in runs], pa.float64()),
+            "text": pa.array([run.to_text() for run in runs], pa.string()),
+        }
+    )
+    return spark.createDataFrame(table)
+
+
+def outcomes(runs: DataFrame, work: Work) -> DataFrame:
+    """Return what comes of the runs of a frame as `runs_frame` makes it, however partitioned."""
+    return runs.mapInArrow(work, OUTCOMES)
+
+
+def spark_engine(spark: SparkSession) -> Engine:
+    """Return the engine (see `orchestrate`) that works on a session, also of Spark Connect."""
+
+    def engine(study: Study, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
+        return _Jobs(spark, work_of(study, spark)).run(runs)
+
+    return engine
+
+
+def bundles(runs: Iterable[Run], slots: int) -> list[list[Run]]:
+    """Return the runs in the order in which they start, cheap ones put together."""
+    ordered = largest_first(runs)
+    room = min(BUNDLE_S, sum(run.cost_s for run in ordered) / (slots * BUNDLES_A_SLOT))
+    found: list[list[Run]] = []
+    cost = room
+    for run in ordered:
+        if cost + run.cost_s > room:
+            found.append([])
+            cost = 0.0
+        found[-1].append(run)
+        cost += run.cost_s
+    return found
+
+
+class _Jobs:
+    """The jobs of one study that are under way."""
+
+    def __init__(self, spark: SparkSession, work: Work) -> None:
+        self.spark, self.work, self.handle = spark, work, handle_of(spark)
+        self.tag = f"antecede-study-{uuid.uuid4().hex}"
+        self.under_way: dict[Future[pyarrow.Table], list[Run]] = {}
+        self.waiting: deque[list[Run]] = deque()
+        self.died: set[str] = set()
+        """Keys of runs that were tried alone, or again, after their worker died."""
+
+    def run(self, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
+        self.waiting.extend(bundles(runs, self.slots()))
+        pool = ThreadPoolExecutor(MOST_JOBS, thread_name_prefix="study")
+        try:
+            while self.waiting or self.under_way:
+                self.submit(pool)
+                over, _ = wait(self.under_way, TICK_S, FIRST_COMPLETED)
+                for future in over:
+                    yield self.result_of(future, self.under_way.pop(future))
+                if not over:
+                    yield NOTHING
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+            self.cancel()
+
+    def cancel(self) -> None:
+        """End the jobs that are under way; those that a thread is about to submit, too."""
+        while self.under_way and wait(self.under_way, 0).not_done:
+            with contextlib.suppress(Exception):  # Spark may be what has gone
+                self.handle.cancel(self.tag)
+            wait(self.under_way, TICK_S)
+
+    def slots(self) -> int:
+        """Return how many tasks run at a time, as far as Spark knows by now."""
+        try:
+            return max(1, self.handle.slots())
+        except Exception as error:
+            raise self.gone(error) from error
+
+    def submit(self, pool: ThreadPoolExecutor) -> None:
+        room = min(self.slots() * JOBS_A_SLOT, MOST_JOBS)
+        while self.waiting and len(self.under_way) < room:
+            bundle = self.waiting.popleft()
+            self.under_way[pool.submit(self.job, bundle)] = bundle
+
+    def job(self, bundle: Sequence[Run]) -> pyarrow.Table:
+        """Carry out a bundle in one task; runs in a thread of its own."""
+        self.handle.tag(self.tag)
+        frame = runs_frame(self.spark, bundle).coalesce(1)
+        made: pyarrow.Table = outcomes(frame, self.work).toArrow().cast(SCHEMA)
+        return made
+
+    def result_of(self, future: Future[pyarrow.Table], bundle: list[Run]) -> pyarrow.Table:
+        """Return the outcomes of a job, of a failed one those that are certain."""
+        error = future.exception()
+        if error is None:
+            return future.result()
+        if not isinstance(error, Exception):
+            raise error
+        if not self.handle.alive():
+            raise self.gone(error) from error
+        _check_setup(error, self.work)
+        if len(bundle) > 1 or bundle[0].key not in self.died:
+            self.died.update(run.key for run in bundle)
+            self.waiting.extendleft([run] for run in reversed(bundle))
+            return NOTHING
+        reason = f"the worker died twice: {_said(error)}"
+        lost: pyarrow.Table = pa.Table.from_batches([failed(bundle[0].key, reason)])
+        return lost
+
+    def gone(self, error: Exception) -> SetupError:
+        return SetupError(f"Spark has stopped ({_said(error)}); the same call goes on from here")
+
+
+_MISSING = re.compile(r"(ModuleNotFoundError|ImportError|AttributeError): (.*)")
+_SETUP = re.compile(r"antecede\.errors\.(?:SetupError|MissingExtraError): (.*)")
+_SHIP = "docs/design/studies.md says how to ship the package"
+_TELLING = re.compile(
+    r"(?i)(Python worker [^\n]*|ExecutorLostFailure[^\n]*|[^\n]*(?:OutOfMemory|exit code)[^\n]*)"
+)
+
+
+def _check_setup(error: Exception, work: Work) -> None:
+    """Raise SetupError where no run can work: what a run raises never comes this way."""
+    text = str(error)
+    if found := _SETUP.search(text):
+        raise SetupError(f"{found[1].strip()}; {_SHIP}") from error
+    if found := _MISSING.search(text):
+        what = f"{found[2].strip()} (for {work.module}.{work.function})"
+        raise SetupError(f"the executors cannot import the study: {what}; {_SHIP}") from error
+
+
+def _said(error: Exception) -> str:
+    """Return the one line of an error of Spark's that says why."""
+    text = str(error).strip()
+    found = _TELLING.search(text)
+    line = found[1] if found else (text.splitlines() or [type(error).__name__])[0]
+    return line.strip()[:300]

@@ -1,0 +1,215 @@
+"""The results of a study in a folder: Parquet files that only ever appear whole.
+
+Theory of operation
+-------------------
+    DIR/results/part-000012.parquet   outcomes in the order in which they came, a file at a time
+    DIR/results/results.parquet       all of them in one file, once the study is complete
+    DIR/earlier/earlier.parquet       results of the same code that this grid does not ask for
+    DIR/.lock                         held while a study writes here
+
+Results come to the driver, which writes a part under another name, flushes it to the disk and
+renames it. So at any moment the folder holds what was finished before, whatever is killed. Rows
+carry the digests of their run and of the code that made them: a run is done when rows of its digest
+are there, made by the code that is here now (`any_code`: by whatever code). A digest lies whole in
+one file; where two files have it (a kill between the renames of `finish`), the first is taken.
+Failures are not stored: the next start tries them again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.compute
+import pyarrow.parquet
+
+from antecede.errors import InputError
+from antecede.lab.reproductions.framework.runs import Run, plain_text
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pc: Any = pyarrow.compute
+pq: Any = pyarrow.parquet
+
+SCHEMA = pa.schema(
+    [
+        ("run", pa.string()),
+        ("kind", pa.string()),
+        ("seed", pa.int64()),
+        ("quantity", pa.string()),
+        ("value", pa.float64()),
+        ("series", pa.list_(pa.float64())),
+        ("task", pa.string()),
+        ("digest", pa.string()),
+        ("code", pa.string()),
+    ]
+)
+"""`task` is the run's kind, seed, scenario and parameters as JSON; `code` a digest of sources."""
+
+
+class Store:
+    """The folder of one study, for runs of one state of the code. Use inside `opened`."""
+
+    def __init__(self, folder: Path, code: str, any_code: bool = False) -> None:
+        self.folder, self.code, self.any_code = folder, code, any_code
+        self.parts = folder / "results"
+        self.whole = self.parts / "results.parquet"
+        self.earlier = folder / "earlier" / "earlier.parquet"
+        self.unreadable: list[Path] = []
+        """Files that were set aside, renamed, because they are no Parquet of ours."""
+        self.stale: set[str] = set()
+        """Digests of runs that other code has made, taken or not."""
+        self._tables: dict[str, pyarrow.Table] = {}
+        self._number = 0
+
+    def read(self) -> None:
+        """Take in what is there; results of other code only where any will do."""
+        files = [self.whole, *sorted(self.parts.glob("part-*.parquet")), self.earlier]
+        for path in filter(Path.is_file, files):
+            if path.stem.startswith("part-") and path.stem[5:].isdigit():
+                self._number = max(self._number, int(path.stem[5:]) + 1)
+            table = self._read(path)
+            if table is not None:
+                same = pc.equal(table["code"], self.code)
+                self.stale.update(texts(table.filter(pc.invert(same)), "digest"))
+                self._take(table if self.any_code else table.filter(same))
+        if not self.any_code:
+            self.stale -= self._tables.keys()
+
+    def done(self, runs: Iterable[Run]) -> list[Run]:
+        """Return those of the runs whose figures are here."""
+        return [run for run in runs if run.digest() in self._tables]
+
+    def append(self, outcomes: pyarrow.Table, runs: Mapping[str, Run]) -> None:
+        """Keep figures (rows of `execute.SCHEMA`, `runs` by key): on return they are on disk."""
+        keys: list[str] = texts(outcomes, "run")
+        chosen = [runs[key] for key in keys]
+        tasks = {key: plain_text(runs[key].task) for key in dict.fromkeys(keys)}
+        digests = {key: runs[key].digest() for key in tasks}
+        table = pa.table(
+            {
+                "run": outcomes["run"],
+                "kind": [run.kind for run in chosen],
+                "seed": [run.seed for run in chosen],
+                "quantity": outcomes["quantity"],
+                "value": outcomes["value"],
+                "series": outcomes["series"],
+                "task": [tasks[key] for key in keys],
+                "digest": [digests[key] for key in keys],
+                "code": [self.code] * len(keys),
+            },
+            schema=SCHEMA,
+        )
+        _write(table, self.parts / f"part-{self._number:06}.parquet")
+        self._number += 1
+        self._take(table)
+
+    def table(self, runs: Sequence[Run]) -> pyarrow.Table:
+        """Return the figures of these runs, in their order, quantities by name."""
+        found = [self._tables.get(run.digest()) for run in runs]
+        named = [
+            table.set_column(0, "run", pa.array([run.key] * table.num_rows, pa.string()))
+            for run, table in zip(runs, found, strict=True)
+            if table is not None
+        ]
+        whole: pyarrow.Table = pa.concat_tables([SCHEMA.empty_table(), *named])
+        return whole
+
+    def finish(self, runs: Sequence[Run]) -> None:
+        """Put the figures of these runs into one file and others of the same code aside."""
+        own = {run.digest() for run in runs}
+        others = [self._tables[digest] for digest in sorted(self._tables.keys() - own)]
+        if others:
+            _write(pa.concat_tables(others), self.earlier)
+        _write(self.table(runs), self.whole)
+        for path in self.parts.glob("part-*.parquet"):
+            path.unlink()
+        if not others:
+            self.earlier.unlink(missing_ok=True)
+
+    def _read(self, path: Path) -> pyarrow.Table | None:
+        try:
+            table: pyarrow.Table | None = pq.read_table(str(path))
+        except (pa.ArrowException, OSError):  # OSError: bytes inside are not what they were
+            table = None
+        if table is not None and table.schema.equals(SCHEMA):
+            return table
+        aside = path.with_name(f"{path.name}.unreadable")
+        path.replace(aside)
+        self.unreadable.append(aside)
+        return None
+
+    def _take(self, table: pyarrow.Table) -> None:
+        digests = texts(table, "digest")
+        begin = 0
+        for end in range(1, len(digests) + 1):
+            if end == len(digests) or digests[end] != digests[begin]:
+                self._tables.setdefault(digests[begin], table.slice(begin, end - begin))
+                begin = end
+
+
+@contextmanager
+def opened(
+    folder: Path, code: str, *, fresh: bool = False, any_code: bool = False
+) -> Iterator[Store]:
+    """Give the store of a folder, made where needed; `fresh`: what is there is deleted first.
+
+    Raises InputError where the folder cannot be written or another process writes to it.
+    """
+    store = Store(folder, code, any_code)
+    try:
+        store.parts.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise InputError(
+            f"no study can be kept here: {error.strerror}", path=str(folder)
+        ) from error
+    with lock:
+        _hold(lock.fileno(), folder)
+        if fresh:
+            for path in (*store.parts.glob("*.parquet"), store.earlier):
+                path.unlink(missing_ok=True)
+        for draft in folder.glob("*/.*.draft"):
+            draft.unlink()
+        store.read()
+        yield store
+
+
+def _hold(file: int, folder: Path) -> None:
+    """Lock a file for as long as this process has it open. Raises InputError."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: two studies in one folder are not noticed
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise InputError(
+            "another study writes here now; name another folder", path=str(folder)
+        ) from error
+
+
+def _write(table: pyarrow.Table, path: Path) -> None:
+    """Let a file appear whole, and only when it is on the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        with draft.open("wb") as file:
+            pq.write_table(table, file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)  # where the disk is full, this is room
+        raise InputError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
+
+
+def texts(table: pyarrow.Table, name: str) -> list[str]:
+    """Return a column of text."""
+    column: Any = table[name]
+    return list(column.to_pylist())

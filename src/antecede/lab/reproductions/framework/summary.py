@@ -1,0 +1,88 @@
+"""`summary.json`: everything that a study's page says, as plain values, and back.
+
+The key `rows` has all rows of all sections beside the paper's figures, for programs; `sections`
+has what else the page needs, and how many of the rows are each one's, so that the page can be
+drawn again from this file alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from antecede import __version__
+from antecede.errors import InputError
+from antecede.lab.report.atomic_files import write_whole
+from antecede.lab.report.model import Claim, Findings, Plot, Row, Section, Series
+
+
+def summary(findings: Findings) -> dict[str, Any]:
+    """Return the summary as values that JSON can write."""
+    return {
+        "study": findings.study,
+        "title": findings.title,
+        "source": findings.source,
+        "finding": findings.finding,
+        "reading": list(findings.reading),
+        "conditions": list(findings.conditions),
+        "version": __version__,
+        "rows": [
+            {"section": section.title, **row._asdict(), "ratio": row.ratio}
+            for section in findings.sections
+            for row in section.rows
+        ],
+        "not_reached": list(findings.not_reached),
+        "failed": list(findings.failed),
+        "reads": list(findings.reads),
+        "sections": [_section(section) for section in findings.sections],
+    }
+
+
+def _section(section: Section) -> dict[str, Any]:
+    plots = [
+        {**plot._asdict(), "series": [series._asdict() for series in plot.series]}
+        for plot in section.plots
+    ]
+    claims = [{**claim._asdict(), "verdict": claim.verdict} for claim in section.claims]
+    return {**section._asdict(), "rows": len(section.rows), "plots": plots, "claims": claims}
+
+
+def write_summary(findings: Findings, folder: Path) -> Path:
+    """Write `summary.json` into a folder; return its path. Raises InputError."""
+    text = json.dumps(summary(findings), indent=1, ensure_ascii=False, allow_nan=False)
+    return write_whole(folder / "summary.json", text + "\n")
+
+
+def read_summary(path: Path) -> Findings:
+    """Return the findings that a summary was written from. Raises InputError, OSError."""
+    try:
+        return findings_from(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        what = f"is no summary of a study: {type(error).__name__}: {error}"
+        raise InputError(what, path=str(path)) from error
+
+
+def findings_from(values: Mapping[str, Any]) -> Findings:
+    """Return the findings of a summary's values."""
+    chosen = {name: values[name] for name in Findings._fields}
+    chosen["sections"] = list(_sections(values["sections"], iter(values["rows"])))
+    return Findings(**chosen)
+
+
+def _sections(sections: Any, rows: Iterator[dict[str, Any]]) -> Iterator[Section]:
+    for section in sections:
+        own = [
+            Row(**{name: row[name] for name in Row._fields})
+            for row in itertools.islice(rows, section["rows"])
+        ]
+        plots = [
+            Plot(**{**plot, "series": [Series(**series) for series in plot["series"]]})
+            for plot in section["plots"]
+        ]
+        claims = [
+            Claim(**{name: claim[name] for name in Claim._fields}) for claim in section["claims"]
+        ]
+        yield Section(**{**section, "rows": own, "plots": plots, "claims": claims})

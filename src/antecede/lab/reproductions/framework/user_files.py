@@ -1,0 +1,92 @@
+"""Files outside the package that decide a run's figures: protocols of one's own, and traces.
+
+A run names them by their digests, so that its results go stale when one of them changes.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import antecede
+from antecede.errors import InputError
+from antecede.lab.check.loader import is_file_target, load_class
+from antecede.lab.simulate.config.model import Scenario
+
+
+def files_of(scenario: Scenario) -> dict[str, str]:
+    """Return name -> digest: a protocol's file with the modules of its folder, a replay's trace.
+
+    Raises InputError for one that cannot be read or, a protocol's, does not run.
+    """
+    found: list[Path] = []
+    if is_file_target(scenario.protocol):
+        made = load_class(scenario.protocol)
+        file = Path(scenario.protocol.rpartition(":")[0]).resolve()
+        found += sorted({file, *imported_beside([made.__module__]).values()})
+    if scenario.workload.kind == "replay":
+        found.append(Path(scenario.workload.path or ""))
+    return {path.name: file_digest(path) for path in found}
+
+
+def check_files(scenario: Scenario, expected: Mapping[str, str]) -> None:
+    """Raise InputError where a file is not the one whose digest was taken."""
+    now = files_of(scenario)
+    for name, digest in expected.items():
+        if now.get(name, digest) != digest:
+            raise InputError("has changed since the runs were listed; start again", path=name)
+
+
+def imported_beside(names: Iterable[str]) -> dict[str, Path]:
+    """Return name -> file of these modules and of those in their folders that they import.
+
+    Modules of this package and installed ones are left out.
+    """
+    found: dict[str, Path] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        module = sys.modules.get(name)
+        place = getattr(module, "__file__", None)
+        if name in found or not place or not place.endswith(".py") or _installed(Path(place)):
+            continue
+        found[name] = Path(place).resolve()
+        folder = found[name].parent
+        for other in _imports(found[name], getattr(module, "__package__", None) or ""):
+            near = getattr(sys.modules.get(other), "__file__", None)
+            if near and Path(near).resolve().is_relative_to(folder):
+                waiting.append(other)
+    return found
+
+
+def _imports(file: Path, package: str) -> set[str]:
+    """Return the modules that a file's import statements may mean."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            dots = "." * node.level + (node.module or "")
+            base = importlib.util.resolve_name(dots, package) if node.level else dots
+            found |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def _installed(path: Path) -> bool:
+    own = Path(antecede.__file__).resolve().parent
+    return path.resolve().is_relative_to(own) or "site-packages" in path.parts
+
+
+def file_digest(*paths: Path) -> str:
+    """Return a digest of what files hold. Raises InputError for one that cannot be read."""
+    digest = hashlib.sha256()
+    for path in paths:
+        try:
+            digest.update(path.read_bytes())
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", path=str(path)) from error
+    return digest.hexdigest()[:32]

@@ -1,0 +1,102 @@
+"""What internal messages would cost if `Last` counted inside the span of their bit vector.
+
+Evropeytsev et al. 2016 counts no header, and a message's `Last` is one. Their slopes of Figure 7
+are nevertheless those of one more bit a peer on the messages of internal peers, which is what the
+span grows by when the position of `Last`, far behind, belongs to it. The simulator does not count
+that way, so these runs carry the public classes themselves, message by message.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from antecede.core.protocols.base import Transmit
+from antecede.core.protocols.hierarchical.messages import Downward
+from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
+from antecede.lab.reproductions.framework.runs import Run
+from antecede.lab.reproductions.framework.study import Figures
+from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.delays import US, Delay, picks
+from antecede.lab.simulate.random_streams import Stream, draws, key
+from antecede.lab.simulate.schedule import schedule
+from antecede.lab.simulate.topology import Hierarchy
+
+BLOCK = 1 << 16
+"""Delays are drawn so many at a time."""
+
+
+class Copy(NamedTuple):
+    """Something that happens: a copy arrives, or (without a message) a peer sends."""
+
+    time_us: int
+    number: int
+    at: int
+    message: Any = None
+
+
+def last_figures(run: Run) -> Figures:
+    """Return `last.outside_bytes`, `last.inside_bytes`: bytes a message in the internal group."""
+    scenario = run.load_scenario()
+    topology = scenario.topology
+    assert isinstance(topology, Hierarchy)
+    warm_us = round(scenario.warm_s * US)
+    outside, inside = [], []
+    for time_us, sender, message in _downward(scenario, topology, run.seed):
+        if time_us > warm_us:
+            base, bits = message.dv
+            span = bits.bit_length()
+            outside.append(_bytes(span))
+            inside.append(_bytes(_with_last(base, bits, message.last) if sender else span))
+    return {
+        "last.outside_bytes": float(np.mean(outside)),
+        "last.inside_bytes": float(np.mean(inside)),
+    }
+
+
+def _with_last(base: int, bits: int, last: int) -> int:
+    """Return the span of the bits and of the position of `Last`."""
+    positions = [base + 1, base + bits.bit_length()] if bits else []
+    positions += [last] if last else []
+    return max(positions) - min(positions) + 1 if positions else 0
+
+
+def _bytes(bits: int) -> int:
+    return -(-bits // 8)
+
+
+def _downward(scenario: Scenario, of: Hierarchy, seed: int) -> Iterator[tuple[int, int, Downward]]:
+    """Yield (time, sender, message) of what the super peer sends into its group; sender 0: it."""
+    inside = of.groups[0]
+    everybody = hierarchical(
+        Topology({0: tuple(range(1, inside + 1))}, tuple(range(inside + 1, of.size))), ack_after=0
+    )
+    delays = _delays(scenario.links.delay, seed)
+    sent = schedule(scenario, seed)
+    queue = [
+        Copy(int(at), k, int(who))
+        for k, (at, who) in enumerate(zip(sent.time_us, sent.sender, strict=True))
+    ]
+    heapq.heapify(queue)
+    number, end_us = len(queue), round(scenario.duration_s * US)
+    while queue and queue[0].time_us <= end_us:
+        now, _, at, message = heapq.heappop(queue)
+        one = everybody[at]
+        for effect in one.send(b"") if message is None else one.receive(message):
+            if isinstance(effect, Transmit):
+                if isinstance(effect.message, Downward):
+                    yield now, effect.message.sender, effect.message
+                for to in effect.to:
+                    number += 1
+                    heapq.heappush(queue, Copy(now + next(delays), number, to, effect.message))
+
+
+def _delays(delay: Delay, seed: int) -> Iterator[int]:
+    quantiles, block = delay.quantiles(), 0
+    while True:
+        numbers = np.arange(block * BLOCK, (block + 1) * BLOCK)
+        yield from picks(quantiles, draws(key(seed, Stream.DELAY), numbers, 0)).tolist()
+        block += 1

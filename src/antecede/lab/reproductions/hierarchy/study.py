@@ -1,0 +1,222 @@
+"""Evropeytsev et al. 2016, section 3.2: what the hierarchical protocol costs beside IDR and
+DS.
+
+One internal and one external group, one super peer, peers divided equally; every peer sends every
+N(80, 5) ms clipped to 70 to 90; channels are not FIFO. `docs/design/studies.md` says how a study
+is built; the paper's figures and claims are in `page.toml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from antecede.lab.reproductions.framework.page_builder import page_of
+from antecede.lab.reproductions.framework.runs import Run
+from antecede.lab.reproductions.framework.study import (
+    Figures,
+    Study,
+    each_seed,
+    simulated,
+    simulation,
+)
+from antecede.lab.reproductions.hierarchy.last_field import last_figures
+from antecede.lab.simulate.config.model import Links, Scenario, Special, Workload
+from antecede.lab.simulate.delays import Delay
+from antecede.lab.simulate.topology import Hierarchy
+
+DELAYS = {"0-50 ms": (0.0, 0.05), "50-250 ms": (0.05, 0.25), "50-550 ms": (0.05, 0.55)}
+LARGEST = {"0-50 ms": 900, "50-250 ms": 500, "50-550 ms": 400}
+"""Number of peers for which the text gives figures."""
+RATES = (1000, 1500, 2000, 2500)
+"""Messages a second of all peers together (scalability analysis)."""
+STEP = 100
+"""The grid is every hundred peers (and 50): the source's own is lost."""
+WARM_S = {"0-50 ms": 0.4, "50-250 ms": 1.5, "50-550 ms": 2.5}
+"""Steady from 0.2, 1 and 1.5 s."""
+MEASURED_S, QUICK_S = 1.0, 0.3
+SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
+PER_SECOND = 4e6
+"""Deliveries that a core simulates in a second, about; for estimates only."""
+READABLE_PER_SECOND = 2e4
+"""The same of the readable engine, which alone runs the published pruning."""
+PASSIVE = ((100, 0), (300, 200))
+"""Peers, and how many of them are silent."""
+LAST_PEERS, QUICK_LAST_PEERS = (200, 300, 400), (100, 200)
+LAST_RATES, QUICK_LAST_RATES = (1000, 2500), (1000,)
+"""Runs of the readable classes, which show what `Last` inside the span would cost."""
+PRUNINGS = ("safe", "none", "published")
+SLOW_UP = Special("internal", "super", Delay(0.0, 0.4, "uniform"))
+FAR = Delay(0.5, 0.5, "constant")
+"""Skewed links: a way up of uneven length, and a long one from external peers to one of them: on
+it a message is still under way when the published rule has forgotten what it depends on."""
+
+
+def runs(quick: bool) -> Sequence[Run]:
+    """Return every run: the grid, fixed rates, passive receivers, and what the text leaves open."""
+    return [
+        *_grid(quick),
+        *_rates(quick),
+        *_passive(quick),
+        *_super_peers(quick),
+        *_pruning(quick),
+        *_literal(quick),
+        *_last(quick),
+    ]
+
+
+def execute(run: Run) -> Figures:
+    """Carry one run out."""
+    return last_figures(run) if run.kind == "last" else simulated(run)
+
+
+def grid(delay: str) -> list[int]:
+    """Return the numbers of peers of a delay: 50, then every hundred up to the text's largest."""
+    return [50, *range(STEP, LARGEST[delay] + 1, STEP)]
+
+
+def _grid(quick: bool) -> Iterator[Run]:
+    for delay in DELAYS:
+        for peers in grid(delay):
+            if quick and peers % 300 and peers not in (50, LARGEST[delay]):
+                continue
+            scenario = scenario_of(delay, peers, QUICK_S if quick else MEASURED_S)
+            yield from _each("grid", scenario, _seeds(quick), delay=delay, peers=peers)
+
+
+def _rates(quick: bool) -> Iterator[Run]:
+    """Yield runs of a fixed total rate; a peer of 900 at 1000 a second sends every 0.9 s."""
+    for delay in DELAYS:
+        for rate in (1000, 2500) if quick else RATES:
+            for peers in grid(delay):
+                if quick and peers not in (50, 100, 200, LARGEST[delay]):
+                    continue
+                interval_s = peers / rate
+                scenario = scenario_of(
+                    delay,
+                    peers,
+                    1.0 if quick else 2.0,
+                    warm_s=WARM_S[delay] + 2 * interval_s,
+                    workload=Workload(total_hz=float(rate)),
+                )
+                seeds = _seeds(quick)[:2]
+                yield from _each("rate", scenario, seeds, delay=delay, peers=peers, rate=rate)
+
+
+def _passive(quick: bool) -> Iterator[Run]:
+    for delay in DELAYS:
+        for peers, silent in PASSIVE:
+            scenario = scenario_of(
+                delay, peers, QUICK_S if quick else MEASURED_S, workload=Workload(silent=silent)
+            )
+            seeds = [seed + 10 for seed in _seeds(quick)]
+            yield from _each("passive", scenario, seeds, delay=delay, silent=silent)
+
+
+def _super_peers(quick: bool) -> Iterator[Run]:
+    """Yield 240 peers: half external, the other half in one to four internal groups."""
+    for groups in (1, 3) if quick else (1, 2, 3, 4):
+        topology = Hierarchy((120 // groups,) * groups, 120)
+        scenario = scenario_of("0-50 ms", 240, QUICK_S if quick else MEASURED_S, topology=topology)
+        yield from _each("groups", scenario, _seeds(quick), groups=groups)
+
+
+def _pruning(quick: bool) -> Iterator[Run]:
+    for groups in (1, 3):
+        topology = Hierarchy((30 // groups,) * groups, 30)
+        for skewed in (False, True):
+            links = _links("0-50 ms", topology, skewed)
+            for pruning in PRUNINGS:
+                scenario = Scenario(
+                    topology,
+                    "hierarchical",
+                    options={"pruning": pruning},
+                    links=links,
+                    duration_s=2.0 if quick else 10.0,
+                    warm_s=1.0,
+                    name=f"{groups} groups, {'skewed' if skewed else 'even'} links, {pruning}",
+                )
+                given = {"groups": groups, "skewed": skewed, "pruning": pruning}
+                yield from _each("pruning", scenario, _seeds(quick), **given)
+
+
+def _literal(quick: bool) -> Iterator[Run]:
+    """Yield Evropeytsev et al.'s first scenario with the text's "variance" taken literally."""
+    scenario = scenario_of("0-50 ms", LARGEST["0-50 ms"], QUICK_S if quick else MEASURED_S)
+    links = Links(Delay(*DELAYS["0-50 ms"], "variance"))
+    yield from _each("literal", replace(scenario, links=links), _seeds(quick), delay="0-50 ms")
+
+
+def _last(quick: bool) -> Iterator[Run]:
+    """Yield runs at fixed rates, and one of the first experiment (rate 0) to set beside them."""
+    peers = QUICK_LAST_PEERS if quick else LAST_PEERS
+    rates = QUICK_LAST_RATES if quick else LAST_RATES
+    for count, rate in [(peers[0], 0), *((n, rate) for rate in rates for n in peers)]:
+        warm_s = WARM_S["0-50 ms"] + (2 * count / rate if rate else 0.0)
+        load = Workload(total_hz=float(rate)) if rate else Workload()
+        measured_s = 0.2 if quick else QUICK_S
+        given = scenario_of("0-50 ms", count, measured_s, warm_s=warm_s, workload=load)
+        sent = (rate or count * 12.5) * given.duration_s
+        key = f"last/peers {count}/rate {rate or 'of the first experiment'}"
+        yield simulation(key, given, 1, 3e-5 * sent * count, "last", peers=count, rate=rate)
+
+
+def _links(delay: str, topology: Hierarchy, skewed: bool) -> Links:
+    if not skewed:
+        return Links(Delay(*DELAYS[delay]))
+    far = Special("external", str(topology.size - 1), FAR)
+    return Links(Delay(*DELAYS[delay]), (SLOW_UP, far))
+
+
+def scenario_of(
+    delay: str,
+    peers: int,
+    measured_s: float,
+    *,
+    warm_s: float | None = None,
+    workload: Workload | None = None,
+    topology: Hierarchy | None = None,
+) -> Scenario:
+    """Return Evropeytsev et al.'s system: a delay by its name, peers in all, seconds of which
+    figures count.
+    """
+    warm = WARM_S[delay] if warm_s is None else warm_s
+    return Scenario(
+        topology or Hierarchy((peers // 2,), peers - peers // 2),
+        "hierarchical",
+        links=Links(Delay(*DELAYS[delay])),
+        workload=workload or Workload(),
+        duration_s=round(warm + measured_s, 6),
+        warm_s=round(warm, 6),
+        name=f"Evropeytsev et al. 2016, {delay}, {peers} peers",
+    )
+
+
+def _seeds(quick: bool) -> tuple[int, ...]:
+    return QUICK_SEEDS if quick else SEEDS
+
+
+def _each(
+    part: str, scenario: Scenario, seeds: Sequence[int], **parameters: object
+) -> Iterator[Run]:
+    """Return a run a seed; its cost follows the deliveries."""
+    peers = len(scenario.topology.senders())
+    load = scenario.workload
+    active = peers - load.silent
+    rate = load.total_hz or active / load.interval.mean_s
+    readable = parameters.get("pruning") == "published"
+    per_second = READABLE_PER_SECOND if readable else PER_SECOND
+    cost_s = 0.05 + rate * scenario.duration_s * peers / per_second
+    words = [f"{name} {value}" for name, value in parameters.items()]
+    return each_seed(seeds, "/".join([part, *words]), scenario, cost_s, part, **parameters)
+
+
+STUDY = Study(
+    "hierarchy",
+    "The hierarchical protocol beside IDR and dependency sequences",
+    "Evropeytsev et al. 2016, section 3.2, Figures 4 to 9",
+    runs,
+    execute,
+    page_of("antecede.lab.reproductions.hierarchy"),
+    code=("antecede.lab.reproductions.hierarchy.last_field",),
+)

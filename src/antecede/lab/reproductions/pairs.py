@@ -1,0 +1,48 @@
+"""Pairs of messages that rules order, need not order, or miss: what the studies of Tsuneizumi et
+al. and Nakayama 2017 run.
+
+Figures are sums over all observers: RULE.ordered, RULE.unnecessary, RULE.missed, RULE.concurrent
+(pairs that the rule orders in neither direction), and `causal`, `pairs`, `events`. For rules of
+Nakayama 2017 `topic_causal` is what they are held against.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from antecede.lab.reproductions.framework.runs import Run
+from antecede.lab.reproductions.framework.study import Figures
+from antecede.lab.simulate.outputs.timestamps import stamped
+from antecede.tables.false_causality.count import count_rules
+from antecede.tables.false_causality.rules import rule_named
+
+
+def pair_figures(run: Run) -> Figures:
+    """Count the pairs of a run's scenario under the rules of its parameter `rules`.
+
+    The parameter `sent_to` "everybody" sends events to every peer, not to their targets alone.
+    """
+    names: Sequence[str] = run.parameters["rules"]
+    found: Counter[str] = Counter()
+    everybody = run.parameters.get("sent_to") == "everybody"
+    for stamps in stamped(run.load_scenario(), run.seed, to_everybody=everybody).values():
+        events = len(stamps.sender)
+        pairs = events * (events - 1) // 2
+        found["events"] += events
+        found["pairs"] += pairs
+        for name, counts in zip(names, count_rules(stamps, names), strict=True):
+            found[f"{name}.ordered"] += counts.ordered
+            found[f"{name}.unnecessary"] += counts.unnecessary
+            found[f"{name}.missed"] += counts.missed
+            found[f"{name}.concurrent"] += pairs - counts.ordered
+            found[f"{name}.causal"] += counts.causal
+    _truths(names, found)
+    return {name: float(value) for name, value in found.items()}
+
+
+def _truths(names: Sequence[str], found: Counter[str]) -> None:
+    """Let what is causal stand once for each of the two truths."""
+    for name in names:
+        truth = "topic_causal" if rule_named(name).topics else "causal"
+        found[truth] = found.pop(f"{name}.causal")

@@ -1,0 +1,81 @@
+"""The claim of Evropeytsev et al. 2016 a hundred times further out: overhead follows the density of
+messages.
+
+The source ends at 900 peers. Here up to 100,000 talk at 1,000 messages a second in all: as more and
+more groups of a hundred, and as ten groups that grow. Delays are 0 to 50 ms, nobody is external.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+from antecede.lab.reproductions.framework.page_builder import page_of
+from antecede.lab.reproductions.framework.runs import Run
+from antecede.lab.reproductions.framework.study import COST, Figures, Study, each_seed, simulated
+from antecede.lab.simulate.config.model import Links, Scenario, Workload
+from antecede.lab.simulate.delays import Delay
+from antecede.lab.simulate.topology import Hierarchy
+from antecede.tables.kernels.compile_time import timed
+
+RATE_HZ = 1000.0
+GROUP, TEN = 100, 10
+GROUPS, QUICK_GROUPS = (10, 30, 100, 300, 1000), (10, 30, 100)
+SIZES, QUICK_SIZES = (10, 30, 300, 1000, 10000), (10, 30, 300)
+"""Peers of each of ten groups; a hundred stands in `GROUPS` already."""
+WARM_S, MEASURED_S = 0.3, 0.3
+SEEDS, QUICK_SEEDS = (1, 2), (1,)
+PER_SECOND = 1e6
+
+
+def runs(quick: bool) -> Sequence[Run]:
+    """Return more groups of a hundred, and ten groups of more."""
+    return list(_runs(quick))
+
+
+def _runs(quick: bool) -> Iterator[Run]:
+    more = [(groups, GROUP) for groups in (QUICK_GROUPS if quick else GROUPS)]
+    larger = [(TEN, size) for size in (QUICK_SIZES if quick else SIZES)]
+    for groups, size in (*more, *larger):
+        scenario = Scenario(
+            Hierarchy((size,) * groups, 0),
+            "hierarchical",
+            links=Links(Delay(0.0, 0.05)),
+            workload=Workload(total_hz=RATE_HZ),
+            duration_s=WARM_S + MEASURED_S,
+            warm_s=WARM_S,
+            name=f"{groups} groups of {size}",
+        )
+        cost_s = 0.05 + RATE_HZ * scenario.duration_s * groups * size / PER_SECOND
+        yield from each_seed(
+            QUICK_SEEDS if quick else SEEDS,
+            scenario.name,
+            scenario,
+            cost_s,
+            groups=groups,
+            size=size,
+            peers=groups * size,
+        )
+
+
+def execute(run: Run) -> Figures:
+    """Simulate; the time, and the most memory that the process has had, are figures too."""
+    begin = time.process_time()
+    with timed() as spent:
+        found = dict(simulated(run))
+    found[f"{COST}processor_s"] = time.process_time() - begin - spent.compiling_s
+    kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found[f"{COST}peak_mib"] = kib / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+    return found
+
+
+STUDY = Study(
+    "scale",
+    "A hundred thousand peers: does overhead follow the density of messages?",
+    "Evropeytsev et al. 2016, section 3.2, Scalability Analysis; the grid is ours",
+    runs,
+    execute,
+    page_of("antecede.lab.reproductions.scale"),
+)

@@ -1,0 +1,173 @@
+"""The ordering lists of S_b and its store of held messages, over time (Bhavanasi and Iyer, VI.B to
+VI.D).
+
+`list_figures` looks at the observers of an outcome. A node is a run of consecutive numbers of one
+sender, so there is a node less than messages for each pair of neighbours of which both are there;
+when that is, follows from the deliveries alone.
+
+`extreme_figures` lets a member of the protocol itself take in the arrivals that VI.D.2 speaks of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from antecede.core.clocks.intervals import NODE_BYTES, nodes
+from antecede.core.protocols.base import MessageId
+from antecede.core.protocols.reply.messages import ID_BYTES, SbMessage
+from antecede.core.protocols.reply.sb import SemanticOrder
+from antecede.core.protocols.reply.state import SEQNO_BYTES
+from antecede.lab.reproductions.semantic.orders import ORDERS, Outcome
+from antecede.lab.simulate.random_streams import Ints, Stream, draws, key
+
+POINTS = 60
+"""Places of a curve."""
+ARRIVALS = ("in order", "newest first", "shuffled", "every second first", "root last")
+
+
+# -- from the deliveries of an outcome ---------------------------------------------------------
+
+
+def list_figures(found: Outcome) -> dict[str, float | list[float]]:
+    """Return nodes, messages that were delivered, senders heard, and storage, of the observers.
+
+    Curves are means over the observers, by time; nodes and rows are the most at any moment. Bytes
+    are those of Bhavanasi and Iyer: 8 a node, 16 a row, 4 for the counter.
+    """
+    count = len(found.sent_us)
+    if not count:
+        return {}
+    delivered = found.delivered_us["sb"]
+    pairs = np.sort(_neighbours(found, delivered), axis=0)
+    heard = np.sort(_first_of_each(found, delivered), axis=0)
+    done = np.sort(delivered, axis=0)
+    most = excess = rows = 0
+    for place in range(delivered.shape[1]):
+        moments = done[:, place]
+        there = np.searchsorted(moments, moments, side="right")
+        listed = there - np.searchsorted(pairs[:, place], moments, side="right")
+        best = np.searchsorted(heard[:, place], moments, side="right")
+        most, excess = max(most, int(listed.max())), max(excess, int((listed - best).max()))
+        held = held_at_arrivals(found.arrived_us[:, place], delivered[:, place])
+        rows = max(rows, int(held.max()))
+    at = np.linspace(0, int(found.sent_us[-1]), POINTS + 1)[1:].astype(np.int64)
+    n = delivered.shape[1]
+    received = [_below(done, t) / n for t in at]
+    listed_mean = [(_below(done, t) - _below(pairs, t)) / n for t in at]
+    held_mean = [(_below(np.sort(found.arrived_us, axis=0), t) - _below(done, t)) / n for t in at]
+    storage = [
+        SEQNO_BYTES + NODE_BYTES * a + 2 * ID_BYTES * b
+        for a, b in zip(listed_mean, held_mean, strict=True)
+    ]
+    return {
+        "nodes.most": most,
+        "nodes.excess": excess,
+        "rows.most": rows,
+        "storage_bytes": float(np.mean(storage)),
+        "curve.received": received,
+        "curve.nodes": listed_mean,
+        "curve.best": [_below(heard, t) / n for t in at],
+    }
+
+
+def held_at_arrivals(arrived: Ints, delivered: Ints) -> Ints:
+    """Return how many messages a member holds after each moment at which one comes."""
+    waited = delivered > arrived
+    came, went = np.sort(arrived[waited]), np.sort(delivered[waited])
+    if not len(came):
+        return np.zeros(1, dtype=np.int64)
+    here, gone = (np.searchsorted(moments, came, side="right") for moments in (came, went))
+    return np.asarray(here - gone, dtype=np.int64)
+
+
+def held_figures(found: Outcome) -> dict[str, float]:
+    """Return the most messages that an observer holds at once, by order."""
+    columns = range(len(found.observers)) if len(found.sent_us) else ()
+    return {
+        f"{order}.held_max": max(
+            (
+                int(held_at_arrivals(found.arrived_us[:, c], found.delivered_us[order][:, c]).max())
+                for c in columns
+            ),
+            default=0,
+        )
+        for order in ORDERS
+    }
+
+
+def _below(columns: Ints, moment: int) -> int:
+    return int((columns <= moment).sum())
+
+
+def _neighbours(found: Outcome, delivered: Ints) -> Ints:
+    """Return when both of two consecutive messages of a sender are there [pairs, observers]."""
+    order = np.argsort(found.sender, kind="stable")
+    same = np.diff(found.sender[order]) == 0
+    one, next_one = delivered[order[:-1][same]], delivered[order[1:][same]]
+    return np.asarray(np.maximum(one, next_one), dtype=np.int64)
+
+
+def _first_of_each(found: Outcome, delivered: Ints) -> Ints:
+    """Return when the first message of each sender is there [senders, observers]."""
+    order = np.argsort(found.sender, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(found.sender[order]) != 0])
+    return np.asarray(np.minimum.reduceat(delivered[order], starts, axis=0))
+
+
+# -- the extremes of the text ------------------------------------------------------------------
+
+
+def extreme_figures(
+    arrivals: str, senders: int, each: int, seed: int
+) -> dict[str, float | list[int]]:
+    """Let one member receive `each` messages of every sender in an order; see ARRIVALS.
+
+    Messages answer nothing, but for "root last": there each answers the one before it, and the
+    first comes last. Figures: nodes, rows and bytes at most and at the end, and curves.
+    """
+    member = SemanticOrder(0, range(senders + 1))
+    listed, rows, bytes_ = [], [], []
+    at_half = senders * ((each + 1) // 2)
+    for message in _messages(arrivals, senders, each, seed):
+        member.receive(message)
+        listed.append(sum(map(nodes, member.delivered.values())))
+        rows.append(len(member.store.rows))
+        bytes_.append(member.storage_bytes())
+    step = max(1, len(listed) // POINTS)
+    return {
+        "nodes.most": max(listed),
+        "nodes.end": listed[-1],
+        "nodes.half": listed[at_half - 1],
+        "received.half": at_half,
+        "received.others": senders * each - 1,
+        "senders": senders,
+        "rows.most": max(rows),
+        "rows.end": rows[-1],
+        "storage_bytes.most": max(bytes_),
+        "curve.received": list(range(1, len(listed) + 1))[step - 1 :: step],
+        "curve.nodes": listed[step - 1 :: step],
+        "curve.rows": rows[step - 1 :: step],
+    }
+
+
+def _messages(arrivals: str, senders: int, each: int, seed: int) -> Iterator[SbMessage]:
+    """Yield the messages in the order of their arrival; the senders are 1 to `senders`."""
+    numbers: Sequence[int] = range(1, each + 1)
+    if arrivals in ("newest first", "root last"):
+        numbers = numbers[::-1]
+    elif arrivals == "every second first":
+        numbers = [*numbers[::2], *numbers[1::2]]
+    everything = [(sender, number) for number in numbers for sender in range(1, senders + 1)]
+    if arrivals == "shuffled":
+        words = draws(key(seed, Stream.SAMPLE), np.arange(len(everything)))
+        everything = [everything[at] for at in np.argsort(words, kind="stable")]
+    elif arrivals == "root last":
+        everything.sort(reverse=True)
+    for sender, number in everything:
+        parents: tuple[MessageId, ...] = ()
+        if arrivals == "root last" and (sender, number) != (1, 1):
+            before = (sender, number - 1) if number > 1 else (sender - 1, each)
+            parents = (MessageId(*before),)
+        yield SbMessage(sender, number, parents, None)

@@ -1,0 +1,137 @@
+"""Figures of an outcome of the study of Bhavanasi and Iyer: waits, messages held, bytes, pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from antecede.core.protocols.base import MessageId
+from antecede.core.protocols.reply.messages import SbMessage, control_bytes
+from antecede.lab.reproductions.framework.study import Figures
+from antecede.lab.reproductions.semantic.lists import held_figures, list_figures
+from antecede.lab.reproductions.semantic.orders import Outcome
+from antecede.lab.simulate.delays import US, Delay
+from antecede.lab.simulate.network import Network
+from antecede.lab.simulate.outputs.metrics import wait_figures
+from antecede.lab.simulate.random_streams import Ints
+
+INTEGER_BYTES, PAIR_BYTES = 4, 8
+"""By the accounting of the sources: an entry of a vector, a dependency of IDR."""
+
+
+def figures_of(found: Outcome, network: Network, warm_us: int = 0) -> Figures:
+    """Return everything about an outcome on a network; ORDER is sb, causal, total or sequencer.
+
+    ORDER.wait_ms.mean, .p50, .p99, .max over copies; ORDER.waited, part of the copies that waited;
+    ORDER.longer, part that waited longer than under S_b (for causal order that is also the part
+    that S_b delivers before something of their causal past); ORDER.held, messages that a member
+    holds in the mean over time; ORDER.held_max. ORDER.bytes of a message (bss and idr for causal
+    order).
+    pairs, pairs.causal, pairs.replies: messages ordered by total order, causal order and S_b.
+    """
+    sent, members = len(found.sent_us), network.size
+    if not sent or members < 2:
+        return {"sent": sent, "members": members}
+    measured_s = max(1, int(found.sent_us[-1]) - warm_us) / US
+    figures: dict[str, float | Sequence[float]] = {
+        "sent": sent,
+        "members": members,
+        "answers": sum(map(bool, found.parents)) / sent,
+        "answers.own": _to_oneself(found),
+        "under_way": _under_way(found, network.links.delay, warm_us),
+        **held_figures(found),
+        **list_figures(found),
+        **_pairs(found),
+        **_bytes(found, members),
+        **_sequencer(found, network, warm_us),
+    }
+    for order, waits in found.waits.items():
+        figures |= _waits(order, waits, found.copies)
+        figures[f"{order}.held"] = int(waits.sum()) / US / members / measured_s
+        if order in found.longer:
+            figures[f"{order}.longer"] = found.longer[order] / max(1, found.copies)
+    return figures
+
+
+def _to_oneself(found: Outcome) -> float:
+    """Return the part of the answers that are to a message of their own sender."""
+    to = [
+        found.sender[parent] == found.sender[reply]
+        for reply, parents in enumerate(found.parents)
+        for parent in parents
+    ]
+    return sum(map(int, to)) / max(1, len(to))
+
+
+def _under_way(found: Outcome, delay: Delay, warm_us: int) -> float:
+    """Return how many messages were sent within a mean delay before a message, in the mean."""
+    sent = found.sent_us
+    back = np.searchsorted(sent, sent - round(delay.mean_s * US))
+    return float((np.arange(len(sent)) - back)[sent >= warm_us].mean())
+
+
+def _waits(order: str, waits: Ints, copies: int) -> dict[str, float]:
+    """Return the figures of `waits`, us of those of the copies that waited, ascending."""
+    if not copies:
+        return {}
+    all_us = np.concatenate([np.zeros(copies - len(waits), np.int64), waits])
+    named = {f"{order}.{name}": value for name, value in wait_figures(all_us).items()}
+    return {**named, f"{order}.waited": len(waits) / copies}
+
+
+def _pairs(found: Outcome) -> dict[str, float]:
+    """Return pairs of messages that each order puts in an order."""
+    above: list[int] = []
+    for parents in found.parents:
+        mine = 0
+        for parent in parents:
+            mine |= above[parent] | 1 << parent
+        above.append(mine)
+    count = len(above)
+    return {
+        "pairs": count * (count - 1) // 2,
+        "pairs.causal": int(found.past.sum()),
+        "pairs.replies": sum(bits.bit_count() for bits in above),
+    }
+
+
+def _bytes(found: Outcome, members: int) -> dict[str, float]:
+    root = MessageId(0, 1)
+    sizes = [control_bytes(SbMessage(0, 1, (root,) * len(one), None)) for one in found.parents]
+    return {
+        "sb.bytes": float(np.mean(sizes)),
+        "bss.bytes": INTEGER_BYTES * members,
+        "idr.bytes": PAIR_BYTES * float(found.immediate.mean()),
+    }
+
+
+def _sequencer(found: Outcome, network: Network, warm_us: int) -> dict[str, float]:
+    """Return the waits at the observers when the first of them numbers messages as they arrive.
+
+    A number travels from there in a note of its own. Replies that it numbers before what they
+    answer are counted as `sequencer.inverted`.
+    """
+    at = found.observers
+    came = found.arrived_us[:, 0]
+    order = np.argsort(came, kind="stable")
+    source, *others = at.tolist()
+    notes = (network.note(k, now, source, others) for k, now in enumerate(came[order].tolist()))
+    told = np.array([[one.arrival_us for one in copies] for copies in notes], dtype=np.int64)
+    told = np.column_stack((came[order], told))
+    arrived = found.arrived_us[order]
+    wait = np.maximum.accumulate(np.maximum(arrived, told), axis=0) - arrived
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    inverted = sum(
+        place[parent] > place[reply]
+        for reply, parents in enumerate(found.parents)
+        for parent in parents
+    )
+    counted = (found.sender[order][:, None] != at) & (found.sent_us[order] >= warm_us)[:, None]
+    mine = wait[counted]
+    replies = sum(map(len, found.parents))
+    return {
+        **_waits("sequencer", np.sort(mine[mine > 0]), len(mine)),
+        "sequencer.inverted": int(inverted) / max(1, replies),
+    }

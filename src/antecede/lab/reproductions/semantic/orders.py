@@ -1,0 +1,257 @@
+"""S_b, causal and total order over the same arrivals: when each would hand each message over.
+
+Theory of operation
+-------------------
+Nothing that an order does changes an arrival, so all three can be worked out beside each other,
+message by message in the order of sending. Receiver r has message m at arrival a[m, r]; its own
+messages it has when it sends them. What an order waits for is a set that is closed under itself,
+so m goes as soon as m and everything in that set are there:
+
+    S_b      d[m, r] = max(a[m, r], d[p, r] of what m answers)
+    causal   d[m, r] = max(a[m, r], d[p, r] of all that causal order had delivered to m's sender)
+    total    d[m, r] = max(a[m, r], a[p, r] of all that was sent before m)
+
+The total order is that of the times of sending, and its receivers are told for nothing that no
+earlier message is under way: no protocol for this order can wait less. What a message answers was
+delivered to its sender, and that was sent before: so at every copy S_b waits no longer than causal
+order, and causal order no longer than total order. Where causal order waits longer than S_b, S_b
+delivers before something of the causal past, and nowhere else: `longer` counts both.
+
+The application acts on what causal order has delivered: S_b had delivered that, too, and total
+order perhaps not yet. A reply of a trace that is due before that goes the microsecond after it.
+
+What causal order has delivered everywhere delays nothing that is sent later, so only the messages
+under way are kept, and those that are an immediate dependency of somebody's next message.
+`covered[p, r]` is when causal order delivers something to r that has p in its past; between
+d[p, r] and that, p is such a dependency (IDR, Evropeytsev et al. 2016). What is covered everywhere
+is let go of.
+
+What is sent when, and when each copy arrives, is the simulator's own (`lab.simulate.network`), and
+tests hold the sendings and deliveries of causal order against its runs, one by one. S_b
+and total order are worked out here alone: in a run of their own the application would act on what
+they deliver, and answer other messages.
+
+Waits are counted over all copies. What needs a history, such as messages held at once, is kept for
+the `observers`, of whom there are 32 at most.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
+
+import numpy as np
+
+from antecede.lab.reproductions.semantic.workload import Load
+from antecede.lab.simulate.network import Network
+from antecede.lab.simulate.random_streams import Ints, Stream, draws, key
+
+ORDERS = ("sb", "causal", "total")
+MOST_OBSERVERS = 32
+
+
+class Outcome(NamedTuple):
+    """What came of a load. Messages are named by their place in the order of sending."""
+
+    number: Ints
+    """[messages] in the load."""
+    sender: Ints
+    sent_us: Ints
+    parents: list[tuple[int, ...]]
+    observers: Ints
+    arrived_us: Ints
+    """[messages, observers]; of a sender its own sending."""
+    delivered_us: dict[str, Ints]
+    """By order, [messages, observers]."""
+    waits: dict[str, Ints]
+    """By order: microseconds of the copies that waited, ascending."""
+    copies: int
+    """All copies of messages sent from `warm_us` on; of these are `waits` and `longer`."""
+    longer: dict[str, int]
+    """"causal", "total": copies that waited longer than under S_b."""
+    past: Ints
+    """[messages] size of the causal past."""
+    immediate: Ints
+    """[messages] those of the past that are before no other of it, the sender's own aside: what a
+    message carries under IDR (Evropeytsev et al. 2016)."""
+
+
+def orders(load: Load, network: Network, seed: int, warm_us: int = 0) -> Outcome:
+    """Let the messages of a load arrive, and say when each order delivers them."""
+    return Pass(load, network, observers_of(network.size, seed), warm_us).go()
+
+
+def observers_of(members: int, seed: int) -> Ints:
+    """Return the members whose history is kept, ascending: all, or a drawn few."""
+    words = draws(key(seed, Stream.SAMPLE), np.arange(members))
+    return np.sort(np.argsort(words, kind="stable")[:MOST_OBSERVERS])
+
+
+class Pass:
+    """One pass over the messages."""
+
+    def __init__(self, load: Load, network: Network, observers: Ints, warm_us: int) -> None:
+        self.load, self.network, self.observers, self.warm_us = load, network, observers, warm_us
+        self.size = network.size
+        count = len(load.time_us)
+        self.place = np.full(count, -1, dtype=np.int64)
+        """By number; -1: not sent yet."""
+        self.number, self.sender, self.sent_us, self.past, self.immediate = (
+            np.zeros(count, dtype=np.int64) for _ in range(5)
+        )
+        self.parents: list[tuple[int, ...]] = []
+        shape = (count, len(self.observers))
+        self.arrived = np.zeros(shape, dtype=np.int64)
+        self.seen = {order: np.zeros(shape, dtype=np.int64) for order in ORDERS}
+        self.window = _Window(self.size)
+        self.newest = np.zeros(self.size, dtype=np.int64)
+        """By member: when everything that was sent so far is there."""
+        none = np.zeros(0, dtype=np.int64)
+        self.waits: dict[str, list[Ints]] = {order: [none] for order in ORDERS}
+        self.copies = 0
+        self.longer = {"causal": 0, "total": 0}
+
+    def go(self) -> Outcome:
+        """Send everything, each message when it is due and its sender has what it answers."""
+        due = list(zip(self.load.time_us.tolist(), range(len(self.place)), strict=True))
+        heapq.heapify(due)
+        waiting: dict[int, list[int]] = {}
+        now = 0
+        while due:
+            time_us, number = heapq.heappop(due)
+            missing = self._missing(number)
+            if missing is not None:
+                waiting.setdefault(missing, []).append(number)
+                continue
+            ready = self._ready(number)
+            if ready > time_us:
+                heapq.heappush(due, (ready, number))
+                continue
+            now = time_us
+            self._send(number, now)
+            for reply in waiting.pop(number, ()):
+                heapq.heappush(due, (max(now, int(self.load.time_us[reply])), reply))
+        return Outcome(
+            self.number,
+            self.sender,
+            self.sent_us,
+            self.parents,
+            self.observers,
+            self.arrived,
+            self.seen,
+            {order: np.sort(np.concatenate(found)) for order, found in self.waits.items()},
+            self.copies,
+            self.longer,
+            self.past,
+            self.immediate,
+        )
+
+    # -- what a message answers -------------------------------------------------------------
+
+    def _given(self, number: int) -> tuple[int, ...]:
+        return tuple(self.load.parents[number]) if self.load.parents is not None else ()
+
+    def _missing(self, number: int) -> int | None:
+        """Return something that a message answers and that was not sent yet."""
+        return next((p for p in self._given(number) if self.place[p] < 0), None)
+
+    def _ready(self, number: int) -> int:
+        """Return when its sender may send it: all that it answers was delivered before."""
+        me, ready = self.load.sender[number], 0
+        for parent in self._given(number):
+            at = int(self.place[parent])
+            if at >= self.window.first and self.sender[at] != me:
+                ready = max(ready, int(self.window.causal[at - self.window.first, me]) + 1)
+        return ready
+
+    def _answers(self, number: int, there: Ints, delivered: Ints) -> tuple[int, ...]:
+        """Return places of what a message answers; `there`: what its sender has, by place."""
+        if self.load.parents is not None:
+            return tuple(int(self.place[parent]) for parent in self._given(number))
+        others = self.sender[there] != self.load.sender[number]
+        lately = there[others][np.argsort(delivered[others], kind="stable")[-self.load.recent :]]
+        chosen = self.load.drawn(number, lately.tolist())
+        return () if chosen is None else (chosen,)
+
+    # -- one message ------------------------------------------------------------------------
+
+    def _send(self, number: int, now: int) -> None:
+        at, me, window = len(self.parents), int(self.load.sender[number]), self.window
+        window.make_room(at, now, 8 * self.load.recent)
+        first, rows = window.first, at - window.first
+        mine = self.sender[first:at] == me
+        delivered, covered = window.causal[:rows, me], window.covered[:rows, me]
+        has = mine | (delivered < now)
+        last = has & (covered >= now)
+        there = np.flatnonzero(has)
+        self.place[number] = at
+        self.number[at], self.sender[at], self.sent_us[at] = number, me, now
+        self.past[at], self.immediate[at] = first + len(there), int((last & ~mine).sum())
+        self.parents.append(self._answers(number, there + first, delivered[there]))
+        arrived = self.arrivals(number, me, now)
+        dependencies = np.flatnonzero(last)
+        causal = np.maximum(arrived, window.causal[dependencies].max(axis=0, initial=0))
+        sb = arrived
+        for parent in self.parents[at]:
+            if parent >= first:
+                sb = np.maximum(sb, window.sb[parent - first])
+        self.newest = np.maximum(self.newest, arrived)
+        window.causal[rows], window.sb[rows], window.covered[rows] = causal, sb, _NEVER
+        window.covered[rows, me] = _NEVER
+        for dependency in dependencies:
+            np.minimum(window.covered[dependency], causal, out=window.covered[dependency])
+        self._note(at, me, arrived, {"sb": sb, "causal": causal, "total": self.newest})
+
+    def arrivals(self, number: int, me: int, now: int) -> Ints:
+        """Return when each member has a message that is sent now [members]; the sender, now."""
+        others = [at for at in range(self.size) if at != me]
+        arrived = [copy.arrival_us for copy in self.network.message(number, now, me, others)]
+        return np.array([*arrived[:me], now, *arrived[me:]], dtype=np.int64)
+
+    def _note(self, at: int, me: int, arrived: Ints, found: dict[str, Ints]) -> None:
+        """Keep what is asked of a message later."""
+        self.arrived[at] = arrived[self.observers]
+        for order, delivered in found.items():
+            self.seen[order][at] = delivered[self.observers]
+            self.seen[order][at, self.observers == me] = self.sent_us[at]
+        if self.sent_us[at] < self.warm_us:
+            return
+        self.copies += self.size - 1
+        for order, delivered in found.items():
+            wait = delivered - arrived
+            wait[me] = 0
+            self.waits[order].append(wait[wait > 0])
+            if order in self.longer:
+                longer = delivered > found["sb"]
+                self.longer[order] += int(longer.sum()) - int(longer[me])
+
+
+_NEVER = np.iinfo(np.int64).max
+
+
+class _Window:
+    """Rows of the messages that may still delay another, by place from `first` on."""
+
+    def __init__(self, size: int) -> None:
+        self.first, self.room = 0, 256
+        self.causal, self.sb, self.covered = (
+            np.zeros((self.room, size), dtype=np.int64) for _ in range(3)
+        )
+
+    def make_room(self, at: int, now: int, keep: int) -> None:
+        """Let go of what delays nothing any more when all rows are taken; grow if too few go."""
+        rows = at - self.first
+        if rows < self.room:
+            return
+        # Where something is covered, it was delivered: once it is everywhere, it delays nothing.
+        over = self.covered[:rows].max(axis=1) < now
+        going = min(rows if over.all() else int(np.argmin(over)), max(rows - keep, 0))
+        self.first += going
+        left = rows - going
+        grown = max(self.room, 2 * left)
+        for name in ("causal", "sb", "covered"):
+            old = getattr(self, name)
+            new = old if grown == self.room else np.zeros((grown, old.shape[1]), dtype=np.int64)
+            new[:left] = old[going:rows].copy()
+            setattr(self, name, new)
+        self.room = grown

@@ -1,0 +1,152 @@
+"""Bhavanasi and Iyer: how much less S_b holds back than causal and total order do, over the
+same arrivals.
+
+The source has no evaluation; this one is ours. Threads are drawn (every message answers, with a
+probability, one of those delivered lately to its sender), or those of real mailing lists and chats,
+which are given by name: `antecede study semantic --traces FILE ...`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from antecede.errors import InputError
+from antecede.lab.reproductions.framework.page_builder import page_of
+from antecede.lab.reproductions.framework.runs import Run
+from antecede.lab.reproductions.framework.study import Figures, Study, simulation
+from antecede.lab.reproductions.semantic.grid import (
+    DELAYS,
+    EXTREMES,
+    GAPS_MS,
+    MESSAGES,
+    OF_TRACE,
+    QUICK,
+    QUICK_GAPS_MS,
+    QUICK_MESSAGES,
+    QUICK_OF_TRACE,
+    QUICK_SEEDS,
+    SEEDS,
+    SWEEPS,
+    TRACE_DELAY,
+    USUAL,
+)
+from antecede.lab.reproductions.semantic.lists import ARRIVALS, extreme_figures
+from antecede.lab.reproductions.semantic.metrics import figures_of
+from antecede.lab.reproductions.semantic.orders import orders
+from antecede.lab.reproductions.semantic.workload import content_digest, drawn_load, trace_load
+from antecede.lab.simulate.config.model import Links, Scenario, Workload
+from antecede.lab.simulate.delays import US
+from antecede.lab.simulate.network import Network
+from antecede.lab.simulate.topology import Mesh
+
+
+def runs(quick: bool, traces: Sequence[Path] = ()) -> Sequence[Run]:
+    """Return drawn threads, the extremes of the ordering lists, and the traces that are named."""
+    return [*_drawn(quick), *_extremes(quick), *_traces(quick, traces)]
+
+
+def with_traces(paths: Sequence[Path]) -> Study:
+    """Return the study with these real traces. Raises InputError for one that is not there."""
+    for path in paths:
+        content_digest(path)
+    return dataclasses.replace(STUDY, runs=functools.partial(runs, traces=tuple(paths)))
+
+
+def execute(run: Run) -> Figures:
+    """Carry one run out. Raises InputError for a trace that is not there, or another one."""
+    given = run.parameters
+    if run.kind == "lists":
+        return extreme_figures(given["arrivals"], given["senders"], given["each"], run.seed)
+    if run.kind == "trace":
+        path = Path(given["path"])
+        if content_digest(path) != given["digest"]:
+            raise InputError("is not the trace that the study was started with", path=str(path))
+        load = trace_load(str(path), given["messages"], given["gap_ms"])
+        authors = int(load.sender.max()) + 1
+        scenario, warm_us = Scenario(Mesh(authors), links=Links(DELAYS[given["delay"]])), 0
+    else:
+        scenario = run.load_scenario()
+        load, warm_us = drawn_load(scenario, run.seed), round(scenario.warm_s * US)
+    network = Network(scenario, run.seed)
+    return figures_of(orders(load, network, run.seed, warm_us), network, warm_us)
+
+
+def _drawn(quick: bool) -> Iterator[Run]:
+    """Yield a run a point and seed; a point that several sweeps have is one run."""
+    points: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for name, values in (QUICK if quick else SWEEPS).items():
+        for value in values:
+            point = {**USUAL, name: value}
+            points.setdefault(tuple(point.values()), point)
+    for point in points.values():
+        for seed in QUICK_SEEDS if quick else SEEDS:
+            yield _drawn_run(point, seed, QUICK_MESSAGES if quick else MESSAGES)
+
+
+def _drawn_run(point: Mapping[str, Any], seed: int, messages: int) -> Run:
+    members, rate_hz = point["members"], point["rate_hz"]
+    delay = DELAYS[point["delay"]]
+    warm_s = round(2 * float(delay.quantiles()[-1]) / US, 3)
+    measured_s = messages / (rate_hz * members)
+    scenario = Scenario(
+        Mesh(members),
+        "sb",
+        links=Links(delay),
+        workload=Workload(
+            "poisson", rate_hz=rate_hz, answers=point["answers"], recent=point["recent"]
+        ),
+        duration_s=round(warm_s + measured_s, 6),
+        warm_s=warm_s,
+    )
+    sent = messages + warm_s * rate_hz * members
+    key = (
+        f"threads/{members} members/{point['answers']:g} answer/{point['delay']}/"
+        f"{rate_hz:g} a second/last {point['recent']}/seed {seed}"
+    )
+    return simulation(key, scenario, seed, sent * (2e-4 + 3e-6 * members), "threads", **point)
+
+
+def _extremes(quick: bool) -> Iterator[Run]:
+    senders, each = EXTREMES
+    each = each // 5 if quick else each
+    for arrivals in ARRIVALS:
+        given = {"arrivals": arrivals, "senders": senders, "each": each}
+        yield Run(f"lists/{arrivals}", 1, senders * each * 2e-5, "lists", {}, given)
+
+
+def _traces(quick: bool, traces: Sequence[Path]) -> Iterator[Run]:
+    names = Counter(path.name for path in traces)
+    for path in traces:
+        digest = content_digest(path)
+        name = path.name if names[path.name] == 1 else f"{path.name} {digest[:6]}"
+        for gap_ms in QUICK_GAPS_MS if quick else GAPS_MS:
+            given = {
+                "trace": name,
+                "path": str(path.absolute()),
+                "digest": digest,
+                "gap_ms": gap_ms,
+                "messages": QUICK_OF_TRACE if quick else OF_TRACE,
+                "delay": TRACE_DELAY,
+            }
+            cost_s = 1.0 + path.stat().st_size * (2e-6 if quick else 1e-5)
+            yield Run(f"trace/{name}/gap {gap_ms:g} ms", 1, cost_s, "trace", {}, given)
+
+
+STUDY = Study(
+    "semantic",
+    "Semantic order beside causal and total order",
+    "Bhavanasi and Iyer; the source has no evaluation: this one is ours",
+    runs,
+    execute,
+    page_of("antecede.lab.reproductions.semantic"),
+    code=tuple(
+        f"antecede.lab.reproductions.semantic.{part}"
+        for part in ("metrics", "grid", "lists", "workload", "orders")
+    ),
+    with_traces=with_traces,
+)

@@ -1,0 +1,94 @@
+"""What is sent in the study of Bhavanasi and Iyer: threads that are drawn, and threads of real
+traces.
+
+A load says who sends which message at what time, and what it answers. Drawn answers are those of
+`lab.simulate.workload`: to one of the messages delivered lately to the sender. Real answers are
+given; a reply is not sent before everything that it answers is there.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from antecede.errors import InputError
+from antecede.lab.reproductions.framework.user_files import file_digest
+from antecede.lab.simulate.config.model import Scenario, Workload
+from antecede.lab.simulate.random_streams import Ints
+from antecede.lab.simulate.replay import replay
+from antecede.lab.simulate.topology import Mesh
+from antecede.lab.simulate.workload import Traffic
+
+MOST_AUTHORS = 1 << 20
+LONGEST_S = 1e9
+"""A trace is read at this length first, so that its gaps keep their proportions."""
+_OF_SEVERAL_FILES = re.compile(r"(.+)\.(annotation|ascii|raw)(\.[\w-]+)?\.txt(\.gz)?")
+
+
+class Load(NamedTuple):
+    """The messages of a run, by number."""
+
+    time_us: Ints
+    """[messages] when each is meant to be sent, ascending."""
+    sender: Ints
+    """[messages] from 0."""
+    parents: Sequence[Sequence[int]] | None
+    """By message: what it answers; None: answers are drawn."""
+    drawn: Callable[[int, Sequence[int]], int | None] = lambda number, recent: None
+    """(message, those delivered lately to its sender) -> what it answers."""
+    recent: int = 0
+
+
+def drawn_load(scenario: Scenario, seed: int) -> Load:
+    """Return the messages of a scenario without a trace."""
+    traffic = Traffic(scenario, seed)
+    time_us, sender = traffic.schedule
+    return Load(time_us, sender, None, traffic.answered, scenario.workload.recent)
+
+
+def trace_load(path: str, messages: int | None, gap_ms: float) -> Load:
+    """Return the first messages of a trace, its time pressed until the median gap is `gap_ms`.
+
+    Its authors are the members. Raises InputError, FormatError, ScenarioError.
+    """
+    time_us, sender, parents = _first(path, messages)
+    gaps = np.diff(time_us)
+    middle = float(np.median(gaps)) if len(gaps) else 0.0
+    if not middle:  # half of the messages have the time of the one before
+        middle = float(gaps.mean()) if len(gaps) and gaps.any() else 1.0
+    factor = gap_ms * 1000 / middle
+    pressed = np.round(time_us * factor).astype(np.int64)
+    return Load(pressed, sender, parents)
+
+
+@functools.lru_cache(maxsize=2)
+def _first(path: str, messages: int | None) -> tuple[Ints, Ints, Sequence[Sequence[int]]]:
+    """Return times, authors and parents at the trace's own proportions."""
+    load = Workload("replay", path=path, messages=messages)
+    scenario = Scenario(Mesh(MOST_AUTHORS), workload=load, duration_s=LONGEST_S)
+    found = replay(scenario)
+    return found.schedule.time_us, found.schedule.sender, found.parents
+
+
+def content_digest(path: Path) -> str:
+    """Return a digest of what a trace consists of. Raises InputError where there is no file.
+
+    A chat log is its links and the log beside them.
+    """
+    if path.is_dir():
+        raise InputError("is a folder: name the files of the traces", path=str(path))
+    return file_digest(*_parts(path))[:16]
+
+
+def _parts(path: Path) -> list[Path]:
+    several = _OF_SEVERAL_FILES.fullmatch(path.name)
+    if several is None or not path.is_file():
+        return [path]
+    beside = [p for p in path.parent.iterdir() if (m := _OF_SEVERAL_FILES.fullmatch(p.name))
+              and m[1] == several[1]]  # fmt: skip
+    return sorted({*beside, path})

@@ -1,0 +1,228 @@
+"""A sweep: one scenario file over a grid of its own keys, several seeds a setting.
+
+    sweep = read_sweep("run.toml", ["options.r=5..30", "members=10,30"], seeds=(1, 2, 3))
+    done = conduct(sweep_study(sweep), engine, folder)
+
+It becomes a `Study` like any other: engines, results in a folder, going on after an interruption,
+failed runs and the page are the frame's. A run's digest covers the whole scenario, the protocol's
+own file with the modules of its folder that it imports, and the trace of a replay, so that results
+go stale when one of them changes.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from antecede.errors import InputError, ScenarioError
+from antecede.lab.reproductions.framework.deviation import listed
+from antecede.lab.reproductions.framework.runs import Run
+from antecede.lab.reproductions.framework.study import Study, simulated, simulation
+from antecede.lab.reproductions.sweeps.findings import findings, source
+from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.values import read_values, scenario_using
+
+MOST_RUNS = 100_000
+KIND = "sweep"
+OVER = "over."
+"""Before the names of swept keys among the parameters of a run."""
+_RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.([1-9]\d*))?")
+
+
+class Sweep(NamedTuple):
+    """What to run."""
+
+    path: Path
+    """The scenario file."""
+    values: Mapping[str, Any]
+    """What it says, as plain values."""
+    over: Mapping[str, tuple[Any, ...]]
+    """Key -> its values, in the order given."""
+    seeds: tuple[int, ...]
+    left_out: tuple[str, ...] = ()
+    """What the file says and some settings have no use for, and where, in words."""
+
+
+def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> Sweep:
+    """Return the sweep; every setting is made once, so that what cannot run is refused now.
+
+    Raises InputError for a grid that is none, ScenarioError for the file, a key or a value.
+    """
+    grid: dict[str, tuple[Any, ...]] = {}
+    for text in over:
+        key, values = axis(text)
+        if key in grid:
+            raise InputError(f"--over {key}: given twice; write all its values in one")
+        grid[key] = values
+    if not grid:
+        raise InputError("nothing to sweep over: write --over KEY=VALUES, e.g. options.r=5..30")
+    sweep = Sweep(Path(path), read_values(path), grid, tuple(seeds))
+    number = len(sweep.seeds)
+    for values in grid.values():
+        number *= len(values)
+    if number > MOST_RUNS:
+        raise InputError(f"{number:,} runs; a sweep has {MOST_RUNS:,} at most")
+    return sweep._replace(left_out=tuple(_left_out(sweep)))
+
+
+def _left_out(sweep: Sweep) -> Iterator[str]:
+    """Yield what is left out of some settings. Raises ScenarioError for what no setting uses."""
+    found: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
+    count = 0
+    for setting in settings(sweep):
+        count += 1
+        for key, why in _made(sweep, setting)[1].items():
+            found.setdefault(key, []).append((setting, why))
+    for key, idle in found.items():
+        whys = "; ".join(dict.fromkeys(why for _, why in idle))
+        if len(idle) == count:
+            what = f"{key}: no setting of this sweep has a use for it: {whys}"
+            raise ScenarioError(what, path=str(sweep.path))
+        where = _where(sweep, [setting for setting, _ in idle])
+        yield f"{key} of the file is left out with {where}: {whys}"
+
+
+def _where(sweep: Sweep, chosen: Sequence[Mapping[str, Any]]) -> str:
+    """Return in words which settings these are: by the values of keys where these tell it."""
+    total = math.prod(map(len, sweep.over.values()))
+    here = {
+        key: [value for value in values if any(_same(one[key], value) for one in chosen)]
+        for key, values in sweep.over.items()
+    }
+    if len(chosen) == math.prod(map(len, here.values())):
+        few = {key: found for key, found in here.items() if len(found) < len(sweep.over[key])}
+        return _setting_words({key: " or ".join(map(str, found)) for key, found in few.items()})
+    return f"{_setting_words(chosen[0])} and {len(chosen) - 1} more of {total} settings"
+
+
+def _setting_words(setting: Mapping[str, Any]) -> str:
+    return " ".join(f"{key}={value}" for key, value in setting.items())
+
+
+def axis(text: str) -> tuple[str, tuple[Any, ...]]:
+    """Read "options.r=5..30", "members=10,30", "links.loss=0,0.01" or "protocol=bss,idr".
+
+    A..B are the integers from A to B, A..B..S every S-th of them. Raises InputError.
+    """
+    key, equals, given = (part.strip() for part in text.partition("="))
+    if not (key and equals and given):
+        raise InputError(
+            f"--over {text!r}: write KEY=VALUES, e.g. members=10,30 or options.r=5..30"
+        )
+    values: list[Any] = []
+    for part in _split(given):
+        found = _RANGE.fullmatch(part)
+        if found is None:
+            values.append(_value(part))
+            continue
+        first, last, step = int(found[1]), int(found[2]), int(found[3] or 1)
+        if last < first:
+            raise InputError(f"--over {key}: {part} is empty: write the smaller number first")
+        if (last - first) // step >= MOST_RUNS:
+            raise InputError(f"--over {key}: {part} are more than {MOST_RUNS:,} values")
+        values += range(first, last + 1, step)
+    twice = [value for value in values if sum(_same(value, one) for one in values) > 1]
+    if twice:
+        raise InputError(f"--over {key}: {twice[0]!r} stands there twice")
+    return key, tuple(values)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and bool(a == b)
+
+
+def _split(text: str) -> list[str]:
+    """Return the parts between commas that stand in no bracket and no quotes."""
+    parts, depth, quoted = [""], 0, ""
+    for sign in text:
+        if quoted:
+            quoted = "" if sign == quoted else quoted
+        elif sign in "\"'":
+            quoted = sign
+        else:
+            depth += (sign in "[{(") - (sign in "]})")
+        if sign == "," and not depth and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part.strip() for part in parts]
+
+
+def _value(text: str) -> Any:
+    """Return a number, a truth value, None, a list, or the text itself."""
+    import tomllib
+
+    if text in ("none", "None"):
+        return None
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        if not text or "\n" in text:
+            raise InputError(f"--over: {text!r} is no value") from None
+        return text
+
+
+def settings(sweep: Sweep) -> Iterator[dict[str, Any]]:
+    """Yield every combination of values, the last key changing fastest."""
+    for values in itertools.product(*sweep.over.values()):
+        yield dict(zip(sweep.over, values, strict=True))
+
+
+def scenario_of(sweep: Sweep, setting: Mapping[str, Any]) -> Scenario:
+    """Return the scenario of one setting. Raises ScenarioError, with the setting."""
+    return _made(sweep, setting)[0]
+
+
+def _made(sweep: Sweep, setting: Mapping[str, Any]) -> tuple[Scenario, dict[str, str]]:
+    try:
+        return scenario_using(sweep.values, setting, str(sweep.path))
+    except ScenarioError as error:
+        words = _setting_words(setting)
+        raise ScenarioError(f"{error.message} (with {words})", path=error.path) from error
+
+
+def sweep_study(sweep: Sweep) -> Study:
+    """Return the sweep as a study. Raises InputError for a protocol's file that does not run."""
+    return Study(
+        "sweep",
+        f"{sweep.path.name} over {listed(list(sweep.over))}",
+        source(sweep.path.name),
+        functools.partial(_runs, sweep),
+        simulated,
+        functools.partial(findings, sweep.over, left_out=sweep.left_out),
+    )
+
+
+def _runs(sweep: Sweep, quick: bool) -> list[Run]:
+    del quick  # a sweep has one size: the grid that was asked for
+    found = []
+    for setting in settings(sweep):
+        scenario = scenario_of(sweep, setting)
+        cost_s = 0.05 + _copies(scenario) * 2e-5
+        words = "/".join(f"{key}={value}" for key, value in setting.items())
+        for seed in sweep.seeds:
+            run = simulation(f"{words}/seed {seed}", scenario, seed, cost_s, KIND)
+            found.append(run._replace(parameters={**run.parameters, **_plain(setting)}))
+    return found
+
+
+def _plain(setting: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values by key, as results are picked by them."""
+    return {f"{OVER}{key}": value for key, value in setting.items()}
+
+
+def _copies(scenario: Scenario) -> float:
+    """Return about how many copies a run sends: what its cost follows."""
+    load, senders = scenario.workload, len(scenario.topology.senders())
+    rate = {"periodic": 1 / load.interval.mean_s, "poisson": load.rate_hz}.get(load.kind, 1.0)
+    sent = (
+        float(load.messages or 0)
+        if load.kind == "random"
+        else ((load.total_hz or rate * senders) * scenario.duration_s)
+    )
+    return sent * scenario.topology.size

@@ -1,0 +1,108 @@
+"""Nakayama 2017, section 3: pairs of events that TV, TV_LT, TV_PT and HTBC order without
+need.
+
+Six peers in two subgroups, largest delay 16 inside (LAN) and 160 between (WAN), clocks off by at
+most 4, 150,000 time units; a time unit is a millisecond here. Events are published by random peers
+at random times; publications and subscriptions have 1 to xt of h topics. What Nakayama 2017
+varied, and its least delays, are lost with its one figure: all of them are varied here.
+Section 3 delivers an event to every peer, section 4 to its targets only: both are run.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from antecede.lab.reproductions.framework.page_builder import page_of
+from antecede.lab.reproductions.framework.runs import Run
+from antecede.lab.reproductions.framework.study import Study, simulation
+from antecede.lab.reproductions.pairs import pair_figures
+from antecede.lab.simulate.config.model import Clocks, Links, Scenario, Special, Workload
+from antecede.lab.simulate.delays import Delay
+from antecede.lab.simulate.topology import PubSub
+
+USUAL: Mapping[str, Any] = {"events": 2000, "topics": 10, "most": 5, "least": 0.5}
+"""What does not vary: events, h, xt, and the least delay as a part of the largest."""
+SENT_TO = ("everybody", "targets")
+"""Whom events are sent to: section 3 of the text, and its section 4."""
+SUBGROUPS = (3, 3)
+LAN_S, WAN_S = 0.016, 0.160
+EPSILON_S = 0.004
+LENGTH_S = 150.0
+RULES = (
+    "tv",
+    "tv-lt",
+    "tv-lt:published",
+    "tv-pt",
+    "tv-pt:published",
+    "htbc",
+    "htbc:published",
+    "tv-vt",
+)
+VARIED: Mapping[str, tuple[Any, ...]] = {
+    "events": (100, 250, 500, 1000, 2000, 5000, 10000),
+    "topics": (5, 10, 20, 40),
+    "most": (1, 2, 3, 5, 8, 10),
+    "least": (0.0, 0.05, 0.1, 0.25, 0.4, 0.5, 0.75, 1.0),
+}
+QUICK: Mapping[str, tuple[Any, ...]] = {
+    "events": (250, 1000, 2000, 4000),
+    "topics": (5, 10, 20),
+    "most": (1, 5, 10),
+    "least": (0.0, 0.1, 0.5, 1.0),
+}
+SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2)
+
+
+def runs(quick: bool) -> Sequence[Run]:
+    """Return a run a value of what varies and seed; what is usual is run once."""
+    return list(_runs(QUICK if quick else VARIED, QUICK_SEEDS if quick else SEEDS))
+
+
+def _runs(varied: Mapping[str, tuple[Any, ...]], seeds: Sequence[int]) -> Iterator[Run]:
+    seen = set()
+    for name, values in varied.items():
+        for value in values:
+            chosen = {**USUAL, name: value}
+            if tuple(chosen.values()) in seen:
+                continue
+            seen.add(tuple(chosen.values()))
+            words = "/".join(f"{key} {one}" for key, one in chosen.items())
+            for seed, sent_to in itertools.product(seeds, SENT_TO):
+                yield simulation(
+                    f"{words}/to {sent_to}/seed {seed}",
+                    scenario_of(**chosen),
+                    seed,
+                    0.1 + chosen["events"] / 2000,
+                    "pairs",
+                    rules=list(RULES),
+                    sent_to=sent_to,
+                    **chosen,
+                )
+
+
+def scenario_of(events: int, topics: int, most: int, least: float) -> Scenario:
+    """Return Nakayama's system."""
+    inside = Delay(round(least * LAN_S, 6), LAN_S, "uniform")
+    between = Delay(round(least * WAN_S, 6), WAN_S, "uniform")
+    lan = tuple(Special(f"group:{g}", f"group:{g}", inside) for g in range(len(SUBGROUPS)))
+    return Scenario(
+        PubSub(SUBGROUPS, topics, min(most, topics)),
+        "htbc",
+        links=Links(between, lan),
+        workload=Workload("random", messages=events, topics=min(most, topics)),
+        clocks=Clocks(EPSILON_S),
+        duration_s=LENGTH_S,
+        name=f"Nakayama 2017, {events} events, h {topics}, xt {most}, least {least}",
+    )
+
+
+STUDY = Study(
+    "topics",
+    "Topic-based order: what is ordered without need, and what is missed",
+    "Nakayama 2017, section 3",
+    runs,
+    pair_figures,
+    page_of("antecede.lab.reproductions.topics"),
+)

@@ -1,0 +1,128 @@
+"""Sahai et al. 2020: what vectors, matrices and immediate dependencies put on messages, and
+how long messages wait for them; what one lost message does to those that do not recover it.
+
+The source is a lecture without an evaluation; this one is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from antecede.lab.reproductions.framework.page_builder import page_of
+from antecede.lab.reproductions.framework.runs import Run
+from antecede.lab.reproductions.framework.study import Study, each_seed, simulated, simulation
+from antecede.lab.simulate.config.model import Links, Partition, Scenario, Workload
+from antecede.lab.simulate.delays import US, Delay
+from antecede.lab.simulate.schedule import schedule
+from antecede.lab.simulate.topology import Hierarchy, Mesh, Topology
+
+BROADCAST = ("bss", "bss/differences", "idr", "hierarchical", "ses", "sent")
+SIZES, QUICK_SIZES = (6, 10, 20, 40, 60), (6, 10, 20)
+FANOUTS, QUICK_FANOUTS = (1, 2, 4, 8, 15), (1, 4, 15)
+ADDRESSED = ("ses", "sent")
+ADDRESSED_MEMBERS = 16
+LOSING = ("unordered", "fifo", "bss", "idr", "hierarchical", "ses", "sent", "matrix/recovering")
+LOSING_MEMBERS = 10
+LOST_AFTER_S = 1.0
+DELAY = Delay(0.05, 0.25)
+MICROSECOND_S = 1 / US
+SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
+
+
+def runs(quick: bool) -> Sequence[Run]:
+    """Return runs over the members, over the addressees, and with one message lost."""
+    return [*_members(quick), *_fanouts(quick), *_losses(quick)]
+
+
+def _members(quick: bool) -> Iterator[Run]:
+    for protocol in BROADCAST:
+        for members in QUICK_SIZES if quick else SIZES:
+            yield from each_seed(
+                QUICK_SEEDS if quick else SEEDS,
+                f"members/{protocol}/{members}",
+                _scenario(protocol, members, 1.0 if quick else 2.0),
+                2e-5 * members**2 * (members if protocol in ADDRESSED else 10),
+                "members",
+                protocol=protocol,
+                members=members,
+            )
+
+
+def _fanouts(quick: bool) -> Iterator[Run]:
+    for protocol in ADDRESSED:
+        for fanout in QUICK_FANOUTS if quick else FANOUTS:
+            measured_s, load = 1.0 if quick else 3.0, Workload(fanout=fanout)
+            yield from each_seed(
+                QUICK_SEEDS if quick else SEEDS,
+                f"addressees/{protocol}/{fanout}",
+                _scenario(protocol, ADDRESSED_MEMBERS, measured_s, load),
+                0.02 * (1 + fanout),
+                "addressees",
+                protocol=protocol,
+                addressees=fanout,
+            )
+
+
+def _losses(quick: bool) -> Iterator[Run]:
+    for protocol in LOSING:
+        for copies in ("one", "all"):
+            for seed in QUICK_SEEDS if quick else SEEDS:
+                scenario = _scenario(protocol, LOSING_MEMBERS, 3.0)
+                yield simulation(
+                    f"loss/{protocol}/{copies}/seed {seed}",
+                    _losing(scenario, seed, copies),
+                    seed,
+                    0.5,
+                    "loss",
+                    protocol=protocol,
+                    copies=copies,
+                )
+
+
+def _scenario(
+    protocol: str, members: int, measured_s: float, workload: Workload | None = None
+) -> Scenario:
+    name, _, variant = protocol.partition("/")
+    topology: Topology = Mesh(members)
+    if name == "hierarchical":
+        topology = Hierarchy((members // 2,), members - members // 2)
+    return Scenario(
+        topology,
+        name,
+        variant,
+        links=Links(DELAY),
+        workload=workload or Workload(),
+        duration_s=1.0 + measured_s,
+        warm_s=1.0,
+    )
+
+
+def _losing(scenario: Scenario, seed: int, copies: str) -> Scenario:
+    """Return the scenario in which one copy of a message is lost, or all, and nothing else.
+
+    The message is the first that a peer (in a hierarchy: an external one) sends after a second.
+    """
+    sent, topology = schedule(scenario, seed), scenario.topology
+    role = topology.role(topology.size - 1)
+    message = next(
+        m
+        for m in range(int((sent.time_us < LOST_AFTER_S * US).sum()), len(sent.sender))
+        if topology.role(int(sent.sender[m])) == role
+    )
+    sender = int(sent.sender[message])
+    receiver = topology.size - 1 if sender != topology.size - 1 else topology.size - 2
+    at_s = float(sent.time_us[message]) / US
+    side = (sender if copies == "all" else receiver,)
+    cut = Partition(at_s, at_s + MICROSECOND_S, side, lost=True)
+    return replace(scenario, links=Links(DELAY, partitions=(cut,)))
+
+
+STUDY = Study(
+    "vector",
+    "Vectors, matrices and immediate dependencies over the members",
+    "Sahai et al. 2020; the source has no evaluation: this one is ours",
+    runs,
+    simulated,
+    page_of("antecede.lab.reproductions.vector"),
+)

@@ -1,0 +1,111 @@
+"""Physical clocks of members, and what a protocol is promised of clocks and delays.
+
+Theory of operation
+-------------------
+A clock shows
+
+    true time + accuracy + offset + drift * (time since it was set)
+
+in whole microseconds. The accuracy is added to all clocks, so that none shows less than 0 and
+only differences mean anything. Offset and drift stay within the accuracy together. A clock that
+drifts is set every `resync_s` to a new offset; where that would put it back it stands still
+until it has caught up. It never shows less than before, and what it shows depends on its member
+and the time alone, not on when it was read.
+"""
+
+from __future__ import annotations
+
+from antecede.core.clocks.bounds import Bounds
+from antecede.lab.simulate.config.model import Clocks, Scenario
+from antecede.lab.simulate.delays import US
+from antecede.lab.simulate.network import Channels
+from antecede.lab.simulate.random_streams import Stream, key, unit
+
+NS_PER_US = 1000
+
+
+class MemberClocks:
+    """What the clock of each address shows."""
+
+    def __init__(self, clocks: Clocks, seed: int) -> None:
+        self.accuracy_us = round(clocks.accuracy_s * US)
+        self.period_us = round(clocks.resync_s * US) if clocks.drift_ppm else 0
+        self.drift_ppm = clocks.drift_ppm
+        wander_us = int(clocks.drift_ppm * 1e-6 * self.period_us)
+        self.reach_us = max(0, self.accuracy_us - wander_us)
+        self.keys = {
+            stream: key(seed, stream)
+            for stream in (Stream.CLOCK_OFFSET, Stream.CLOCK_DRIFT, Stream.RESYNC)
+        }
+        self.offsets: dict[tuple[int, int], int] = {}
+        self.drifts: dict[int, float] = {}
+        self.ends: dict[int, list[int]] = {}
+        """Address -> the most it showed before it was set the k-th time."""
+
+    def reading_us(self, at: int, true_us: int) -> int:
+        """Return what a member's clock shows, in microseconds."""
+        if not self.accuracy_us:
+            return true_us
+        if not self.period_us:
+            return true_us + self.accuracy_us + self._offset(at, 0)
+        period = true_us // self.period_us
+        return max(self._shown(at, period, true_us), self._before(at, period))
+
+    def reading_ns(self, at: int, true_us: int) -> int:
+        """Return what a member's clock shows, in nanoseconds."""
+        return self.reading_us(at, true_us) * NS_PER_US
+
+    def _shown(self, at: int, period: int, true_us: int) -> int:
+        since_us = true_us - period * self.period_us
+        gone_us = int(self._drift(at) * since_us)
+        return true_us + self.accuracy_us + self._offset(at, period) + gone_us
+
+    def _before(self, at: int, period: int) -> int:
+        ends = self.ends.setdefault(at, [0])
+        while len(ends) <= period:
+            last = len(ends) - 1
+            shown = self._shown(at, last, (last + 1) * self.period_us)
+            ends.append(max(ends[-1], shown))
+        return ends[period]
+
+    def _offset(self, at: int, period: int) -> int:
+        if (at, period) not in self.offsets:
+            stream = Stream.RESYNC if period else Stream.CLOCK_OFFSET
+            part = unit(self.keys[stream], at, period)
+            self.offsets[at, period] = int((2 * part - 1) * self.reach_us)
+        return self.offsets[at, period]
+
+    def _drift(self, at: int) -> float:
+        if at not in self.drifts:
+            part = unit(self.keys[Stream.CLOCK_DRIFT], at)
+            self.drifts[at] = (2 * part - 1) * self.drift_ppm * 1e-6
+        return self.drifts[at]
+
+
+def bounds_of(scenario: Scenario, of: Channels) -> Bounds[int]:
+    """Return what holds of the scenario's clocks and channels, exactly.
+
+    Partitions, loss and slow receivers are not counted: they break the bounds, as in Tsuneizumi et
+    al. and Nakayama 2017.
+    """
+    accuracy_ns = round(scenario.clocks.accuracy_s * US) * NS_PER_US  # as `MemberClocks` has it
+    size = scenario.topology.size
+    if len(of.quantiles) == len(of.places) == 1:
+        least_ns, most_ns = _ns(*of.bounds_us(0, 0))
+        return Bounds(accuracy_ns=accuracy_ns, least_ns=least_ns, most_ns=most_ns)
+    pairs = {(a, b): of.bounds_us(a, b) for a in range(size) for b in range(size) if a != b}
+    common = _most_common(list(pairs.values()) or [of.bounds_us(0, 0)])
+    unlike = {pair: _ns(*us) for pair, us in pairs.items() if us != common}
+    least_ns, most_ns = _ns(*common)
+    return Bounds(accuracy_ns=accuracy_ns, least_ns=least_ns, most_ns=most_ns, channels_ns=unlike)
+
+
+def _ns(least_us: int, most_us: int) -> tuple[int, int]:
+    return int(least_us) * NS_PER_US, int(most_us) * NS_PER_US
+
+
+def _most_common(found: list[tuple[int, int]]) -> tuple[int, int]:
+    counted: dict[tuple[int, int], int] = {}
+    for one in found:
+        counted[one] = counted.get(one, 0) + 1
+    return max(counted, key=lambda one: (counted[one], one))

@@ -1,0 +1,186 @@
+"""The external group of the compiled hierarchy: Listings 9 to 12, for external and super peers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from antecede.lab.simulate.compiled.hierarchy.accounting import (
+    ci_bytes,
+    count_bytes,
+    group_of,
+)
+from antecede.lab.simulate.compiled.hierarchy.deliver import count_wait, deliver
+from antecede.lab.simulate.compiled.hierarchy.encoded import external_encoded
+from antecede.lab.simulate.compiled.hierarchy.internal import count_idr
+from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
+from antecede.lab.simulate.compiled.hierarchy.network import (
+    carry,
+    hold,
+    let_go,
+    place_of,
+    send_outside,
+    wait,
+    wake,
+)
+from antecede.lab.simulate.compiled.hierarchy.records import (
+    HAVE,
+    NOWHERE,
+)
+from antecede.lab.simulate.compiled.hierarchy.sets import (
+    add,
+    add_come,
+    follow_own,
+    lacks,
+    list_missing,
+    list_needs,
+    stamp,
+)
+from antecede.lab.simulate.compiled.hierarchy.state import State
+from antecede.lab.simulate.compiled.hierarchy.super_peer import translate
+
+_0, _1, _8, _32, _40 = (np.uint64(k) for k in (0, 1, 8, 32, 40))
+_VECTOR, _HIGH = np.uint64(2**60), np.uint64(2**39)
+NOTHING = np.uint64(2**64 - 1)
+
+
+@njit
+def send_external(s: State, message: np.uint64, now: np.uint64) -> None:
+    """Let an external peer send (Listing 9)."""
+    at = np.uint64(s.message[message].sender)
+    stamp(s, at, message)
+    if s.measures.causes and message >= s.warm:
+        count_idr(s, message)
+    if s.measures.sizes or s.measures.encoded:
+        _count_external(s, at, message)
+    if s.measures.ds and message >= s.warm:
+        count_bytes(s.ds, _8 * s.process[at].heard, _0)
+    follow_own(s, message)
+    add(s, HAVE, at, message)
+    send_outside(s, message, at, now)
+
+
+@inlined
+def _count_external(s: State, at: np.uint64, message: np.uint64) -> None:
+    """Count what a message of an external peer carries. Before `follow_own`."""
+    count = list_needs(s, message, _0)
+    encoded = external_encoded(s, at, message, count, _0)
+    size = ci_bytes(s, count)
+    if message >= s.warm:
+        count_bytes(s.external, size, encoded)
+    carry(s, at, message, _0, size, encoded)
+
+
+@inlined
+def arrive_outside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
+    """Deliver a message of the external group, and what waited for it, or hold it."""
+    place, group = place_of(s, at), group_of(s, message)
+    if group != NOWHERE:
+        add_come(s, place, message)
+        s.vtx[place, group].top = max(
+            np.uint64(s.vtx[place, group].top), np.uint64(s.message[message].top_told)
+        )
+    if lacks(s, at, message):
+        s.process[at].held += _1
+        wait(s, at, hold(s, message, now), _first_missing(s, at, message))
+        return
+    _take(s, at, place, message, now)
+    s.done[_0] = message
+    k, total = _0, _1
+    while k < total:
+        woken = wake(s, at, s.done[k], _0)
+        if woken != _0:
+            total = _retry(s, at, place, woken, total, now)
+        k += _1
+
+
+@inlined
+def _take(s: State, at: np.uint64, place: np.uint64, message: np.uint64, now: np.uint64) -> None:
+    group = group_of(s, message)
+    if group != NOWHERE:
+        number = np.uint64(s.number[group, message])
+        s.vtx[place, group].top = max(np.uint64(s.vtx[place, group].top), number)
+    if s.process[at].home == NOWHERE:
+        deliver(s, at, message, now)
+        if group == NOWHERE and s.message[message].seq == 1:
+            s.process[at].heard += _1
+    else:
+        translate(s, at, message, now)
+
+
+@inlined
+def _retry(
+    s: State,
+    at: np.uint64,
+    place: np.uint64,
+    count: np.uint64,
+    total: np.uint64,
+    now: np.uint64,
+) -> np.uint64:
+    """Look again at the first `count` nodes of `ready`, by sender and number.
+
+    What can go now is put behind the first `total` of `done`; returns how many these are then.
+    """
+    _sort(s, count)
+    for k in range(count):
+        node = s.ready[k]
+        message = np.uint64(s.nodes[node].message)
+        if lacks(s, at, message):
+            wait(s, at, node, _first_missing(s, at, message))
+            continue
+        s.process[at].held -= _1
+        if s.process[at].home == NOWHERE:
+            count_wait(s, message, node, now)
+        let_go(s, node)
+        _take(s, at, place, message, now)
+        s.done[total] = message
+        total += _1
+    return total
+
+
+@inlined
+def _key(s: State, node: np.uint64) -> np.uint64:
+    """Return the sender in the external group and its number, as one word."""
+    message = np.uint64(s.nodes[node].message)
+    group = group_of(s, message)
+    if group == NOWHERE:
+        return np.uint64((s.message[message].sender << _32) | np.uint64(s.message[message].seq))
+    return np.uint64((group << _32) | np.uint64(s.number[group, message]))
+
+
+@inlined
+def _sort(s: State, count: np.uint64) -> None:
+    for k in range(_1, count):
+        node = s.ready[k]
+        key, place = _key(s, node), np.uint64(k)
+        while place > _0 and _key(s, s.ready[place - _1]) > key:
+            s.ready[place] = s.ready[place - _1]
+            place -= _1
+        s.ready[place] = node
+
+
+# -- what is missing ------------------------------------------------------------------------------
+
+
+@inlined
+def _first_missing(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
+    """Return what a message waits for by Listing 11: the sender's message before, or the missing
+    one of the first external peer, or of the first super peer the newest.
+    """
+    group, found, least = group_of(s, message), NOTHING, NOTHING
+    for k in range(list_missing(s, at, message)):
+        other = s.listed[k]
+        if group == NOWHERE and other + _1 == np.uint64(s.message[message].before):
+            return np.uint64(other)
+        rank = _rank(s, other, group_of(s, other))
+        if rank < least:
+            least, found = rank, other
+    return found
+
+
+@inlined
+def _rank(s: State, message: np.uint64, group: np.uint64) -> np.uint64:
+    """Return a word that orders what is missing: external peers, super peers newest first."""
+    if group == NOWHERE:
+        return np.uint64(s.message[message].sender)
+    number = np.uint64(s.number[group, message])
+    return np.uint64(_VECTOR + (group << _40) + (_HIGH - number))

@@ -1,0 +1,36 @@
+"""Decorators of the compiled hierarchy: functions that count no references to arrays.
+
+The state has many arrays, and numba would count references to each at every call: minutes of
+compilation. Nothing below `hierarchy.run` makes or returns an array, but for what was compiled
+before (`hierarchy.encoded`), so none need be counted, and nobody calls these functions from Python,
+so they need no wrappers either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, cast
+
+import antecede.tables.kernels.jit  # noqa: F401  (says what to install when there is no numba)
+
+import numba  # isort: skip
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_INNER: Any = {
+    "nogil": True,
+    "_nrt": False,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "error_model": "numpy",
+}
+
+
+def njit(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that kernels call; its callers are cached, not it."""
+    return cast("Callable[P, R]", numba.njit(**_INNER)(function))
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a small helper that LLVM puts into every kernel that calls it."""
+    return cast("Callable[P, R]", numba.njit(**_INNER, forceinline=True)(function))

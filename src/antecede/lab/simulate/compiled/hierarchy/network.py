@@ -1,0 +1,185 @@
+"""Copies of the compiled hierarchy on their channels, and the lists of messages that wait."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from antecede.lab.simulate.compiled.hierarchy.jit import inlined
+from antecede.lab.simulate.compiled.hierarchy.records import (
+    AWAITED,
+)
+from antecede.lab.simulate.compiled.hierarchy.sets import add, drop, has
+from antecede.lab.simulate.compiled.hierarchy.state import State
+from antecede.lab.simulate.compiled.queue import put
+from antecede.lab.simulate.compiled.random_streams import draw, pick
+
+_0, _1 = np.uint64(0), np.uint64(1)
+ADDRESS_BITS = np.uint64(32)
+"""Cargo of the queue: above these bits the receiver, below the message."""
+MESSAGE = np.uint64(2**32 - 1)
+ACKNOWLEDGES = np.uint64(2**31)
+"""In place of a message: this and the place of an acknowledgement."""
+
+
+# -- channels -----------------------------------------------------------------------------------
+
+
+@inlined
+def _arrival(s: State, word: np.uint64, at: np.uint64, to: np.uint64, now: np.uint64) -> np.uint64:
+    table = s.quantiles[s.table[s.process[at].kind, s.process[to].kind]]
+    return np.uint64(
+        now + s.base[s.process[at].stand, s.process[to].stand] + np.uint64(pick(table, word))
+    )
+
+
+@inlined
+def send_inside(s: State, message: np.uint64, at: np.uint64, now: np.uint64) -> None:
+    """Put a message on the channels from a super peer to all peers of its group."""
+    addresses = np.uint64(len(s.process))
+    for peer in range(s.group[at].first, s.group[at + _1].first):
+        to = np.uint64(peer)
+        word = draw(s.delay_key, message, at * addresses + to)
+        time = _arrival(s, word, at, to, now)
+        if s.fifo != _0:
+            time = max(time, s.process[to].newest_down)
+            s.process[to].newest_down = time
+        put(s.queue, time, (to << ADDRESS_BITS) | message)
+
+
+@inlined
+def place_of(s: State, at: np.uint64) -> np.uint64:
+    """Return the place of a process in the external group."""
+    groups = np.uint64(len(s.group) - 1)
+    if at < groups:
+        return at
+    return np.uint64(at - (s.group[groups].first - groups))
+
+
+@inlined
+def send_outside(s: State, message: np.uint64, at: np.uint64, now: np.uint64) -> None:
+    """Put a message on the channels to all others of the external group, by address."""
+    groups, addresses = np.uint64(len(s.group) - 1), np.uint64(len(s.process))
+    for other in range(groups):
+        if other != at:
+            _put_outside(s, message, at, np.uint64(other), now)
+    for other in range(s.group[groups].first, addresses):
+        if other != at:
+            _put_outside(s, message, at, np.uint64(other), now)
+
+
+@inlined
+def _put_outside(
+    s: State, message: np.uint64, at: np.uint64, to: np.uint64, now: np.uint64
+) -> None:
+    word = draw(s.delay_key, message, at * np.uint64(len(s.process)) + to)
+    time = _arrival(s, word, at, to, now)
+    if s.fifo != _0:
+        source, target = place_of(s, at), place_of(s, to)
+        time = max(time, s.newest_out[source, target])
+        s.newest_out[source, target] = time
+    put(s.queue, time, (to << ADDRESS_BITS) | message)
+
+
+@inlined
+def send_up(s: State, message: np.uint64, at: np.uint64, now: np.uint64) -> None:
+    """Put a message on the channel from an internal peer to its super peer."""
+    word = draw(s.delay_key, message, at * np.uint64(len(s.process)) + s.process[at].home)
+    _put_up(s, word, message, at, now)
+
+
+@inlined
+def _put_up(s: State, word: np.uint64, cargo: np.uint64, at: np.uint64, now: np.uint64) -> None:
+    time = _arrival(s, word, at, s.process[at].home, now)
+    if s.fifo != _0:
+        time = max(time, s.process[at].newest_up)
+        s.process[at].newest_up = time
+    put(s.queue, time, (s.process[at].home << ADDRESS_BITS) | cargo)
+
+
+@inlined
+def acknowledge(s: State, at: np.uint64, seq: np.uint64, floor: np.uint64, now: np.uint64) -> None:
+    """Let an internal peer tell its floor alone."""
+    ack = s.at.ack_free
+    if ack == _0:
+        ack = s.at.ack_fresh
+        s.at.ack_fresh += _1
+    else:
+        s.at.ack_free = s.acks[ack].peer
+    s.acks[ack].peer, s.acks[ack].seq, s.acks[ack].floor = at, seq, floor
+    word = draw(s.note_key, s.at.notes, at * np.uint64(len(s.process)) + s.process[at].home)
+    s.at.notes += _1
+    _put_up(s, word, ACKNOWLEDGES | ack, at, now)
+
+
+@inlined
+def carry(
+    s: State,
+    at: np.uint64,
+    message: np.uint64,
+    to: np.uint64,
+    size: np.uint64,
+    encoded: np.uint64,
+) -> None:
+    """Log a transmission, where transmissions are kept."""
+    if len(s.carried) != 0:
+        row = s.at.carried
+        s.carried[row, 0], s.carried[row, 1] = at, message
+        s.carried[row, 2], s.carried[row, 3], s.carried[row, 4] = to, size, encoded
+        s.at.carried += _1
+
+
+# -- messages that wait ---------------------------------------------------------------------------
+
+
+@inlined
+def hold(s: State, message: np.uint64, now: np.uint64) -> np.uint64:
+    """Return a node for a message that is held back from now on."""
+    node = s.at.free
+    if node == _0:
+        node = s.at.fresh
+        s.at.fresh += _1
+    else:
+        s.at.free = np.uint64(s.nodes[node].after)
+    s.nodes[node].message = message
+    s.nodes[node].since = now & MESSAGE
+    return np.uint64(node)
+
+
+@inlined
+def let_go(s: State, node: np.uint64) -> None:
+    """Give a node back."""
+    s.nodes[node].after = s.at.free
+    s.at.free = node
+
+
+@inlined
+def wait(s: State, at: np.uint64, node: np.uint64, reason: np.uint64) -> None:
+    """Let a node wait at a process for a message."""
+    place = reason & np.uint64(s.head.shape[1] - 1)
+    s.nodes[node].after = s.head[at, place]
+    s.nodes[node].reason = reason
+    s.head[at, place] = node
+    add(s, AWAITED, at, reason)
+
+
+@inlined
+def wake(s: State, at: np.uint64, reason: np.uint64, count: np.uint64) -> np.uint64:
+    """Put the nodes that wait for a message behind the first `count` of `ready`."""
+    if has(s, AWAITED, at, reason) != _0:
+        drop(s, AWAITED, at, reason)
+        place = reason & np.uint64(s.head.shape[1] - 1)
+        node = np.uint64(s.head[at, place])
+        before = _0
+        while node != _0:
+            after = np.uint64(s.nodes[node].after)
+            if s.nodes[node].reason == reason:
+                s.ready[count] = node
+                count += _1
+                if before == _0:
+                    s.head[at, place] = after
+                else:
+                    s.nodes[before].after = after
+            else:
+                before = node
+            node = after
+    return count

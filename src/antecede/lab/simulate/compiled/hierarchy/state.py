@@ -1,0 +1,221 @@
+"""What the compiled hierarchy keeps: sets of messages as bits, numbers at super peers, counters.
+
+A message of the application has one index for the whole run, its place in the schedule. All sets
+(RV, DV, VTx, CI of Evropeytsev et al. 2016, and what IDR would keep) are bits at these indices, in
+blocks of 8 words over the whole run, block by block for all processes: what is touched together
+lies together, the rest of the memory rests. A super peer's numbering is a pair of arrays: spans of
+bit vectors are counted in it, when a message is sent or translated.
+
+A process is an address, as in `lab.simulate.topology`: super peers, internal peers by group,
+external peers. A "place" is the index of a process of the external group: super peers, external
+peers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from antecede.lab.simulate.compiled.hierarchy.records import (
+    Ack,
+    Counters,
+    Group,
+    Known,
+    Message,
+    Node,
+    Process,
+    Stored,
+    Sums,
+)
+from antecede.lab.simulate.compiled.queue import Queue, new_queue, queue_bytes
+from antecede.lab.simulate.compiled.records import Rows, layout, one
+from antecede.lab.simulate.outputs.metric_selection import Measures
+
+Words = npt.NDArray[np.uint64]
+Small = npt.NDArray[np.uint32]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+BLOCK = 512
+"""Messages of a block."""
+FOREVER = 2**62
+"""The time after all times that ends `time_us` and `sample_us`."""
+
+
+class State(NamedTuple):
+    """Everything about a run: N addresses, G super peers, E processes of the external group (G of
+    them super peers), M messages, B blocks.
+    """
+
+    queue: Queue
+    measures: Measures
+    at: Counters
+    internal: Sums
+    external: Sums
+    idr: Sums
+    ds: Sums
+    entropy: Floats
+    """[1] sum over bit vectors sent into groups."""
+    stored: Rows[Stored]
+    """[samples, 6] columns of `hierarchy.records`."""
+    wait_us: Words
+    """[bins] how many counted deliveries waited so long; the last: that long or longer."""
+    time_us: Words
+    """[M + 1] when messages are sent, and FOREVER."""
+    sample_us: Words
+    """[samples + 1] and FOREVER."""
+    warm: np.uint64
+    """First message that counts."""
+    pruning: np.uint64
+    ack_after: np.uint64
+    delay_key: np.uint64
+    """Of the stream of delays."""
+    note_key: np.uint64
+    """Of the stream of notes' delays."""
+    table: Words
+    """[kinds, kinds] row of `quantiles`."""
+    quantiles: Ints
+    """[tables, cells + 1] microseconds."""
+    base: Words
+    """[places, places] microseconds added to a delay."""
+    fifo: np.uint64
+    newest_out: Words
+    """[E, E] arrival of what was put last on a FIFO channel of the external group; else [1, 1]."""
+    process: Rows[Process]
+    """[N]"""
+    message: Rows[Message]
+    """[M]"""
+    group: Rows[Group]
+    """[G + 1]"""
+    sets: Words
+    """[B, N, 4, 8] sets of each process; [B, N, 3, 8] without IDR beside."""
+    come: Words
+    """[B, E, 8] what arrived in the external group; of its own group, at a super peer, what is
+    held."""
+    needs: Words
+    """[rows, 2, 8] blocks of what a message needs: by the protocol, and by IDR; else
+    [rows, 1, 8]."""
+    number: Small
+    """[G, M + 1] number of a message at a super peer."""
+    order: Small
+    """[G, M + 1] message of a number."""
+    vtx: Rows[Known]
+    """[E, G]"""
+    head: Small
+    """[N, hash] first node of those that wait."""
+    nodes: Rows[Node]
+    acks: Rows[Ack]
+    listed: Words
+    """[M + 2] a set as a list."""
+    ready: Words
+    """[M + 2] nodes to look at again."""
+    done: Words
+    """[M + 2] messages of the external group that one arrival lets go."""
+    log: Ints
+    """[deliveries, 3] member, message, time; [0, 3]: not kept."""
+    carried: Ints
+    """[transmissions, 5] source, message, first target, bytes, encoded bytes; [0, 5]: not kept."""
+    windows: Words
+    """[G + 1, words] bit vectors while they are measured: by super peer, and I."""
+    named: Ints
+    """[3, N] numbers by address while CI is measured; members and numbers of its pairs."""
+
+
+class Size(NamedTuple):
+    """How large the arrays must be."""
+
+    addresses: int
+    groups: int
+    place: int
+    """Processes of the external group."""
+    messages: int
+    samples: int
+    rows: int
+    most: int
+    """Copies under way or held back at once, at most."""
+    longest_us: int
+    fifo: bool
+    log: bool
+    causes: bool
+    """Whether IDR runs beside."""
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of all messages."""
+        return self.messages // BLOCK + 1
+
+    @property
+    def hash(self) -> int:
+        """Lists of waiting messages of a process, a power of two."""
+        return 64 if self.addresses <= 4096 else 16
+
+    @property
+    def logged(self) -> int:
+        """Deliveries at most."""
+        return self.messages * (self.addresses - self.groups) if self.log else 0
+
+
+WAIT_BINS = 1 << 20
+ROLES = "internal", "external", "idr", "ds"
+"""Fields of a state that are sums over messages."""
+LINE = 64
+"""Bytes of a line of the cache."""
+
+
+def shapes(size: Size) -> dict[str, tuple[tuple[int, ...], Any]]:
+    """Return shape and type of every array that begins empty."""
+    n, g, e, m = size.addresses, size.groups, size.place, size.messages
+    word, small, signed = np.uint64, np.uint32, np.int64
+    return {
+        "entropy": ((1,), np.float64),
+        "stored": ((size.samples, 6), layout(Stored)),
+        "wait_us": ((WAIT_BINS + 1,), word),
+        "newest_out": ((e, e) if size.fifo else (1, 1), word),
+        "process": ((n,), layout(Process)),
+        "message": ((m,), layout(Message, LINE)),
+        "group": ((g + 1,), layout(Group)),
+        "sets": ((size.blocks, n, 4 if size.causes else 3, 8), word),
+        "come": ((size.blocks, e, 8), word),
+        "needs": ((size.rows + 1, 2 if size.causes else 1, 8), word),
+        "number": ((g, m + 1), small),
+        "order": ((g, m + 1), small),
+        "vtx": ((e, g), layout(Known)),
+        "head": ((n, size.hash), small),
+        "nodes": ((size.most + 2,), layout(Node)),
+        "acks": ((size.most + 2,), layout(Ack)),
+        "listed": ((m + 2,), word),
+        "ready": ((m + 2,), word),
+        "done": ((m + 2,), word),
+        "log": ((size.logged, 3), signed),
+        "carried": (((g + 3) * m if size.log else 0, 5), signed),
+        "windows": ((g + 1, m // 64 + 2), word),
+        "named": ((3, n), signed),
+    }
+
+
+def state_bytes(size: Size) -> int:
+    """Return the memory of a run at most; what is never needed of it is never touched."""
+    arrays: int = sum(
+        math.prod(shape) * np.dtype(of).itemsize for shape, of in shapes(size).values()
+    )
+    return arrays + 8 * size.messages + queue_bytes(size.longest_us, size.most)
+
+
+def new_arrays(size: Size) -> dict[str, Any]:
+    """Return the queue and all arrays of a state that begin empty."""
+    made: dict[str, Any] = {name: _zeros(shape, of) for name, (shape, of) in shapes(size).items()}
+    made["at"] = one(Counters)
+    made["at"].fresh = made["at"].ack_fresh = 1
+    made |= {role: one(Sums) for role in ROLES}
+    return {"queue": new_queue(size.longest_us, size.most), **made}
+
+
+def _zeros(shape: tuple[int, ...], of: Any) -> Any:
+    """Return zeros that begin with a line of the cache: a block of 8 words is one line then."""
+    size = math.prod(shape) * np.dtype(of).itemsize
+    raw = np.zeros(size + LINE, np.uint8)
+    start = -raw.ctypes.data % LINE
+    return raw[start : start + size].view(of).reshape(shape)

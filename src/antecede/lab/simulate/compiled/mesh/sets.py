@@ -1,0 +1,178 @@
+"""Dependencies of the compiled mesh: tests, deliveries and stamps on blocks of words.
+
+A message needs what was fresh at its sender: what the sender had delivered or sent and nothing
+else of that depended on. Everything else in its past is implied (Evropeytsev et al. 2016, IDR).
+Its sender's message before is one of these bits or implied too, so the order of a sender's
+messages and the causal order are one AND-NOT.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from antecede.lab.simulate.compiled.mesh.state import (
+    DIFFERENCES,
+    IMMEDIATE,
+    NUMBER,
+    VECTOR,
+    State,
+)
+from antecede.lab.simulate.compiled.mesh.violations import forget_word, judge_delivery
+from antecede.tables.kernels.bits import highest, ones
+from antecede.tables.kernels.jit import inlined_lent as inlined
+
+_0, _1, _6, _7, _8, _9 = (np.uint64(k) for k in (0, 1, 6, 7, 8, 9))
+_63 = np.uint64(63)
+NOTHING = np.uint64(2**64 - 1)
+
+
+@inlined
+def bit(slot: np.uint64) -> np.uint64:
+    """Return a word with the slot's bit."""
+    return np.uint64(_1 << (slot & _63))
+
+
+@inlined
+def block_before(s: State, block: np.uint64) -> np.uint64:
+    """Return the block of older messages in the ring."""
+    return np.uint64((block - _1) & np.uint64(s.have.shape[1] - 1))
+
+
+@inlined
+def missing(s: State, member: np.uint64, slot: np.uint64, block: np.uint64) -> np.uint64:
+    """Return the newest slot in `block` or before that a message needs and the member lacks.
+
+    NOTHING: it can be delivered, if nothing after `block` is missing.
+    """
+    bottom = s.bottom[slot]
+    while True:
+        lacks = _0
+        for word in range(8):
+            lacks |= s.needs[slot, block, word] & ~s.have[member, block, word]
+        if lacks != _0:
+            return _newest(s, member, slot, block)
+        if block == bottom:
+            return NOTHING
+        block = block_before(s, block)
+
+
+@inlined
+def _newest(s: State, member: np.uint64, slot: np.uint64, block: np.uint64) -> np.uint64:
+    word = _7
+    lacks = s.needs[slot, block, word] & ~s.have[member, block, word]
+    while lacks == _0:
+        word -= _1
+        lacks = s.needs[slot, block, word] & ~s.have[member, block, word]
+    return np.uint64((block << _9) | (word << _6) | highest(lacks))
+
+
+@inlined
+def deliver(s: State, member: np.uint64, slot: np.uint64, time: np.uint64) -> None:
+    """Count a delivery: what the message needs is implied by it from now on."""
+    if s.carries != NUMBER:
+        block = s.top[slot]
+        while True:
+            for word in range(8):
+                s.fresh[member, block, word] &= ~s.needs[slot, block, word]
+            if block == s.bottom[slot]:
+                break
+            block = block_before(s, block)
+        s.fresh[member, slot >> _9, (slot >> _6) & _7] |= bit(slot)
+    s.have[member, slot >> _9, (slot >> _6) & _7] |= bit(slot)
+    if len(s.done) != 0:
+        judge_delivery(s, member, slot)
+    s.at.deliveries += _1
+    number = s.number[slot]
+    s.at.counted += np.uint64(number >= s.warm)
+    if s.carries >= VECTOR:
+        s.counts[member, s.sender[number]] = s.seq[number]
+        if s.carries == DIFFERENCES:
+            s.changed[member, s.sender[number]] = 1
+    if len(s.log) != 0:
+        log = s.at.logged
+        s.log[log, 0], s.log[log, 1], s.log[log, 2] = member, number, time
+        s.at.logged += _1
+
+
+@inlined
+def recycle(s: State, slot: np.uint64) -> None:
+    """Empty the word of the ring that begins with a slot: what its bits said is over."""
+    if slot & _63 == _0:
+        block, word = slot >> _9, (slot >> _6) & _7
+        for member in range(np.uint64(len(s.have))):
+            s.have[member, block, word] = _0
+            s.fresh[member, block, word] = _0  # without causal order one's own may be left
+        if len(s.done) != 0:
+            forget_word(s, block, word)
+
+
+@inlined
+def stamp(s: State, member: np.uint64, slot: np.uint64) -> None:
+    """Let a message need what is fresh at its sender, and be what is fresh there."""
+    block = slot >> _9
+    s.top[slot] = s.bottom[slot] = block
+    found = False
+    for _ in range(s.have.shape[1]):
+        some = _0
+        for word in range(8):
+            bits = s.fresh[member, block, word]
+            s.needs[slot, block, word] = bits
+            s.fresh[member, block, word] = _0
+            some |= bits
+        if some != _0:
+            if not found:
+                s.top[slot] = block
+            s.bottom[slot] = block
+            found = True
+        block = block_before(s, block)
+    s.fresh[member, slot >> _9, (slot >> _6) & _7] |= bit(slot)
+    s.have[member, slot >> _9, (slot >> _6) & _7] |= bit(slot)
+
+
+@inlined
+def write_causes(s: State, member: np.uint64, slot: np.uint64) -> np.uint64:
+    """Set `causes` to what the message carries; return how many members it names."""
+    for other in range(len(s.causes)):
+        s.causes[other] = 0
+    if s.carries == IMMEDIATE:
+        _write_needs(s, slot)
+        s.causes[member] = 0
+    elif s.carries >= VECTOR:
+        for other in range(len(s.causes)):
+            if s.carries == VECTOR or s.changed[member, other] != 0:
+                s.causes[other] = s.counts[member, other]
+    named = _0
+    for other in range(len(s.causes)):
+        named += np.uint64(s.causes[other] != 0)
+    return named
+
+
+@inlined
+def _write_needs(s: State, slot: np.uint64) -> None:
+    block = s.top[slot]
+    while True:
+        for word in range(_8):
+            bits = s.needs[slot, block, word]
+            while bits != _0:
+                place = highest(bits)
+                message = s.number[(block << _9) | (word << _6) | place]
+                s.causes[s.sender[message]] = s.seq[message]
+                bits ^= _1 << place
+        if block == s.bottom[slot]:
+            break
+        block = block_before(s, block)
+
+
+@inlined
+def immediate(s: State, member: np.uint64) -> np.uint64:
+    """Return the number of pairs in a member's CI: what is fresh but its own last message."""
+    pairs = _0
+    for block in range(s.fresh.shape[1]):
+        for word in range(8):
+            pairs += ones(s.fresh[member, block, word])
+    last = s.before[member]
+    if last != _0:
+        slot = (last - _1) & np.uint64(len(s.number) - 1)
+        if s.number[slot] == last - _1:
+            pairs -= (s.fresh[member, slot >> _9, (slot >> _6) & _7] >> (slot & _63)) & _1
+    return pairs

@@ -1,0 +1,121 @@
+"""Deliveries before a cause in the compiled mesh, whatever the protocol promises.
+
+Theory of operation
+-------------------
+Pasts of messages are sets: bits of the ring of slots, as in `mesh.sets`. A delivery is early when
+the member lacks a message of the past. Two pasts are followed: by delivery (what the sender had
+been handed or had sent) and by receipt (what had arrived). Nothing that a protocol carries or
+waits for is looked at.
+
+A past holds no message that is older than the longest delay: everybody has that one. This is
+checked, 64 messages at a time, before it is relied on (`Counters.unjudged`).
+
+Work: a few blocks of words for each arrival and each delivery; only where `State.done` has rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from antecede.lab.simulate.compiled.mesh.state import NUMBER, State
+from antecede.tables.kernels.jit import inlined_lent as inlined
+
+_0, _1, _3, _6, _7, _9 = (np.uint64(k) for k in (0, 1, 3, 6, 7, 9))
+_63 = np.uint64(63)
+_ALL = np.uint64(2**64 - 1)
+_BY_DELIVERY, _BY_RECEIPT = 0, 1
+
+
+@inlined
+def judge_send(s: State, member: np.uint64, slot: np.uint64) -> None:
+    """Let a message's pasts be what its sender knows."""
+    _pass_old(s, s.number[slot])
+    ring = np.uint64(s.have.shape[1] * 8 - 1)
+    first, last = s.at.recent & ring, slot >> _6
+    s.reach[slot] = _blocks(s, first, last)
+    block = slot >> _9
+    for _ in range(s.reach[slot]):
+        for word in range(8):
+            s.past[slot, block, _BY_DELIVERY, word] = _0
+            s.past[slot, block, _BY_RECEIPT, word] = _0
+        block = _before(s, block)
+    for k in range(((last - first) & ring) + _1):
+        at = (first + np.uint64(k)) & ring
+        block, place = at >> _3, at & _7
+        for how in (_BY_DELIVERY, _BY_RECEIPT):
+            s.past[slot, block, how, place] = s.knows[member, block, how, place]
+    _learn_of(s, _BY_DELIVERY, member, slot)
+    _learn_of(s, _BY_RECEIPT, member, slot)
+    if s.carries == NUMBER:
+        s.done[member, member] = np.uint32(s.seq[s.number[slot]])
+
+
+@inlined
+def judge_arrival(s: State, member: np.uint64, slot: np.uint64) -> None:
+    """Let a member know by receipt of a message and its past."""
+    block = slot >> _9
+    for _ in range(s.reach[slot]):
+        for word in range(8):
+            s.knows[member, block, _BY_RECEIPT, word] |= s.past[slot, block, _BY_RECEIPT, word]
+        block = _before(s, block)
+    _learn_of(s, _BY_RECEIPT, member, slot)
+
+
+@inlined
+def judge_delivery(s: State, member: np.uint64, slot: np.uint64) -> None:
+    """Count a delivery that lacks something of its message's past."""
+    early, early_by_receipt = _0, _0
+    block = slot >> _9
+    for _ in range(s.reach[slot]):
+        for word in range(8):
+            past = s.past[slot, block, _BY_DELIVERY, word]
+            lacks = ~s.have[member, block, word]
+            early |= past & lacks
+            early_by_receipt |= s.past[slot, block, _BY_RECEIPT, word] & lacks
+            s.knows[member, block, _BY_DELIVERY, word] |= past
+        block = _before(s, block)
+    _learn_of(s, _BY_DELIVERY, member, slot)
+    s.at.early += np.uint64(early != _0)
+    s.at.early_by_receipt += np.uint64(early_by_receipt != _0)
+    if s.carries == NUMBER:
+        sender, number = s.sender[s.number[slot]], np.uint32(s.seq[s.number[slot]])
+        s.at.overtaking += np.uint64(s.done[member, sender] + np.uint32(1) != number)
+        s.done[member, sender] = number
+
+
+@inlined
+def forget_word(s: State, block: np.uint64, word: np.uint64) -> None:
+    """Empty a word of the ring in what all members know."""
+    for member in range(np.uint64(len(s.knows))):
+        s.knows[member, block, _BY_DELIVERY, word] = _0
+        s.knows[member, block, _BY_RECEIPT, word] = _0
+
+
+@inlined
+def _pass_old(s: State, message: np.uint64) -> None:
+    """Pass over words whose messages all are older than the longest delay; check them."""
+    now = s.time_us[message]
+    while s.at.recent < message >> _6 and s.time_us[(s.at.recent << _6) | _63] + s.longest < now:
+        word = s.at.recent & np.uint64(s.have.shape[1] * 8 - 1)
+        for member in range(np.uint64(len(s.have))):
+            s.at.unjudged += np.uint64(s.have[member, word >> _3, word & _7] != _ALL)
+        s.at.recent += _1
+
+
+@inlined
+def _blocks(s: State, first: np.uint64, last: np.uint64) -> np.uint64:
+    """Return how many blocks the words from `first` to `last` of the ring are in."""
+    blocks = np.uint64(s.have.shape[1])
+    if first > last and first >> _3 == last >> _3:
+        return blocks
+    return np.uint64((((last >> _3) - (first >> _3)) & (blocks - _1)) + _1)
+
+
+@inlined
+def _learn_of(s: State, how: int, member: np.uint64, slot: np.uint64) -> None:
+    s.knows[member, slot >> _9, how, (slot >> _6) & _7] |= np.uint64(_1 << (slot & _63))
+
+
+@inlined
+def _before(s: State, block: np.uint64) -> np.uint64:
+    return np.uint64((block - _1) & np.uint64(s.have.shape[1] - 1))

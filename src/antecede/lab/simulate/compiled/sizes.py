@@ -1,0 +1,228 @@
+"""How many bytes control information takes when encoded, without encoding it.
+
+The compiled twins of `core.protocols.vector.base.encode_with_pairs` (BSS, IDR, DS) and of
+`core.protocols.hierarchical.messages.encode`, by the formats of `core.clocks.encoding.rice`,
+`core.clocks.encoding.windows` and `core.clocks.encoding.counters`: exactly `len(encode(message))`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from antecede.tables.kernels.jit import inlined, njit
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+MOST_LOW = 7
+"""Highest Rice parameter of runs: `windows.MOST_LOW`."""
+ANY_LOW = 64
+
+_0, _1, _2, _4 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(4)
+_01, _56 = np.uint64(0x0101010101010101), np.uint64(56)
+_55, _33, _0F = (np.uint64(0x0101010101010101 * byte) for byte in (0x55, 0x33, 0x0F))
+
+
+# -- whole messages ----------------------------------------------------------------------------
+
+
+@njit
+def pairs_message_size(sender: int, seq: int, members: Ints, counters: Ints, count: int) -> int:
+    """Return the bytes of an IDR, DS or BSS message whose causes are the first `count` pairs.
+
+    `members` ascend; `counters` are from 1.
+    """
+    head = varint_size(sender) + varint_size(seq)
+    return head + counters_size(members, counters, count)
+
+
+@njit
+def vector_message_size(sender: int, seq: int, causes: Ints) -> int:
+    """Return the bytes of an IDR, DS or BSS message; `causes[k]` is of member k, 0: none.
+
+    Of BSS the sender's own counter must be 0 here: its number says it.
+    """
+    members = np.empty(len(causes), np.int64)
+    counters = np.empty(len(causes), np.int64)
+    count = 0
+    for member in range(len(causes)):
+        if causes[member]:
+            members[count], counters[count] = member, causes[member]
+            count += 1
+    return pairs_message_size(sender, seq, members, counters, count)
+
+
+@njit
+def downward_size(sender: int, seq: int, last: int, base: int, words: Words) -> int:
+    """Return the bytes of a Downward message; bit 0 of `words[0]` is position base + 1 of DV.
+
+    DV need not be trimmed.
+    """
+    head = 1 + varint_size(sender) + varint_size(seq) + varint_size(last)
+    return head + near_window_size(base, words, seq)
+
+
+@njit
+def upward_size(sender: int, seq: int, floor: int, base: int, words: Words) -> int:
+    """Return the bytes of an Upward message, as `downward_size`."""
+    head = 1 + varint_size(sender) + varint_size(seq) + varint_size(floor)
+    return head + near_window_size(base, words, floor)
+
+
+@njit
+def external_size(
+    sender: int, seq: int, ci_counters: int, ci_vectors: int, vectors: int, translated: int
+) -> int:
+    """Return the bytes of an External message, of the sizes of its parts.
+
+    `ci_counters`: `counters_size` of CI's integers. `vectors`: how many bit vectors CI has, and
+    `ci_vectors`: the sum of their `vector_entry_size`. `translated`: `window_size` of I, 1 when
+    it is empty.
+    """
+    head = 1 + varint_size(sender) + varint_size(seq)
+    ci = varint_size(ci_counters) + ci_counters + varint_size(vectors) + ci_vectors
+    return head + ci + translated
+
+
+@njit
+def vector_entry_size(super_peer: int, base: int, words: Words) -> int:
+    """Return the bytes of a super peer's number and its bit vector in CI; 0 for an empty one.
+
+    An empty bit vector is no entry of CI: do not count it.
+    """
+    size = window_size(base, words)
+    return 0 if size == 1 else varint_size(super_peer) + varint_size(size) + size
+
+
+# -- their parts -------------------------------------------------------------------------------
+
+
+@njit
+def counters_size(members: Ints, counters: Ints, count: int) -> int:
+    """Return `len(counters.encode(members, counters))` of the first `count`."""
+    if count == 0:
+        return 1
+    total = 0
+    for k in range(count):
+        total += counters[k]
+    mean = (2 * total + count) // (2 * count)
+    bits, head = _runs(members, count)
+    size = head + varint_size(members[0]) + varint_size(mean)
+    if count == 1:
+        return size
+    apart = np.empty(count, np.int64)
+    for k in range(count):
+        apart[k] = zigzag(counters[k] - mean)
+    return size + 1 + (bits + rice_bits(apart, count, ANY_LOW) + 7) // 8
+
+
+@njit
+def window_size(base: int, words: Words) -> int:
+    """Return `len(windows.encode(base, bits))` after trimming; 1 when nothing is set."""
+    positions = set_positions(base, words)
+    if len(positions) == 0:
+        return 1
+    bits, head = _runs(positions, len(positions))
+    return head + varint_size(positions[0] - 1) + (bits + 7) // 8
+
+
+@njit
+def near_window_size(base: int, words: Words, near: int) -> int:
+    """Return `len(windows.encode(base, bits, near))` after trimming; 1 when nothing is set."""
+    positions = set_positions(base, words)
+    if len(positions) == 0:
+        return 1
+    bits, head = _runs(positions, len(positions))
+    return head + varint_size(zigzag(positions[0] - 1 - near)) + (bits + 7) // 8
+
+
+@njit
+def set_positions(base: int, words: Words) -> Ints:
+    """Return the positions that are set, ascending."""
+    count = 0
+    for word in words:
+        count += int(ones(word))
+    positions = np.empty(count, np.int64)
+    count = 0
+    for k in range(len(words)):
+        word = words[k]
+        while word != _0:
+            lowest = word & (~word + _1)
+            positions[count] = base + 1 + 64 * k + int(ones(lowest - _1))
+            count += 1
+            word ^= lowest
+    return positions
+
+
+@njit
+def _runs(members: Ints, count: int) -> tuple[int, int]:
+    """Return the bits of the runs of a window, and the bytes of its head."""
+    span = members[count - 1] - members[0] + 1
+    if span + 2 < 2 * count:
+        runs = _runs_of_ones(members, count, span - count + 1)
+        return rice_bits(runs, len(runs), MOST_LOW), varint_size(len(runs) << 4)
+    runs = np.empty(count - 1, np.int64)
+    for k in range(count - 1):
+        runs[k] = members[k + 1] - members[k] - 1
+    return rice_bits(runs, count - 1, MOST_LOW), varint_size(count << 4)
+
+
+@njit
+def _runs_of_ones(members: Ints, count: int, runs: int) -> Ints:
+    lengths = np.zeros(runs, np.int64)
+    at = 0
+    lengths[0] = 1
+    for k in range(1, count):
+        at += members[k] - members[k - 1] - 1
+        lengths[at] += 1
+    return lengths
+
+
+@njit
+def rice_bits(numbers: Ints, count: int, most: int) -> int:
+    """Return the bits of numbers with the best Rice parameter up to `most`.
+
+    The code is that of `core.clocks.encoding.rice`.
+    """
+    total = 0
+    for k in range(count):
+        total += numbers[k]
+    low = 0
+    while low < most and total > count << low:
+        if total <= 3 * count << low:
+            halves = 0
+            for k in range(count):
+                halves += ((numbers[k] >> low) + 1) >> 1
+            if halves <= count:
+                break
+        low += 1
+    bits = count * (low + 1)
+    for k in range(count):
+        bits += numbers[k] >> low
+    return bits
+
+
+@inlined
+def zigzag(number: int) -> int:
+    """Return 0, 1, 2, 3, 4 for 0, -1, 1, -2, 2."""
+    return 2 * number if number >= 0 else -2 * number - 1
+
+
+@inlined
+def varint_size(number: int) -> int:
+    """Return the bytes of a number as a varint."""
+    size = 1
+    while number > 127:
+        number >>= 7
+        size += 1
+    return size
+
+
+@inlined
+def ones(word: np.uint64) -> np.uint64:
+    """Return the number of bits that are set."""
+    word -= (word >> _1) & _55
+    word = (word & _33) + ((word >> _2) & _33)
+    word = (word + (word >> _4)) & _0F
+    return np.uint64((word * _01) >> _56)

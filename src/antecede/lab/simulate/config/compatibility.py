@@ -1,0 +1,221 @@
+"""Whether a scenario can run at all: its protocol on its topology, under its workload and links.
+
+| protocol                          | topology    | workload                                     |
+|-----------------------------------|-------------|----------------------------------------------|
+| hierarchical                      | Hierarchy   | everybody gets every message                 |
+| by topic (tv, tv-lt, ..., htbc)   | PubSub      | 1 to `topics` topics a message               |
+| to chosen members (ses, sent)     | Mesh        | `fanout` addressees, or everybody            |
+| all others                        | Mesh        | everybody gets every message                 |
+
+Errors name the key as scenario files do ("protocol.name: ...").
+
+What runs through the protocols' classes only, in no compiled engine, `readable_only` says.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from antecede.core.protocols import factory as build
+from antecede.core.protocols.base import Addressing
+from antecede.core.protocols.options.checks import with_trial
+from antecede.core.protocols.registry import ENTRIES, Entry, of_order
+from antecede.errors import LocalError
+from antecede.lab.check.loader import is_file_target
+from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.tables import choices, fault
+from antecede.lab.simulate.topology import (
+    EXTERNAL,
+    INTERNAL,
+    PEER,
+    SUPER,
+    Hierarchy,
+    PubSub,
+    Topology,
+    kind_of,
+)
+
+
+def check_fit(scenario: Scenario) -> None:
+    """Raise ScenarioError where the scenario can not run, with the dotted key and what can.
+
+    A protocol of the user's (FILE.py:CLASS) is not loaded here; the engine does that.
+    """
+    _check_links(scenario)
+    _check_snapshots(scenario)
+    if is_file_target(scenario.protocol):
+        return
+    found = _entry(scenario.protocol)
+    if scenario.variant and scenario.variant not in found.variants:
+        near = choices(scenario.variant, found.variants)
+        raise fault("protocol.variant", f"{found.name} has no variant {scenario.variant!r}; {near}")
+    _check_topology(found, scenario.topology)
+    _check_options(found, scenario)
+    _check_workload(found, scenario)
+
+
+def readable_only(scenario: Scenario) -> str | None:
+    """Return why no compiled engine may run a scenario, None: one may, if it can."""
+    if scenario.snapshots is not None:
+        return "snapshots are recorded by the readable engine"
+    if scenario.workload.kind == "replay":
+        return "answers of a replay wait for what is delivered"
+    if is_file_target(scenario.protocol) or scenario.protocol not in ENTRIES:
+        return None
+    options = {**_entry(scenario.protocol).options(scenario.variant), **scenario.options}
+    if options.get("pruning") == "published":
+        return "the published pruning violates causal order, which only the classes follow"
+    return None
+
+
+def topologies_of(name: str) -> tuple[str, ...]:
+    """Return the kinds of topology that a protocol of the registry can run on."""
+    found = _entry(name)
+    if not found.flat:
+        return ("hierarchy",)
+    return ("pubsub",) if found.load().addressing is Addressing.TOPICS else ("mesh",)
+
+
+def protocols_on(kind: str) -> tuple[str, ...]:
+    """Return the protocols that can run on a kind of topology."""
+    return tuple(name for name in ENTRIES if kind in topologies_of(name))
+
+
+def _entry(name: str) -> Entry:
+    if name not in ENTRIES:
+        near = of_order(name) or choices(name, ENTRIES)
+        raise fault("protocol.name", f"no protocol is called {name!r}; {near}")
+    return ENTRIES[name]
+
+
+def _check_topology(found: Entry, topology: Topology) -> None:
+    kind, able = kind_of(topology), topologies_of(found.name)
+    if kind not in able:
+        raise fault(
+            "protocol.name",
+            f"{found.name} runs on topology.kind = {' or '.join(map(repr, able))}, not on "
+            f"{kind!r}, where these do: {', '.join(protocols_on(kind))}",
+        )
+
+
+def _check_options(found: Entry, scenario: Scenario) -> None:
+    """Check names and values of options on the smallest group, or else on that of the run."""
+    made = found.load()
+    known = [
+        name
+        for name, parameter in inspect.signature(made).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    ]
+    for name in scenario.options:
+        if name not in known:
+            raise fault(
+                f"protocol.options.{name}",
+                f"{found.name} has no such option; {choices(name, known)}",
+            )
+    options = {**found.options(scenario.variant), **scenario.options}
+    try:
+        _any_group(found, options, scenario.topology.size)
+    except (LocalError, TypeError, ValueError, AttributeError) as error:
+        raise fault("protocol.options", f"{found.name} refuses them: {error}") from error
+
+
+def _any_group(found: Entry, options: Mapping[str, Any], size: int) -> None:
+    try:
+        build.smallest(found, options)
+    except LocalError:
+        if not found.flat or size <= 2:
+            raise
+        # An option may name a member (a sequencer).
+        factory = found.load()
+        build.member(factory, 0, range(size), with_trial(factory, range(size), options))
+
+
+def _check_workload(found: Entry, scenario: Scenario) -> None:
+    workload, topology = scenario.workload, scenario.topology
+    if workload.fanout is not None:
+        if not _addressed(found):
+            able = ", ".join(name for name, one in ENTRIES.items() if _addressed(one))
+            raise fault(
+                "workload.fanout",
+                f"a message of {found.name} is not for chosen members; protocols with "
+                f"addressees: {able}",
+            )
+        if workload.fanout >= topology.size:
+            raise fault(
+                "workload.fanout",
+                f"{workload.fanout} addressees; there are {topology.size - 1} others",
+            )
+    topics = topology.topics if isinstance(topology, PubSub) else 1
+    if workload.topics > topics:
+        where = f"there are {topics}" if isinstance(topology, PubSub) else "only pubsub has topics"
+        raise fault("workload.topics", f"up to {workload.topics} topics a message; {where}")
+
+
+def _addressed(found: Entry) -> bool:
+    return found.flat and found.load().addressing is Addressing.MEMBERS
+
+
+def _check_links(scenario: Scenario) -> None:
+    topology = scenario.topology
+    for number, special in enumerate(scenario.links.special, start=1):
+        for key, end in (("from", special.source), ("to", special.target)):
+            if not _is_end(end, topology):
+                raise fault(
+                    f"links.special[{number}].{key}",
+                    f'{end!r} is nobody; write "any", {_ends(topology)}',
+                )
+    for number, partition in enumerate(scenario.links.partitions, start=1):
+        for address in partition.side:
+            if not 0 <= address < topology.size:
+                raise fault(
+                    f"links.partitions[{number}].side",
+                    f"nobody has the address {address}; they are 0 to {topology.size - 1}",
+                )
+        if len(set(partition.side)) == topology.size:
+            raise fault(
+                f"links.partitions[{number}].side",
+                f"has all {topology.size} addresses: nobody is left on the other side",
+            )
+
+
+def _check_snapshots(scenario: Scenario) -> None:
+    plan, topology = scenario.snapshots, scenario.topology
+    if plan is None:
+        return
+    if isinstance(topology, Hierarchy):
+        raise fault(
+            "snapshots",
+            "a snapshot needs a channel from every member to every other, and in a hierarchy all "
+            "goes through super peers; mesh and pubsub have them",
+        )
+    for address in plan.by:
+        if not 0 <= address < topology.size:
+            what = f"nobody has the address {address}; they are 0 to {topology.size - 1}"
+            raise fault("snapshots.by", what)
+
+
+def _is_end(end: str, topology: Topology) -> bool:
+    head, colon, number = end.partition(":")
+    if colon:
+        return head == "group" and number.isdecimal() and int(number) < _groups(topology)
+    return end == "any" or end in _roles(topology) or (end.isdecimal() and int(end) < topology.size)
+
+
+def _groups(topology: Topology) -> int:
+    if isinstance(topology, Hierarchy):
+        return len(topology.groups) + 1  # the last: the external peers
+    return len(topology.subgroups) if isinstance(topology, PubSub) else 1
+
+
+def _roles(topology: Topology) -> tuple[str, ...]:
+    return (SUPER, INTERNAL, EXTERNAL) if isinstance(topology, Hierarchy) else (PEER,)
+
+
+def _ends(topology: Topology) -> str:
+    roles = ", ".join(f'"{role}"' for role in _roles(topology))
+    return (
+        f'a role ({roles}), "group:N" with N up to {_groups(topology) - 1}, '
+        f"or an address up to {topology.size - 1}"
+    )

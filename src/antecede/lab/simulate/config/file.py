@@ -1,0 +1,249 @@
+"""Scenarios of the simulator as TOML files and as plain values.
+
+Not the checker's scenarios (`antecede.lab.check.scenario.run`, docs/design/scenarios.md): those
+move a small group by hand, these name a whole simulated run but for its seed. All keys:
+docs/simulate.md.
+
+`scenario_mapping` and `scenario_from` are exact inverses, through JSON too, which is how Spark's
+workers get their scenarios. What is wrong is said with path and dotted key:
+
+    run.toml: links.loss: 1.5 is no probability below 1
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from antecede.errors import ScenarioError
+from antecede.lab.check.loader import is_file_target
+from antecede.lab.simulate.config.compatibility import check_fit
+from antecede.lab.simulate.config.keys import (
+    CLOCKS,
+    PROTOCOL,
+    RUN,
+    SNAPSHOTS,
+    TABLES,
+    links_of,
+    one_of,
+    topology_of,
+    workload_of,
+)
+from antecede.lab.simulate.config.model import Clocks, Links, Scenario, SnapshotPlan, Workload
+from antecede.lab.simulate.config.options_text import options_from, options_table
+from antecede.lab.simulate.config.tables import (
+    build,
+    check_keys,
+    fault,
+    number,
+    plain,
+    table,
+    text,
+    under,
+)
+from antecede.lab.simulate.config.unused_keys import idle_keys, unused_keys, without_keys
+from antecede.lab.simulate.topology import TOPOLOGIES, Topology, kind_of
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_AT_LINE = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
+
+
+def read_scenario(path: str | Path) -> Scenario:
+    """Read a TOML file; raises ScenarioError with path, and line or dotted key.
+
+    Stricter than `scenario_from`: a key that the run would not use is refused.
+    """
+    values = read_values(path)
+    scenario = scenario_from(values, str(path))
+    check_used(values, scenario, str(path))
+    return scenario
+
+
+def read_values(path: str | Path) -> dict[str, Any]:
+    """Return the tables of a TOML file as they stand there; raises ScenarioError with its path."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ScenarioError(f"cannot be read: {error.strerror}", path=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"is not UTF-8 text (byte {error.start})", path=str(path)) from error
+    except tomllib.TOMLDecodeError as error:
+        found = _AT_LINE.fullmatch(str(error))
+        what, line = (found[1], int(found[2])) if found else (str(error), None)
+        what = f"{what} (column {found[3]})" if found else what
+        raise ScenarioError(f"is no TOML: {what}", path=str(path), line=line) from error
+    except RecursionError as error:
+        raise ScenarioError("is no scenario: it is nested too deep", path=str(path)) from error
+
+
+def files_read(path: str | Path, scenario: Scenario) -> list[str]:
+    """Return the files that a run of the scenario file at `path` reads, itself the first."""
+    found = [str(path)]
+    matrix = read_values(path).get("links", {}).get("matrix")
+    if isinstance(matrix, Mapping) and isinstance(matrix.get("path"), str):
+        found.append(str(Path(path).parent / matrix["path"]))
+    if scenario.workload.path is not None:
+        found.append(scenario.workload.path)
+    if is_file_target(scenario.protocol):
+        found.append(scenario.protocol.rpartition(":")[0])
+    return found
+
+
+def check_used(values: Mapping[str, Any], scenario: Scenario, path: str | None = None) -> None:
+    """Raise ScenarioError for a key of the file that the run would not use."""
+    for key, why in idle_keys(values, scenario).items():
+        raise ScenarioError(f"{key}: {why}", path=path)
+
+
+def write_scenario(scenario: Scenario, path: str | Path) -> None:
+    """Write a TOML file that `read_scenario` reads; keys that the run does not use are left out.
+
+    Raises ScenarioError where the system refuses, or for options that are no plain values.
+    """
+    values = scenario_mapping(scenario)
+    values = without_keys(values, idle_keys(values, scenario))
+    try:
+        Path(path).write_text(toml_text(values), encoding="utf-8")
+    except OSError as error:
+        raise ScenarioError(f"cannot be written: {error.strerror}", path=str(path)) from error
+
+
+def scenario_from(
+    mapping: Mapping[str, Any], path: str | None = None, *, fitting: bool = True
+) -> Scenario:
+    """Return the scenario of plain values (parsed TOML or JSON); `path` names them in errors.
+
+    Files of latencies, traces, and a protocol's FILE.py:CLASS are looked for beside `path`. Raises
+    ScenarioError, also where the protocol can not run on the topology
+    (`scenario.compatibility.check_fit`); that is not asked where it need not be `fitting` yet.
+    """
+    try:
+        scenario = _scenario(mapping, Path() if path is None else Path(path).parent)
+        if fitting:
+            check_fit(scenario)
+    except ScenarioError as error:
+        if path is None or error.path == path:
+            raise
+        where = ":".join(str(part) for part in (error.path, error.line) if part is not None)
+        what = f"{where}: {error.message}" if where else error.message
+        raise ScenarioError(what, path=path) from error
+    return scenario
+
+
+def scenario_mapping(scenario: Scenario) -> dict[str, Any]:
+    """Return a scenario as plain values; raises ScenarioError for options that are none."""
+    given = {"name": scenario.name} if scenario.name else {}
+    workload, usual = plain(scenario.workload), plain(Workload())
+    for name in unused_keys(scenario):
+        if name in usual and workload.get(name) == usual[name]:
+            del workload[name]
+    return {
+        **given,
+        "topology": {"kind": kind_of(scenario.topology), **plain(scenario.topology)},
+        "protocol": {
+            "name": scenario.protocol,
+            **({"variant": scenario.variant} if scenario.variant else {}),
+            **options_table(scenario.options, "protocol"),
+        },
+        "links": plain(scenario.links),
+        "workload": workload,
+        "clocks": plain(scenario.clocks),
+        "run": {name: getattr(scenario, name) for name in RUN},
+        **({} if scenario.snapshots is None else {"snapshots": plain(scenario.snapshots)}),
+    }
+
+
+def _topology(values: Any, key: str) -> Topology:
+    given = dict(table(values, key))
+    if "kind" not in given:
+        raise fault(f"{key}.kind", f"is missing; it is one of {', '.join(TOPOLOGIES)}")
+    kind = one_of(TOPOLOGIES)(given.pop("kind"), f"{key}.kind")
+    make: Callable[..., Topology] = TOPOLOGIES[kind]
+    return build(make, given, key, topology_of(kind))
+
+
+def _protocol_name(name: str, folder: Path) -> str:
+    if is_file_target(name) and (folder / name.rpartition(":")[0]).is_file():
+        return str(folder / name)
+    return name
+
+
+def _scenario(mapping: Mapping[str, Any], folder: Path) -> Scenario:
+    given = table(mapping, "")
+    check_keys(given, "", TABLES)
+    if "topology" not in given:
+        raise fault("topology", f"is missing; its kind is one of {', '.join(TOPOLOGIES)}")
+    protocol = table(given.get("protocol", {}), "protocol")
+    check_keys(protocol, "protocol", PROTOCOL)
+    run = table(given.get("run", {}), "run")
+    if "seed" in run or "seeds" in run:
+        raise fault("run.seed", "a scenario has no seed: the same one is run with many (--seed)")
+    check_keys(run, "run", RUN)
+    parts: dict[str, Any] = {
+        "topology": _topology(given["topology"], "topology"),
+        "protocol": _protocol_name(text(protocol.get("name", "idr"), "protocol.name"), folder),
+        "variant": text(protocol.get("variant", ""), "protocol.variant"),
+        "options": options_from(protocol, "protocol"),
+        "links": build(Links, given.get("links", {}), "links", links_of(folder)),
+        "workload": build(Workload, given.get("workload", {}), "workload", workload_of(folder)),
+        "clocks": build(Clocks, given.get("clocks", {}), "clocks", CLOCKS),
+        **{name: number(value, f"run.{name}") for name, value in run.items()},
+        "name": text(given.get("name", ""), "name"),
+    }
+    if "snapshots" in given:
+        read = build(SnapshotPlan, given["snapshots"], "snapshots", SNAPSHOTS)
+        parts["snapshots"] = read
+    with under(
+        "run",
+        {
+            **{name: f"run.{name}" for name in RUN},
+            "silent": "workload.silent",
+            "total_hz": "workload.total_hz",
+            "at_s": "snapshots.at_s",
+        },
+    ):
+        return Scenario(**parts)
+
+
+# -- the text of a TOML file (the standard library only reads it) ---------------------------
+
+
+def toml_text(values: Mapping[str, Any]) -> str:
+    """Return the text of a mapping of plain values; tables of tables and lists stand inline."""
+    return "\n".join(_lines(values)).strip("\n") + "\n"
+
+
+def _lines(values: Mapping[str, Any]) -> Iterator[str]:
+    tables = {key: value for key, value in values.items() if isinstance(value, Mapping)}
+    yield from (f"{_key(k)} = {_value(v)}" for k, v in values.items() if k not in tables)
+    for name, inner in tables.items():
+        yield f"\n[{_key(name)}]"
+        yield from (f"{_key(key)} = {_value(value)}" for key, value in inner.items())
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _text(name)
+
+
+def _text(value: str) -> str:
+    # JSON escapes what TOML wants escaped, but for DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
+    inner = [_value(one) for one in value]
+    if inner and isinstance(value[0], list):  # a matrix: a row a line
+        return "[\n" + "".join(f"  {row},\n" for row in inner) + "]"
+    return "[" + ", ".join(inner) + "]"

@@ -1,0 +1,282 @@
+"""A scenario: everything about a simulated run but its seed.
+
+Times are seconds here and whole microseconds inside the engines. `scenario.file` reads and writes
+these values as TOML; `schedule` turns the workload into send times.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from antecede.core.global_snapshots import ALGORITHMS
+from antecede.errors import ScenarioError
+from antecede.lab.simulate.delays import LONGEST_S, US, Delay
+from antecede.lab.simulate.topology import Topology
+
+WORKLOADS = ("periodic", "poisson", "random", "replay")
+LONGEST_RUN_S = 1e9
+"""Thirty years: sums of times in microseconds stay within 64 bits."""
+SLOWEST_HZ, FASTEST_HZ = 1 / LONGEST_S, float(US)
+"""Of a peer: a message in the longest interval, and one a microsecond."""
+LEAST_RESYNC_S = 1e-3
+
+
+@dataclass(frozen=True)
+class Special:
+    """Channels with delays of their own: from and to a role, "group:N", an address, or "any"."""
+
+    source: str
+    target: str
+    delay: Delay
+
+
+@dataclass(frozen=True)
+class Partition:
+    """For a time, `side` (addresses) and the rest cannot reach each other.
+
+    Copies that would cross are `lost`, or leave when it ends.
+    """
+
+    start_s: float
+    end_s: float
+    side: tuple[int, ...]
+    lost: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start_s < math.inf:
+            raise ScenarioError(f"start_s: {self.start_s} s; it is 0 or more")
+        if not self.start_s < self.end_s <= LONGEST_RUN_S:
+            raise ScenarioError(
+                f"end_s: {self.end_s} s; it comes after start_s = {self.start_s} s and is at most "
+                f"{LONGEST_RUN_S:g}"
+            )
+        if not self.side:
+            raise ScenarioError("side: a partition cuts off at least one address")
+
+
+@dataclass(frozen=True)
+class Links:
+    """The network. The first matching `special` delay holds, else `delay`.
+
+    `matrix` are one-way delays in seconds between places, square; address a stands at place
+    a modulo its size, and `delay` is then added to each as jitter. `fifo`: a channel does not
+    reorder. `loss` and `duplicate` are probabilities of a copy. `buffer`: a receiver takes
+    `service_s` for each copy and has room for so many; what finds no room is lost (None: no limit).
+    """
+
+    delay: Delay = field(default_factory=lambda: Delay(0.05, 0.25))
+    special: tuple[Special, ...] = ()
+    matrix: tuple[tuple[float, ...], ...] | None = None
+    fifo: bool = False
+    loss: float = 0.0
+    duplicate: float = 0.0
+    partitions: tuple[Partition, ...] = ()
+    buffer: int | None = None
+    service_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("loss", self.loss), ("duplicate", self.duplicate)):
+            if not 0 <= value < 1:
+                raise ScenarioError(f"{name}: {value} is no probability below 1")
+        if self.matrix is not None:
+            _check_matrix(self.matrix)
+        if self.buffer is not None and self.buffer < 1:
+            raise ScenarioError(f"buffer: {self.buffer}; it has room for 1 or more")
+        if not 0 <= self.service_s <= LONGEST_S:
+            raise ScenarioError(
+                f"service_s: {self.service_s} s; it is 0 or more and at most {LONGEST_S:g}"
+            )
+
+
+def _check_matrix(matrix: tuple[tuple[float, ...], ...]) -> None:
+    if not matrix:
+        raise ScenarioError("matrix: it has no rows; leave it out for delays without places")
+    for number, row in enumerate(matrix, start=1):
+        if len(row) != len(matrix):
+            raise ScenarioError(
+                f"matrix: row {number} has {len(row)} delays and there are {len(matrix)} rows: "
+                "the matrix must be square"
+            )
+        for value in row:
+            if not 0 <= value <= LONGEST_S:
+                raise ScenarioError(
+                    f"matrix: the delay {value} s in row {number}; it is 0 or more and at most "
+                    f"{LONGEST_S:g}"
+                )
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """Physical clocks: never further than `accuracy_s` from true time.
+
+    An offset is drawn within the accuracy. With `drift_ppm` the clock runs fast or slow by up to
+    so many millionths and is set anew every `resync_s`; offset and drift together stay within the
+    accuracy, for which the offset is drawn from what drift leaves of it.
+    """
+
+    accuracy_s: float = 0.0
+    drift_ppm: float = 0.0
+    resync_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("accuracy_s", "drift_ppm", "resync_s"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ScenarioError(f"{name}: {getattr(self, name)}; it is 0 or more")
+        if self.accuracy_s > LONGEST_S:
+            raise ScenarioError(f"accuracy_s: {self.accuracy_s} s; it is at most {LONGEST_S:g}")
+        if self.drift_ppm and not self.resync_s:
+            raise ScenarioError("resync_s: a clock that drifts must be set anew now and then")
+        if self.drift_ppm and self.resync_s < LEAST_RESYNC_S:
+            raise ScenarioError(
+                f"resync_s: {self.resync_s:g} s; a clock is set anew every {LEAST_RESYNC_S:g} s or "
+                "more seldom"
+            )
+        if self.drift_ppm * 1e-6 * self.resync_s > self.accuracy_s:
+            raise ScenarioError(
+                f"accuracy_s: a drift of {self.drift_ppm} ppm leaves {self.accuracy_s} s within "
+                f"{self.resync_s} s"
+            )
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Who sends what when.
+
+    `kind`: "periodic" (every `interval`, from a random start within its mean), "poisson" (`rate_hz`
+    a peer), "random" (`messages` in all, at random peers and times), "replay" (the events of the
+    trace `path`, its authors the peers). `total_hz`: all peers together send so many a second;
+    periodic intervals and Poisson rates are scaled for it. `silent`: so many peers never send,
+    taken from each role in proportion. `fanout`: addressees of a message, drawn (None: all).
+    `topics`: a publication has 1 to so many topics, drawn (Nakayama 2017: k_i, at most xt).
+    `answers`: probability that a message answers one that its sender has delivered; which, is
+    drawn among the last `recent` ones.
+    """
+
+    kind: str = "periodic"
+    interval: Delay = field(default_factory=lambda: Delay(0.07, 0.09))
+    rate_hz: float = 12.5
+    total_hz: float | None = None
+    messages: int | None = None
+    silent: int = 0
+    fanout: int | None = None
+    topics: int = 1
+    answers: float = 0.0
+    recent: int = 8
+    path: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in WORKLOADS:
+            raise ScenarioError(f"kind: {self.kind!r} is none of {', '.join(WORKLOADS)}")
+        if self.kind == "periodic" and self.interval.low_s < 1 / FASTEST_HZ:
+            raise ScenarioError(
+                f"interval: low is {self.interval.low_s:g} s; a peer sends one message a "
+                "microsecond at most"
+            )
+        for name in ("rate_hz", "total_hz"):
+            rate = getattr(self, name)
+            if rate is not None and not 0 < rate < math.inf:
+                raise ScenarioError(f"{name}: {rate} a second; it is above 0")
+        if not SLOWEST_HZ <= self.rate_hz <= FASTEST_HZ:
+            raise ScenarioError(
+                f"rate_hz: {self.rate_hz:g} a second; it is {SLOWEST_HZ:g} to {FASTEST_HZ:,.0f}"
+            )
+        least_of = {"messages": 0, "silent": 0, "fanout": 1, "topics": 1, "recent": 1}
+        for name, least in least_of.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ScenarioError(f"{name}: {value}; it is {least} or more")
+        if not 0 <= self.answers <= 1:
+            raise ScenarioError(f"answers: {self.answers} is no probability")
+        if self.kind == "random" and self.messages is None:
+            raise ScenarioError("messages: a random workload says how many")
+        if self.kind == "replay" and self.path is None:
+            raise ScenarioError("path: a replay names the trace")
+
+
+@dataclass(frozen=True)
+class SnapshotPlan:
+    """Global states that are recorded meanwhile: by which of `antecede.core.global_snapshots`,
+    when, begun by whom (addresses).
+    """
+
+    algorithm: str
+    at_s: tuple[float, ...]
+    by: tuple[int, ...] = (0,)
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            names = ", ".join(ALGORITHMS)
+            raise ScenarioError(f"algorithm: {self.algorithm!r} is none of {names}")
+        if not self.at_s:
+            raise ScenarioError("at_s: a snapshot begins at one time at least")
+        for earlier, later in zip((-math.inf, *self.at_s), self.at_s, strict=False):
+            if not later >= 0:
+                raise ScenarioError(f"at_s: {later:g} s; it is 0 or more")
+            if later <= earlier:
+                raise ScenarioError(f"at_s: {later:g} s behind {earlier:g} s; times ascend")
+        if not self.by or len({*self.by}) < len(self.by):
+            raise ScenarioError("by: one address or more begin it, each named once")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A run but for its seed; hashable except for `options`.
+
+    `protocol` is a name of the registry, `variant` one of its variants. Messages are sent until
+    `duration_s`; then what is under way arrives. Figures count from `warm_s`; storage is sampled
+    every `sample_s`. Raises ScenarioError.
+    """
+
+    topology: Topology
+    protocol: str = "idr"
+    variant: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    links: Links = field(default_factory=Links)
+    workload: Workload = field(default_factory=Workload)
+    clocks: Clocks = field(default_factory=Clocks)
+    duration_s: float = 5.0
+    warm_s: float = 0.0
+    sample_s: float = 0.05
+    name: str = ""
+    snapshots: SnapshotPlan | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.duration_s <= LONGEST_RUN_S:
+            raise ScenarioError(
+                f"duration_s: {self.duration_s} s; it is above 0 and at most {LONGEST_RUN_S:g}"
+            )
+        if not 0 <= self.warm_s < self.duration_s:
+            raise ScenarioError(
+                f"warm_s: {self.warm_s} s; it lies before the end at {self.duration_s} s"
+            )
+        if not 0 < self.sample_s < math.inf:
+            raise ScenarioError(f"sample_s: {self.sample_s} s; it is above 0")
+        if self.workload.silent >= len(self.topology.senders()):
+            raise ScenarioError(
+                f"silent: {self.workload.silent} of {len(self.topology.senders())} peers; "
+                "one must send"
+            )
+        _check_total(self.workload, len(self.topology.senders()) - self.workload.silent)
+        if self.snapshots is not None and self.snapshots.at_s[-1] >= self.duration_s:
+            raise ScenarioError(
+                f"at_s: a snapshot at {self.snapshots.at_s[-1]:g} s; nothing is sent after "
+                f"{self.duration_s:g} s"
+            )
+
+
+def _check_total(workload: Workload, senders: int) -> None:
+    """Check what `total_hz` makes of each peer's rate or intervals."""
+    if workload.total_hz is None:
+        return
+    each_hz = workload.total_hz / senders
+    least, most = SLOWEST_HZ, FASTEST_HZ
+    if workload.kind == "periodic":  # the longest interval must be possible when it is scaled
+        least *= workload.interval.high_s / workload.interval.mean_s
+    if not least <= each_hz <= most:
+        raise ScenarioError(
+            f"total_hz: {workload.total_hz:g} a second of {senders:,} peers; with these it is "
+            f"{least * senders:.3g} to {most * senders:.3g}"
+        )

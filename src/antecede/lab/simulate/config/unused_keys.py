@@ -1,0 +1,176 @@
+"""What a scenario file says and its run has no use for: by dotted key, with the reason.
+
+Whoever writes a key expects an effect. A file for one run is refused for such a key
+(`scenario.file.check_used`); in a sweep, where a setting may have use for it and another not, it is
+left out of the latter and said (`scenario.values.scenario_using`).
+
+A partition that begins when the run has ended counts only where nothing can be sent later: members
+that recover what is lost, that give places or that forward messages go on for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from antecede.core.protocols.base import Protocol, Relation
+from antecede.core.protocols.options.checks import idle, with_trial
+from antecede.core.protocols.options.declared import options_of
+from antecede.core.protocols.registry import ENTRIES
+from antecede.errors import InputError
+from antecede.lab.check.loader import is_file_target, load_class
+from antecede.lab.simulate.config.model import Scenario
+
+_RATES = {
+    "periodic": "it sends by interval or total_hz",
+    "poisson": "it sends by rate_hz or total_hz",
+    "random": "it sends so many messages until run.duration_s",
+    "replay": "it sends when the trace did",
+}
+
+
+def unused_keys(scenario: Scenario) -> Mapping[str, str]:
+    """Return the workload's keys that mean nothing in it, and what holds instead."""
+    load = scenario.workload
+    kind = load.kind
+    says = {
+        "interval": ("periodic", f"has no interval; {_RATES[kind]}"),
+        "rate_hz": ("poisson", f"has no rate of a peer; {_RATES[kind]}"),
+        "total_hz": ("periodic poisson", f"has no rate; {_RATES[kind]}"),
+        "messages": ("random", f"has no number of messages; {_RATES[kind]}, until run.duration_s"),
+        "path": ("replay", "reads no trace"),
+        "answers": ("periodic poisson random", "answers as the trace does"),
+        "recent": ("periodic poisson random", "answers as the trace does"),
+    }
+    found = {name: what for name, (kinds, what) in says.items() if kind not in kinds.split()}
+    if not load.answers:
+        found.setdefault("recent", "without answers looks at no recent messages")
+    if load.total_hz is not None:
+        found.setdefault("rate_hz", "with total_hz has no rate of a peer")
+    return found
+
+
+def idle_keys(values: Mapping[str, Any], scenario: Scenario) -> dict[str, str]:
+    """Return what these values, which the scenario was made of, say without any effect.
+
+    Options of the protocol are not among them: `idle_options`.
+    """
+    workload, links, clocks = (values.get(one, {}) for one in ("workload", "links", "clocks"))
+    kind = scenario.workload.kind
+    unused = unused_keys(scenario)
+    found = {
+        f"workload.{name}": f"a {kind} workload {unused[name]}"
+        for name in workload
+        if name in unused
+    }
+    if "buffer" in links and not scenario.links.service_s:
+        found["links.buffer"] = "a receiver that takes no time for a copy (service_s) has room"
+    if clocks.get("resync_s") and not scenario.clocks.drift_ppm:
+        found["clocks.resync_s"] = "clocks that do not drift (drift_ppm) are never set anew"
+    if "partitions" in links and not _sends_later(scenario):
+        found |= dict(_late(scenario))
+    return found
+
+
+def idle_options(scenario: Scenario) -> dict[str, str]:
+    """Return the options that the protocol does not have, or that do nothing, and why.
+
+    Of a protocol that cannot be loaded there are none: what it lacks is said when it is to run.
+    """
+    found = _loaded(scenario)
+    if found is None:
+        return {}
+    made, variant = found
+    known = options_of(made)
+    lacking = {
+        name: f"{scenario.protocol} has no such option"
+        for name in scenario.options
+        if name not in known
+    }
+    chosen = {**variant, **scenario.options}
+    without = {
+        name: f"no effect {one.words}"
+        for name, one in idle(made, chosen).items()
+        if name in scenario.options
+    }
+    return lacking | without
+
+
+def _loaded(scenario: Scenario) -> tuple[Any, Mapping[str, Any]] | None:
+    """Return what makes members, and the options of the variant."""
+    if is_file_target(scenario.protocol):
+        try:
+            file = Path(scenario.protocol.rpartition(":")[0])
+            return _own(scenario.protocol, file.stat().st_mtime_ns), {}
+        except (OSError, InputError):
+            return None
+    found = ENTRIES.get(scenario.protocol)
+    if found is None or (scenario.variant and scenario.variant not in found.variants):
+        return None
+    return found.load(), found.options(scenario.variant)
+
+
+@lru_cache(maxsize=16)
+def _own(target: str, changed_ns: int) -> type[Protocol]:
+    del changed_ns  # part of the key: a sweep asks once a setting
+    return load_class(target)
+
+
+def without_keys(values: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Return plain values of a scenario without these keys, as the functions here name them."""
+    gone = set(keys)
+    found = {name: _table(name, one, gone) for name, one in values.items()}
+    protocol = found.get("protocol")
+    if isinstance(protocol, Mapping):
+        left = {"options": _table("protocol.options", protocol.get("options"), gone)}
+        names = protocol.get("without", ())
+        left["without"] = [one for one in names if f"protocol.options.{one}" not in gone]
+        found["protocol"] = {
+            **protocol,
+            **{key: one for key, one in left.items() if key in protocol},
+        }
+    links = found.get("links")
+    if isinstance(links, Mapping) and "partitions" in links:
+        numbered = enumerate(links["partitions"], start=1)
+        cuts = [one for at, one in numbered if _partition(at) not in gone]
+        found["links"] = {**links, "partitions": cuts}
+    return found
+
+
+def _table(key: str, table: Any, gone: set[str]) -> Any:
+    if not isinstance(table, Mapping):
+        return table
+    return {name: value for name, value in table.items() if f"{key}.{name}" not in gone}
+
+
+def _partition(number: int) -> str:
+    return f"links.partitions[{number}]"
+
+
+def _late(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    end_s = scenario.duration_s
+    for number, one in enumerate(scenario.links.partitions, start=1):
+        if one.start_s >= end_s:
+            why = (
+                f"begins after {one.start_s:g} s, and nothing is sent after run.duration_s = "
+                f"{end_s:g} s"
+            )
+            yield _partition(number), why
+
+
+def _sends_later(scenario: Scenario) -> bool:
+    """Tell whether anything may be sent after the last message of the workload."""
+    found = ENTRIES.get(scenario.protocol)
+    if is_file_target(scenario.protocol) or scenario.workload.kind == "replay" or found is None:
+        return True
+    if not found.flat:
+        return True  # super peers forward
+    made: type[Protocol] = found.load()
+    options = {**found.options(scenario.variant), **scenario.options}
+    member = made(0, (0, 1), **with_trial(made, (0, 1), options))
+    if member.guarantee.relation is Relation.TOTAL:
+        return True  # places or acknowledgements follow what arrives
+    spans = (getattr(member, name, None) for name in ("heartbeat_ns", "retry_ns"))
+    return member.wants_ticks and any(span is not None for span in spans)

@@ -1,0 +1,185 @@
+"""One value of a scenario set by its dotted key: what a sweep over a scenario file needs.
+
+    values = read_values("run.toml")
+    for r in range(5, 31):
+        scenario = scenario_with(values, {"options.r": r, "members": 30}, "run.toml")
+
+Keys are those of scenario files (docs/simulate.md), "TABLE.KEY" and deeper. Short names:
+
+    options.X    protocol.options.X; the value None puts X into protocol.without
+    members      topology.peers of a mesh
+    protocol     protocol.name and protocol.variant, as "NAME" or "NAME/VARIANT"
+
+What is set is what runs: a key that the run would not use is refused, or left out and said
+(`scenario_using`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from antecede.errors import ScenarioError
+from antecede.lab.check.loader import is_file_target
+from antecede.lab.simulate.config.file import (
+    check_used,
+    read_values,
+    scenario_from,
+    scenario_mapping,
+)
+from antecede.lab.simulate.config.keys import (
+    CLOCKS,
+    PROTOCOL,
+    RUN,
+    SNAPSHOTS,
+    TABLES,
+    links_of,
+    topology_of,
+)
+from antecede.lab.simulate.config.keys import WORKLOAD as WORKLOAD_KEYS
+from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.tables import check_keys, fault, table
+from antecede.lab.simulate.config.unused_keys import idle_keys, idle_options, without_keys
+from antecede.lab.simulate.topology import TOPOLOGIES
+
+__all__ = ["read_values", "scenario_using", "scenario_with", "with_value"]
+
+
+def with_value(of: Scenario | Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """Return a scenario as plain values (parsed TOML), with one of them set; `of` stays as it is.
+
+    The key must be one of scenario files or a short name of this module; whether the value fits,
+    `scenario_with` or `scenario_from` says, once all are set. Raises ScenarioError.
+    """
+    values = copy.deepcopy(dict(scenario_mapping(of) if isinstance(of, Scenario) else of))
+    if key == "protocol":
+        return _with_protocol(values, value)
+    steps = _steps(values, key)
+    _check_key(values, key, steps)
+    if steps[:2] == ["protocol", "options"] and len(steps) == 3:
+        _set_option(values, steps[2], value)
+        return values
+    if value is None:
+        raise fault(key, "no value; only options of a protocol can be None")
+    here = values
+    for at, step in enumerate(steps[:-1], start=1):
+        here[step] = dict(table(here.get(step, {}), ".".join(steps[:at])))
+        here = here[step]
+    here[steps[-1]] = value
+    return values
+
+
+def scenario_with(
+    of: Scenario | Mapping[str, Any], given: Mapping[str, Any], path: str | None = None
+) -> Scenario:
+    """Return the scenario with all the values of `given` set, by key; see the module.
+
+    `path` is the scenario file: it is named in errors, and files that the scenario names are
+    looked for beside it. Raises ScenarioError for a key that there is not or that the run would
+    not use, and for a value that does not fit, with the dotted key.
+    """
+    values = _with_all(of, given, path)
+    scenario = scenario_from(values, path)
+    check_used(values, scenario, path)
+    return scenario
+
+
+def scenario_using(
+    of: Mapping[str, Any], given: Mapping[str, Any], path: str | None = None
+) -> tuple[Scenario, dict[str, str]]:
+    """Return as `scenario_with`, but without what `of` says and the scenario has no use for.
+
+    That comes beside it, by dotted key and with the reason. What is `given` must be used.
+    """
+    values = _with_all(of, given, path)
+    asked = {".".join(_steps(values, key)) for key in given}
+    loose = scenario_from(values, path, fitting=False)
+    options = {f"protocol.options.{name}": why for name, why in idle_options(loose).items()}
+    left = _not_asked(options, asked)
+    values = without_keys(values, left)
+    loose = scenario_from(values, path)
+    more = _not_asked(idle_keys(values, loose), asked)
+    values = without_keys(values, more)
+    scenario = scenario_from(values, path)
+    check_used(values, scenario, path)
+    return scenario, left | more
+
+
+def _not_asked(idle: Mapping[str, str], asked: Collection[str]) -> dict[str, str]:
+    return {key: why for key, why in idle.items() if key.partition("[")[0] not in asked}
+
+
+def _with_all(
+    of: Scenario | Mapping[str, Any], given: Mapping[str, Any], path: str | None
+) -> dict[str, Any]:
+    values = dict(of) if isinstance(of, Mapping) else scenario_mapping(of)
+    try:
+        for key, value in given.items():
+            values = with_value(values, key, value)
+    except ScenarioError as error:
+        raise ScenarioError(error.message, path=path) from error
+    return values
+
+
+def _with_protocol(values: dict[str, Any], value: Any) -> dict[str, Any]:
+    if not isinstance(value, str) or not value:
+        raise fault("protocol", f'{value!r}; write "NAME", "NAME/VARIANT" or "FILE.py:CLASS"')
+    own = is_file_target(value)
+    name, _, variant = (value, "", "") if own else value.partition("/")
+    protocol = dict(table(values.get("protocol", {}), "protocol"))
+    protocol.pop("variant", None)
+    values["protocol"] = {**protocol, "name": name, **({"variant": variant} if variant else {})}
+    return values
+
+
+def _steps(values: Mapping[str, Any], key: str) -> list[str]:
+    """Return the tables and the key that a dotted key or short name means."""
+    if key == "members":
+        kind = table(values.get("topology", {}), "topology").get("kind")
+        if kind != "mesh":
+            keys = " and ".join(f"topology.{name}" for name in _TOPOLOGY_SIZES.get(str(kind), ()))
+            raise fault("members", f"of a mesh; set {keys or 'topology.peers'} here")
+        return ["topology", "peers"]
+    if key.startswith("options."):
+        return ["protocol", *key.split(".")]
+    return key.split(".")
+
+
+_TOPOLOGY_SIZES = {"hierarchy": ("groups", "external"), "pubsub": ("subgroups",)}
+
+
+def _check_key(values: Mapping[str, Any], key: str, steps: list[str]) -> None:
+    """Raise ScenarioError for a key that there is not."""
+    check_keys(steps[:1], "", TABLES)
+    if steps == ["name"]:
+        return
+    if len(steps) < 2:
+        raise fault(key, f"is a table; write {key}.KEY")
+    known = {
+        "topology": ("kind",),
+        "protocol": PROTOCOL,
+        "links": tuple(links_of(Path())),
+        "workload": tuple(WORKLOAD_KEYS),
+        "clocks": tuple(CLOCKS),
+        "run": RUN,
+        "snapshots": tuple(SNAPSHOTS),
+    }.get(steps[0], ())
+    if steps[0] == "topology":
+        kind = table(values.get("topology", {}), "topology").get("kind")
+        known += tuple(topology_of(str(kind))) if kind in TOPOLOGIES else ()
+    check_keys(steps[1:2], steps[0], known)
+
+
+def _set_option(values: dict[str, Any], name: str, value: Any) -> None:
+    protocol = dict(table(values.get("protocol", {}), "protocol"))
+    options = dict(table(protocol.get("options", {}), "protocol.options"))
+    without = [one for one in protocol.get("without", ()) if one != name]
+    options.pop(name, None)
+    if value is None:
+        without.append(name)
+    else:
+        options[name] = value
+    protocol |= {"options": options, "without": without}
+    values["protocol"] = {k: v for k, v in protocol.items() if k != "without" or v}

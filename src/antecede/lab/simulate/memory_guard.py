@@ -1,0 +1,184 @@
+"""Memory of a run: told beforehand where that is exact, and the run ended before there is none.
+
+The compiled engines allocate everything at the beginning and know how much. What the readable
+engine will take depends on the protocol, so it is not guessed: the run is given what is free, and
+ends with an error that says how far it came.
+
+How much memory this process may still take: of the machine, its container and its own limit.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from antecede.errors import InputError
+from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.run import AUTO, READABLE, compiled_engine
+from antecede.lab.simulate.topology import PubSub, kind_of
+
+KIB = 1024
+UNLIMITED = 1 << 62
+"""Version 1 of control groups writes a number near this for no limit."""
+
+
+def free_bytes(root: Path = Path("/")) -> int:
+    """Return the least of what machine, control groups and the process's limit leave, in bytes.
+
+    Where the system says nothing of what is free, half of what there is. `root` has proc and sys.
+    """
+    found = [_of_machine(root), *_of_groups(root)]
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != resource.RLIM_INFINITY:
+        found.append(soft - own_size(root))
+    return max(0, min(found))
+
+
+def _of_machine(root: Path) -> int:
+    for line in _text(root / "proc/meminfo").splitlines():
+        name, _, rest = line.partition(":")
+        if name == "MemAvailable":
+            return int(rest.split()[0]) * KIB
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+def own_size(root: Path = Path("/")) -> int:
+    """Return the bytes of this process's address space; 0 where the system does not say."""
+    words = _text(root / "proc/self/statm").split()
+    return int(words[0]) * os.sysconf("SC_PAGE_SIZE") if words else 0
+
+
+def _of_groups(root: Path) -> Iterator[int]:
+    """Yield what each control group around this process leaves; files that can go count as free."""
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            place = root / "sys/fs/cgroup"
+            names = ("memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):
+            place = root / "sys/fs/cgroup/memory"
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        else:
+            continue
+        within = PurePosixPath(path.lstrip("/"))
+        for folder in (within, *within.parents):
+            if ".." not in folder.parts:
+                yield from _left(place / folder, *names)
+
+
+def _left(folder: Path, limit: str, used: str, spare: str) -> Iterator[int]:
+    most, taken = _text(folder / limit).strip(), _text(folder / used).strip()
+    if not (most.isdecimal() and taken.isdecimal()) or int(most) >= UNLIMITED:
+        return  # "max", or no such group
+    stat = dict(line.split()[:2] for line in _text(folder / "memory.stat").splitlines())
+    yield int(most) - int(taken) + int(stat.get(spare, 0))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+
+
+GIB, MIB = 1 << 30, 1 << 20
+
+
+def compiled_bytes(scenario: Scenario, engine: str = AUTO, seed: int = 0) -> int | None:
+    """Return the bytes that the compiled engine of this run asks for; None: none would run it.
+
+    Raises ScenarioError.
+    """
+    found = None if engine == READABLE else compiled_engine(scenario)
+    return int(found.call("bytes", scenario, seed)) if found and found.name else None
+
+
+def check_memory(scenario: Scenario, engine: str = AUTO, *, free: int | None = None) -> None:
+    """Raise InputError where a compiled engine would need more than is free (`free` bytes)."""
+    need = compiled_bytes(scenario, engine)
+    have = free_bytes() if free is None else free
+    if need is not None and need > have:
+        raise InputError(
+            f"this run would need {_size(need)} of memory and {_size(have)} are free. Lower "
+            f"{_lower(scenario, {})}"
+        )
+
+
+class Reached:
+    """A run's progress that is remembered, for the error of `within_memory`."""
+
+    def __init__(self, follow: Callable[[float], None] = lambda part: None) -> None:
+        self.follow, self.part = follow, 0.0
+
+    def __call__(self, part: float) -> None:
+        """Note the part of the sending time that is over, 0 to 1."""
+        self.part = part
+        self.follow(part)
+
+
+@contextmanager
+def within_memory(
+    scenario: Scenario,
+    *,
+    free: int | None = None,
+    loosen: Mapping[str, str] | None = None,
+    reached: Reached | None = None,
+    name: str = "this run",
+) -> Iterator[None]:
+    """End what runs inside by InputError once it takes more than the bytes that are `free`.
+
+    The system enforces it, by the limit of this process's address space (RLIMIT_AS). Where it does
+    not say how large that is (macOS), nothing is limited. `loosen` has other names for the keys to
+    lower ("topology", "workload", "run"), for commands with options in their place; `reached`
+    follows the run, to say how far it was.
+    """
+    have = free_bytes() if free is None else free
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    own = own_size()
+    most = own + have
+    if own and most < min(_bounded(before[0]), _bounded(before[1])):
+        resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
+    full = False
+    try:
+        yield
+    except MemoryError:
+        full = True  # raised below: until here the frames of the run hold what it took
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    if full:
+        when = f" after {reached.part:.0%} of its sending time" if reached and reached.part else ""
+        raise InputError(
+            f"{name} took all of the {_size(have)} of memory that were free{when}. Lower "
+            f"{_lower(scenario, loosen or {})}"
+        )
+
+
+def _bounded(limit: int) -> float:
+    return float("inf") if limit == resource.RLIM_INFINITY else limit
+
+
+def _lower(scenario: Scenario, names: Mapping[str, str]) -> str:
+    of_kind = {"mesh": "peers", "hierarchy": "groups", "pubsub": "subgroups"}
+    members = names.get("topology", f"topology.{of_kind[kind_of(scenario.topology)]}")
+    keys = [names.get("workload", f"workload.{_rate_key(scenario)}")]
+    if scenario.workload.kind not in ("random", "replay"):
+        keys.insert(0, names.get("run", "run.duration_s"))
+    if isinstance(scenario.topology, PubSub) and "topology" not in names:
+        keys.append("topology.topics")
+    return f"{', '.join(keys)} or {members}"
+
+
+def _rate_key(scenario: Scenario) -> str:
+    workload = scenario.workload
+    if workload.kind in ("random", "replay"):
+        return "messages" if workload.kind == "random" else "path"
+    if workload.total_hz is not None:
+        return "total_hz"
+    return "rate_hz" if workload.kind == "poisson" else "interval (a longer one)"
+
+
+def _size(count: int) -> str:
+    return f"{count / GIB:,.1f} GiB" if count >= GIB // 10 else f"{count / MIB:,.0f} MiB"

@@ -1,0 +1,223 @@
+"""What the readable engine counts while it runs; `figures` turns it into a result's.
+
+What IDR would have sent and kept along the deliveries of another protocol.
+
+Evropeytsev et al. 2016 compare their hierarchy with IDR over the same traffic. Super peers are
+transparent: every peer, internal or external, is a member of one flat group, sends when it sends
+and delivers when it delivers. Where the other protocol keeps causal order IDR would have delivered
+at the same places.
+
+State of a member (see `core.protocols.vector.idr`): the set CI of (sender, number), one a sender.
+Sending carries it and empties it. Delivering message x of k drops every entry (l, t) with t <= y
+for a carried (l, y), and puts (k, x) in place of k's.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from antecede.core.clocks.lanes import pack
+from antecede.core.protocols.base import Protocol
+from antecede.core.protocols.vector.base import INTEGER_BYTES, PAIR_BYTES, encode_with_pairs
+from antecede.core.protocols.vector.idr import IdrMessage
+from antecede.errors import LocalError
+from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.delays import US
+from antecede.lab.simulate.outputs.metrics import (
+    Entropy,
+    Sizes,
+    Stored,
+    storage_figures,
+    wait_figures,
+)
+from antecede.lab.simulate.outputs.recording import FirstTransmission, Numbered
+from antecede.lab.simulate.topology import EXTERNAL, INTERNAL, SUPER, Hierarchy
+
+
+class IdrBaseline:
+    """IDR among `senders`, which need not be numbered from 0."""
+
+    def __init__(self, senders: range) -> None:
+        self.senders = senders
+        self.sent = dict.fromkeys(senders, 0)
+        self.ci: dict[int, dict[int, int]] = {at: {} for at in senders}
+        self.carried: dict[int, tuple[int, int, dict[int, int]]] = {}
+        """Message -> its sender, its number, and the CI it carries."""
+        self.sizes, self.stored = Sizes(), Stored()
+
+    def sent_by(self, at: int, message: int, counts: bool) -> None:
+        """A member sends; `counts`: the message counts for the figures."""
+        self.sent[at] += 1
+        carried, self.ci[at] = self.ci[at], {}
+        self.carried[message] = at, self.sent[at], carried
+        if counts:
+            encoded = encode_with_pairs(IdrMessage(at, self.sent[at], b"", pack(carried.items())))
+            self.sizes.add(PAIR_BYTES * len(carried), len(encoded))
+
+    def delivered_at(self, at: int, message: int) -> None:
+        """A member delivers."""
+        sender, number, carried = self.carried[message]
+        kept = self.ci[at]
+        for other, named in carried.items():
+            if kept.get(other, named + 1) <= named:
+                del kept[other]
+        kept[sender] = number
+
+    def sample(self) -> None:
+        """Take what every member keeps now."""
+        vector = INTEGER_BYTES * len(self.senders)
+        self.stored.add([vector + PAIR_BYTES * len(kept) for kept in self.ci.values()])
+
+
+class RunMetrics:
+    """Sums of one run; `record` keeps every transmission too."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        members: Mapping[int, Protocol],
+        *,
+        record: bool,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        topology = scenario.topology
+        self.warm_us = round(scenario.warm_s * US)
+        self.members, self.record, self.progress = members, record, progress
+        self.end_us = scenario.duration_s * US
+        self.role = [topology.role(at) for at in range(topology.size)]
+        self.senders = topology.senders()
+        self.at_role: dict[str, list[Protocol]] = {}
+        for at, member in members.items():
+            self.at_role.setdefault(self.role[at], []).append(member)
+        self.arrivals = self.deliveries = self.messages = 0
+        self.counts: Counter[str] = Counter()
+        self.sizes: dict[str, Sizes] = {}
+        self.stored: dict[str, Stored] = {}
+        self.held, self.tables = Stored(), Stored()
+        self.waits_us: array[int] = array("q")
+        self.entropy = Entropy()
+        self.sampled_us: list[int] = []
+        self.sent_us: dict[int, int] = {}
+        self.transmissions: list[FirstTransmission] = []
+        self.numbered: list[Numbered] = []
+        self.idr = IdrBaseline(self.senders) if isinstance(topology, Hierarchy) else None
+
+    def sent(self, now_us: int, at: int, number: int) -> None:
+        """An application sends."""
+        self.messages += 1
+        if self.progress is not None:
+            self.progress(now_us / self.end_us)
+        self.sent_us[number] = now_us
+        if self.idr is not None:
+            self.idr.sent_by(at, number, now_us >= self.warm_us)
+
+    def transmitted(
+        self,
+        now_us: int,
+        at: int,
+        member: Protocol,
+        message: Any,
+        number: int,
+        targets: Sequence[int],
+    ) -> None:
+        """A message of the application is put on the network, not for the second time."""
+        whose = self._whose(at, targets[0])
+        if self.record or (whose is not None and self.sent_us[number] >= self.warm_us):
+            try:
+                control = member.control_bytes(message)
+            except LocalError:  # a user's protocol that counts no bytes
+                return
+            encoded: int | None = None
+            with suppress(LocalError):  # a user's protocol without a wire format
+                encoded = len(member.encode(message))
+            if self.record:
+                one = FirstTransmission(now_us, at, number, tuple(targets), control, encoded)
+                self.transmissions.append(one)
+            if whose is not None and self.sent_us[number] >= self.warm_us:
+                self.sizes.setdefault(whose, Sizes()).add(control, encoded)
+                if whose == INTERNAL:
+                    self.entropy.add(message.dv[1])
+        if whose == INTERNAL:
+            self.numbered.append(
+                Numbered(at, message.seq, number, message.dv, message.sender != at)
+            )
+
+    def _whose(self, source: int, target: int) -> str | None:
+        """Return the role that a transmission's overhead counts for."""
+        role = self.role[source]
+        if role == SUPER:
+            return INTERNAL if self.role[target] == INTERNAL else EXTERNAL
+        return None if role == INTERNAL else role
+
+    def noted(self, member: Protocol, message: Any, copies: int) -> None:
+        """A protocol's own message, or a message once more, is put on the network."""
+        self.counts["notes"] += copies
+        try:
+            self.counts["note_bytes"] += copies * member.control_bytes(message)
+        except LocalError:
+            return
+
+    def delivered(self, now_us: int, at: int, number: int, arrived_us: int, marked: bool) -> None:
+        """An application gets a message."""
+        self.deliveries += 1
+        self.counts["released"] += marked
+        if self.sent_us[number] >= self.warm_us:
+            self.waits_us.append(now_us - arrived_us)
+        if self.idr is not None:
+            self.idr.delivered_at(at, number)
+
+    def sample(self, time_us: int, arrived: Sequence[Mapping[int, int]]) -> None:
+        """Look at every member."""
+        self.sampled_us.append(time_us)
+        self.held.add([len(arrived[at]) for at in self.senders])
+        for role, members in self.at_role.items():
+            try:
+                self.stored.setdefault(role, Stored()).add([one.storage_bytes() for one in members])
+            except LocalError:  # a protocol of the user's that counts no bytes
+                continue
+            if role == SUPER:
+                self.tables.add([len(one.table.origins) for one in members])  # type: ignore[attr-defined]
+        if self.idr is not None:
+            self.idr.sample()
+
+    # -- results ----------------------------------------------------------------------------
+
+    def figures(self) -> dict[str, float]:
+        """Return the figures that need nothing but these sums."""
+        found: dict[str, float] = {
+            "sent": self.messages,
+            "arrivals": self.arrivals,
+            "deliveries": self.deliveries,
+        }
+        found |= {name: count for name, count in self.counts.items() if count}
+        for role, sizes in self.sizes.items():
+            found |= sizes.figures(role)
+        if self.entropy.counts:
+            found["internal.entropy_bytes"] = self.entropy.mean()
+        for role, stored in self.stored.items():
+            found |= storage_figures(stored, role)
+        if self.idr is not None:
+            found |= self.idr.sizes.figures("idr")
+            found |= storage_figures(self.idr.stored, "idr")
+        found |= wait_figures(self.waits_us)
+        if self.held.count:
+            found |= {"held.mean": self.held.mean, "held.max": self.held.most}
+        if self.tables.count:
+            found |= {"tt.mean": self.tables.mean, "tt.max": self.tables.most}
+        return found
+
+    def series(self) -> dict[str, Sequence[float]]:
+        """Return storage and messages held over time, means over members."""
+        if not self.sampled_us:
+            return {}
+        stored = {
+            f"{role}.storage_bytes": of.series for role, of in self.stored.items() if of.count
+        }
+        if self.idr is not None:
+            stored["idr.storage_bytes"] = self.idr.stored.series
+        time_s = [time_us / US for time_us in self.sampled_us]
+        return {"time_s": time_s, "held": self.held.series, **stored}

@@ -1,0 +1,276 @@
+"""Global states that are recorded while a run goes on, and what the oracle says of them.
+
+Every member with an application has one end of a snapshot algorithm, below its protocol: a message
+is sent when the application sends it, and received when its first copy arrives. Markers travel the
+network like notes, so they are late, lost and overtaken as the scenario says. A recorded local
+state is a number of the member's rows in the run's trace, the row that says so the last. Causality
+is that of the application's messages: what protocols tell each other besides is in no trace.
+
+Judged by `antecede.core.oracle.cuts` from rows alone. What never arrived anywhere (lost, and not
+sent again) is under way in no state. How members collect the parts of a snapshot is not simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from antecede.core.clocks.encoding.wire import varint_size
+from antecede.core.global_snapshots import ALGORITHMS
+from antecede.core.global_snapshots.base import (
+    Algorithm,
+    Complete,
+    Content,
+    Effect,
+    Marker,
+    Record,
+    Tell,
+)
+from antecede.core.oracle.cuts import Channel, Cuts, Witness
+from antecede.core.oracle.events import DELIVER, EVENT, RECEIVE, SEND, Event
+from antecede.errors import RemoteError
+from antecede.lab.simulate.config.model import Scenario, SnapshotPlan
+from antecede.lab.simulate.delays import US
+from antecede.lab.simulate.outputs.recording import ARRIVED, RECORDED, SENT, Mark, Recording
+from antecede.lab.simulate.topology import Topology, names_of
+
+
+class RecordedState(NamedTuple):
+    """One snapshot of a run, members by the names that they have in the trace."""
+
+    number: int
+    by: tuple[str, ...]
+    """Who began it, and did not merely hear of it."""
+    begun_s: float
+    ended_s: float | None
+    """When the last member knew its part; None: the run ended before."""
+    cut: Mapping[str, int]
+    """Member -> which of its rows says that it recorded its state, from 1: all up to there is
+    inside."""
+    channels: Mapping[Channel, tuple[str, ...]]
+    """What was recorded as under way; channels without anything left out."""
+    markers: int
+    """Copies of markers that were sent for it."""
+    marker_bytes: int
+    refused: int
+    """Markers that their receivers could not take: out of order, or behind a lost one."""
+    unrecorded: tuple[str, ...]
+    """Members that never recorded a state for it."""
+    waiting: Mapping[str, tuple[str, ...]]
+    """Member -> from whom something lacked at the end of the run."""
+    wrong: tuple[Witness, ...] | None
+    """What contradicts it: states and channels, or states alone where channels were not all
+    known; None: some member recorded none, and there is nothing to judge."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every member knew its part, channels included."""
+        return self.ended_s is not None
+
+
+class _Snapshot:
+    """What is noted of a snapshot while the run goes on."""
+
+    def __init__(self, begun_us: int) -> None:
+        self.begun_us, self.ended_us = begun_us, begun_us
+        self.by: list[str] = []
+        self.recorded: set[str] = set()
+        self.channels: dict[Channel, tuple[str, ...]] = {}
+        self.complete: set[str] = set()
+        self.markers = self.marker_bytes = self.refused = 0
+
+
+class GlobalStates:
+    """The members' ends of a snapshot algorithm in one run, told what happens there.
+
+    Methods that return `Tell` effects want these markers to be sent, before anything else.
+    """
+
+    def __init__(self, topology: Topology, plan: SnapshotPlan, run: Recording) -> None:
+        self.plan, self.run = plan, run
+        names = names_of(topology)
+        self.names = {at: names[at] for at in topology.senders()}
+        self.address = {name: at for at, name in self.names.items()}
+        make = ALGORITHMS[plan.algorithm]
+        self.ends: dict[int, Algorithm] = {
+            at: make(name, self.address) for at, name in self.names.items()
+        }
+        self.stamped = make.stamped
+        self.taken: dict[int, _Snapshot] = {}
+        self.stamps: dict[int, int] = {}
+        """Message -> what it carries."""
+        self.stamp_bytes = 0
+
+    # -- what happens --------------------------------------------------------------------------
+
+    def begin(self, now_us: int, number: int) -> Iterator[tuple[int, Sequence[Tell]]]:
+        """Let those who are to begin a snapshot do so, unless they have heard of it already.
+
+        Yields address and markers.
+        """
+        for at in self.plan.by:
+            end, effects = self.ends[at], list[Effect]()
+            if end.number < number:
+                self._snapshot(number, now_us).by.append(self.names[at])
+            while end.number < number:  # one that never heard of an earlier one records it too
+                effects += end.begin()
+            yield at, self._noted(now_us, at, effects)
+
+    def sent(self, at: int, message: int, targets: Sequence[int]) -> None:
+        """Take note that a message goes to these addresses."""
+        stamps = [self.ends[at].send(self.names[target]) for target in targets]
+        self.stamps[message] = max(stamps, default=0)
+        if self.stamped:
+            self.stamp_bytes += len(targets) * varint_size(self.stamps[message])
+
+    def arrived(self, now_us: int, at: int, message: int) -> Sequence[Tell]:
+        """Take note of the first copy of a message, before the run has a row of it."""
+        sender = self.names[self.run.sender[message]]
+        try:
+            effects = self.ends[at].arrive(sender, self.stamps[message], f"m{message}")
+        except RemoteError:  # it is further ahead than can be
+            self._snapshot(self.stamps[message], now_us).refused += 1
+            return ()
+        return self._noted(now_us, at, effects)
+
+    def marker(self, now_us: int, at: int, source: int, marker: Marker) -> Sequence[Tell]:
+        """Take in a marker; one that its receiver cannot take is counted."""
+        try:
+            effects = self.ends[at].marker(self.names[source], marker)
+        except RemoteError:
+            self._snapshot(marker.number, now_us).refused += 1
+            return ()
+        return self._noted(now_us, at, effects)
+
+    def _snapshot(self, number: int, now_us: int) -> _Snapshot:
+        return self.taken.setdefault(number, _Snapshot(now_us))
+
+    def _noted(self, now_us: int, at: int, effects: Sequence[Effect]) -> list[Tell]:
+        name, tells = self.names[at], list[Tell]()
+        for effect in effects:
+            if isinstance(effect, Tell):
+                tells.append(effect)
+                of = self._snapshot(effect.marker.number, now_us)
+                of.markers += 1
+                of.marker_bytes += self._size(effect.marker)
+                continue
+            of = self._snapshot(effect.number, now_us)
+            if isinstance(effect, Record):
+                of.recorded.add(name)
+                self.run.marks.append(Mark(len(self.run), now_us, at, effect.number))
+            elif isinstance(effect, Content):
+                kept = tuple(map(str, effect.messages))
+                if kept:
+                    of.channels[Channel(effect.source, name)] = kept
+            elif isinstance(effect, Complete):
+                of.complete.add(name)
+                of.ended_us = now_us
+        return tells
+
+    def _size(self, marker: Marker) -> int:
+        """Return the bytes of a marker: its kind, its number and, where it counts, the count."""
+        return 1 + varint_size(marker.number) + (varint_size(marker.sent) if self.stamped else 0)
+
+    # -- what came of it -----------------------------------------------------------------------
+
+    def states(self) -> list[RecordedState]:
+        """Return every snapshot of the run, judged."""
+        if not self.taken:
+            return []
+        cuts, addressed = Cuts(_rows(self.run, self.names)), _arrivals(self.run, self.names)
+        positions = self._positions()
+        return [
+            self._judged(k, of, positions.get(k, {}), cuts, addressed)
+            for k, of in sorted(self.taken.items())
+        ]
+
+    def _judged(
+        self,
+        number: int,
+        of: _Snapshot,
+        cut: Mapping[str, int],
+        cuts: Cuts,
+        addressed: Mapping[str, tuple[str, ...]],
+    ) -> RecordedState:
+        complete = len(of.complete) == len(self.ends)
+        recorded = len(of.recorded) == len(self.ends)
+        wrong = cuts.wrongs(cut, of.channels if complete else None, addressed)
+        open_at = {
+            name: end.open_channels(number)
+            for at, end in self.ends.items()
+            if (name := self.names[at]) in of.recorded and name not in of.complete
+        }
+        return RecordedState(
+            number,
+            tuple(of.by),
+            of.begun_us / US,
+            of.ended_us / US if complete else None,
+            cut,
+            dict(sorted(of.channels.items())),
+            of.markers,
+            of.marker_bytes,
+            of.refused,
+            tuple(name for name in self.address if name not in of.recorded),
+            open_at,
+            tuple(wrong) if recorded else None,
+        )
+
+    def _positions(self) -> dict[int, dict[str, int]]:
+        """Return of each snapshot which row of each member is the last inside."""
+        found: dict[int, dict[str, int]] = {}
+        rows = dict.fromkeys(self.names, 0)
+        for event in self.run.rows():
+            rows[event.member] += 1
+            if event.kind == RECORDED:
+                of = found.setdefault(event.message, {})
+                of[self.names[event.member]] = rows[event.member]
+        return found
+
+
+def figures(states: Sequence[RecordedState], stamp_bytes: int) -> dict[str, float]:
+    """Return the figures of a run's snapshots; see `outputs.result`."""
+    complete = [one for one in states if one.ended_s is not None]
+    found: dict[str, float] = {
+        "snapshots.begun": len(states),
+        "snapshots.complete": len(complete),
+        "snapshots.inconsistent": sum(bool(one.wrong) for one in states),
+        "snapshots.markers": sum(one.markers for one in states),
+        "snapshots.marker_bytes": sum(one.marker_bytes for one in states),
+        "snapshots.stamp_bytes": stamp_bytes,
+    }
+    if complete:
+        spans = [one.ended_s - one.begun_s for one in complete if one.ended_s is not None]
+        kept = [sum(map(len, one.channels.values())) for one in complete]
+        found["snapshots.s"] = sum(spans) / len(spans)
+        found["snapshots.in_channels"] = sum(kept) / len(kept)
+    return found
+
+
+def snapshot_name(number: int) -> str:
+    """Return what the rows of a trace say where members recorded their states for a snapshot."""
+    return f"snapshot {number}"
+
+
+def recorder(scenario: Scenario, run: Recording) -> GlobalStates | None:
+    """Return what records the snapshots of a scenario; None where it wants none."""
+    if scenario.snapshots is None:
+        return None
+    return GlobalStates(scenario.topology, scenario.snapshots, run)
+
+
+def _rows(run: Recording, names: Mapping[int, str]) -> Iterator[Event]:
+    kinds = {SENT: SEND, ARRIVED: RECEIVE, RECORDED: EVENT}
+    for event in run.rows():
+        kind = kinds.get(event.kind, DELIVER)
+        yield Event(kind=kind, id=f"m{event.message}", member=names[event.member])
+
+
+def _arrivals(run: Recording, names: Mapping[int, str]) -> dict[str, tuple[str, ...]]:
+    """Return of every message where it arrived at all."""
+    found: dict[int, list[str]] = {}
+    for event in run.events():
+        if event.kind == SENT:
+            found.setdefault(event.message, [])
+        elif event.kind == ARRIVED:
+            found.setdefault(event.message, []).append(names[event.member])
+    return {f"m{message}": tuple(there) for message, there in found.items()}

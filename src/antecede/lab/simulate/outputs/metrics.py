@@ -1,0 +1,171 @@
+"""Figures of a run: what is counted where. Their names stand in `result`.
+
+Counting rules, the same for every engine
+-----------------------------------------
+sent            messages of the application
+arrivals        copies of them that arrived at any process, duplicates, super peers' and own
+                copies that come back too; not what found no room
+deliveries      handed to applications, marked ones too; in total order also to the sender,
+                which waits from the sending on
+lost            copies that the network lost, and copies that found no room
+duplicates      copies that the network doubled
+held_at_end     copies that arrived at a member that is to deliver them and never did
+
+A message counts for means when it was sent (by its application) at `warm_s` or later. Overhead is a
+mean over Transmit effects that carry a message for the first time, whatever the number of
+their receivers: "peer" what peers of a flat group send; "internal" what super peers send into
+their groups; "external" what external peers and super peers send into the external group. What
+internal peers send up counts nowhere, as in Evropeytsev et al. 2016. Sums are integers, divided
+once at the end. Storage and messages held are looked at before the events of a sample's
+microsecond; `..._max` and
+`held.max` are of one member at one sample.
+
+Only where there is something to count: `notes` (copies of protocols' own messages, and
+further copies of a message over the same channel), `note_bytes` (their control information, in
+all), `overruns` (of `lost`, for want of room), `released` (of deliveries, marked as lacking a
+cause), `discarded` (arrived and given up by the protocol), `refused` (arrived and found
+impossible by the protocol), `unsent` (replies to what never came), `undelivered` (deliveries that
+are owed and did not happen, of lost messages too).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from antecede.lab.simulate.delays import US
+from antecede.quantiles import nearest_rank, quantile
+
+MS_US = US // 1000
+
+
+class Sizes:
+    """Bytes of messages: sums of integers."""
+
+    def __init__(self) -> None:
+        self.count = self.control = self.squares = self.encoded = 0
+        self.has_wire = True
+
+    def add(self, control: int, encoded: int | None) -> None:
+        """Count a message. `encoded` is None if the protocol has no wire format."""
+        self.count += 1
+        self.control += control
+        self.squares += control * control
+        self.encoded += encoded or 0
+        self.has_wire &= encoded is not None
+
+    def figures(self, role: str) -> dict[str, float]:
+        """Return mean and standard deviation of control bytes, and the mean encoded."""
+        if not self.count:
+            return {}
+        spread = self.count * self.squares - self.control * self.control
+        found = {
+            f"{role}.overhead_bytes": self.control / self.count,
+            f"{role}.overhead_bytes_sd": math.sqrt(spread) / self.count,
+        }
+        if self.has_wire:
+            found[f"{role}.encoded_bytes"] = self.encoded / self.count
+        return found
+
+
+class Stored:
+    """Values of several members at every sample."""
+
+    def __init__(self) -> None:
+        self.total = self.count = self.most = 0
+        self.series: list[float] = []
+
+    def add(self, values: Sequence[int]) -> None:
+        """Take one sample: a value a member."""
+        total = sum(values)
+        self.total += total
+        self.count += len(values)
+        self.most = max(self.most, *values)
+        self.series.append(total / len(values))
+
+    @property
+    def mean(self) -> float:
+        """Mean over members and samples."""
+        return self.total / self.count
+
+
+def storage_figures(stored: Stored, role: str) -> dict[str, float]:
+    """Return mean and maximum of storage; nothing without a sample."""
+    if not stored.count:
+        return {}
+    return {f"{role}.storage_bytes": stored.mean, f"{role}.storage_bytes_max": stored.most}
+
+
+WAIT_QUANTILES = {"wait_ms.p50": 0.5, "wait_ms.p99": 0.99}
+
+
+def wait_figures(waits_us: Iterable[int]) -> dict[str, float]:
+    """Return mean, p50, p99 and maximum in milliseconds of waits in microseconds.
+
+    A wait is from arrival to delivery; quantiles by nearest rank (`antecede.quantiles`). Nothing
+    without a delivery.
+    """
+    found = np.sort(np.array(waits_us, dtype=np.int64))
+    if not len(found):
+        return {}
+    return {
+        "wait_ms.mean": int(found.sum()) / len(found) / MS_US,
+        **{name: int(quantile(found, part)) / MS_US for name, part in WAIT_QUANTILES.items()},
+        "wait_ms.max": int(found[-1]) / MS_US,
+    }
+
+
+def binned_wait_figures(
+    bins: npt.NDArray[np.int64], count: int, waited_us: int, longest_us: int
+) -> dict[str, float]:
+    """Return the figures of `count` waits of which `bins[w]` took
+    w microseconds, see `wait_figures`.
+
+    What is in no bin did not wait. Where the longest wait is beyond the bins, the last one has all
+    that waited longer: it names no wait, so a quantile there is left out.
+    """
+    if not count:
+        return {}
+    reached = np.cumsum(bins) + (count - int(bins.sum()))
+    places = {
+        name: int(np.searchsorted(reached, nearest_rank(part, count)))
+        for name, part in WAIT_QUANTILES.items()
+    }
+    known = len(bins) - (longest_us >= len(bins))
+    return {
+        "wait_ms.mean": waited_us / count / MS_US,
+        **{name: at / MS_US for name, at in places.items() if at < known},
+        "wait_ms.max": longest_us / MS_US,
+    }
+
+
+class Entropy:
+    """Bytes that bit vectors need at least, when any set of their size in the window is alike."""
+
+    def __init__(self) -> None:
+        self.counts: dict[tuple[int, int], int] = {}
+
+    def add(self, bits: int) -> None:
+        """Count a trimmed bit vector."""
+        shape = bits.bit_length(), bits.bit_count()
+        self.counts[shape] = self.counts.get(shape, 0) + 1
+
+    def mean(self) -> float:
+        """Return the mean of log2(window over set) / 8."""
+        total = math.fsum(entropy_bytes(*shape) * n for shape, n in sorted(self.counts.items()))
+        return total / sum(self.counts.values())
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def entropy_bytes(window: int, chosen: int) -> float:
+    """Return log2 of (window over chosen) / 8."""
+    return math.log2(math.comb(window, chosen)) / 8
+
+
+def sample_times(warm_us: int, every_us: int, end_us: int) -> range:
+    """Return when storage is looked at, in microseconds: before all events of that time."""
+    return range(warm_us, end_us, max(1, every_us))

@@ -1,0 +1,128 @@
+"""What a run ordered too little or too much, looked at afterwards with the causal order at hand.
+
+Theory of operation
+-------------------
+Whatever a protocol promises, its deliveries make a causal order: by delivery, or with topics by
+topic (Nakayama 2017). Against that order a delivery is
+
+    too early     a message of its causal past, for the same member, came later (`violations`)
+    unnecessary   the message was held after all of its causal past had been delivered there
+
+In total order a member's own messages wait for their turn too: from when they are sent.
+
+Both look at what happened alone, so they are the same question for every protocol. The causal
+order itself is that of the run: a protocol that delivers later lets its members know less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from antecede.core.protocols.base import Relation
+from antecede.lab.simulate.delays import US
+from antecede.lab.simulate.outputs.recording import ARRIVED, DELIVERED, RELEASED, SENT, Recording
+from antecede.lab.simulate.outputs.violations import FULL, pasts, violations, wanted
+
+
+class WaitCounts(NamedTuple):
+    """Deliveries of a run."""
+
+    checked: int
+    """Deliveries, without those that the protocol itself marked as lacking something."""
+    early: int
+    """Delivered before a message of their causal past."""
+    held: int
+    """Not delivered at once when they arrived."""
+    unnecessary: int
+    """Held though all of their causal past had been delivered."""
+    unnecessary_us: int
+    """Microseconds that these were held after that, in all."""
+
+    def figures(self) -> dict[str, float]:
+        """Return what a result's figures may hold, by name."""
+        return {
+            "causal.checked": self.checked,
+            "causal.early": self.early,
+            "causal.held": self.held,
+            "causal.unnecessary": self.unnecessary,
+            "causal.unnecessary_ms": 1000 * self.unnecessary_us / US,
+        }
+
+
+class DeliveryWaits(NamedTuple):
+    """Every delivery of a run, in their order; marked ones are left out."""
+
+    message: list[int]
+    wait_us: list[int]
+    """From arrival."""
+    late_us: list[int]
+    """Of this, after the last message of the causal past was there."""
+    early: list[bool]
+    early_by_receipt: list[bool]
+
+    def counts(self) -> WaitCounts:
+        """Return the counts."""
+        return WaitCounts(
+            len(self.message),
+            sum(self.early),
+            sum(wait > 0 for wait in self.wait_us),
+            sum(late > 0 for late in self.late_us),
+            sum(self.late_us),
+        )
+
+
+def wait_counts(run: Recording) -> WaitCounts | None:
+    """Return what was too early and what waited unnecessarily; None above `FULL` messages."""
+    found = delivery_waits(run)
+    return None if found is None else found.counts()
+
+
+def delivery_waits(run: Recording) -> DeliveryWaits | None:
+    """Return what became of each delivery; None above `FULL` messages."""
+    if len(run.sender) > FULL:
+        return None
+    relation = run.relation if run.relation is Relation.BY_TOPIC else Relation.BY_DELIVERY
+    early: list[bool] = []
+    violations(run, relation, each=early)
+    by_receipt: list[bool] = []
+    violations(run, Relation.BY_RECEIPT, each=by_receipt)
+    needed = wanted(run, relation, range(len(run.sender)))
+    message, wait_us, late_us = _waits(run, pasts(run, relation).past, needed)
+    return DeliveryWaits(message, wait_us, late_us, early, by_receipt)
+
+
+def _waits(
+    run: Recording, past: list[int], needed: Callable[[int, int], int]
+) -> tuple[list[int], list[int], list[int]]:
+    """Return of each delivery its message, how long it waited, and of that for nothing."""
+    size = run.scenario.topology.size
+    done = [0] * size
+    waiting: list[dict[int, int]] = [{} for _ in range(size)]
+    """By member: message that arrived -> causes that are not delivered there."""
+    ready_us: dict[tuple[int, int], int] = {}
+    arrived_us: dict[tuple[int, int], int] = {}
+    messages: list[int] = []
+    wait_us: list[int] = []
+    late_us: list[int] = []
+    own = run.relation is Relation.TOTAL
+    for time_us, kind, member, message in run.events():
+        here = waiting[member]
+        if kind == ARRIVED or (own and kind == SENT):
+            arrived_us[member, message] = time_us
+            here[message] = past[message] & needed(member, message) & ~done[member]
+            if not here[message]:
+                ready_us[member, message] = time_us
+        elif kind in (DELIVERED, RELEASED):
+            if kind == DELIVERED:
+                messages.append(message)
+                wait_us.append(time_us - arrived_us[member, message])
+                late_us.append(time_us - ready_us.get((member, message), time_us))
+            here.pop(message, None)
+            done[member] |= 1 << message
+            for other, missing in here.items():
+                if missing >> message & 1:
+                    here[other] = missing & ~(1 << message)
+                    if not here[other]:
+                        ready_us[member, other] = time_us
+    return messages, wait_us, late_us

@@ -1,0 +1,210 @@
+"""What the messages of a run carry, for the relations of Tsuneizumi et al. and Nakayama 2017:
+linear, physical and vector time, topic vectors; without running a protocol.
+
+Theory of operation
+-------------------
+The relations of Tsuneizumi et al. and Nakayama 2017 go by RECEIPT: a stamp follows from what had
+arrived at the sender, and arrivals do not depend on any protocol that sends no messages of its
+own. So all copies of a run are drawn at once, put in the order of events (a microsecond's sendings
+first, then its arrivals by message and receiver; `world` has the same), and the clocks run over
+that list once, compiled (`tables.false_causality.kernels.timestamps`). A million arrivals take
+about a second.
+
+The physical time is what the sender's clock shows, and a message's number is the sender's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+
+from antecede.errors import ScenarioError
+from antecede.lab.simulate.clocks import MemberClocks, bounds_of
+from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.delays import picks
+from antecede.lab.simulate.network import Channels, channels
+from antecede.lab.simulate.random_streams import Stream, draws, key, units
+from antecede.lab.simulate.topology import Hierarchy
+from antecede.lab.simulate.workload import Traffic
+from antecede.tables.false_causality.kernels.timestamps import Clocks, Happenings, clocks_of
+from antecede.tables.false_causality.timestamps import ALL_TOPICS, Limits, Stamps, Words, limits_of
+from antecede.tables.kernels.graph import Bools, Ints
+
+_MAX_TOPICS = 64
+_PLAIN = ("partitions", "buffer", "service_s", "duplicate")
+"""Keys of the network that must be left alone here."""
+
+
+class ArrivedCopies(NamedTuple):
+    """Copies that arrived, in the order of their arrival."""
+
+    message: Ints
+    member: Ints
+    time_us: Ints
+
+
+def stamped(
+    scenario: Scenario,
+    seed: int,
+    observers: Collection[int] | None = None,
+    *,
+    to_everybody: bool = False,
+) -> dict[int, Stamps]:
+    """Return the stamps of what each observer received, in the order of arrival.
+
+    `observers` are addresses; None: all. `to_everybody`: events go to every peer, whatever it
+    subscribes to (Nakayama 2017, section 3), not to their targets alone (section 4). Physical time
+    is held against the bounds that the scenario's clocks and channels keep. Raises ScenarioError
+    for hierarchies, answers, and networks with partitions, duplicates or slow receivers.
+    """
+    _check(scenario)
+    traffic = Traffic(scenario, seed)
+    channel = channels(scenario.topology, scenario.links)
+    size = scenario.topology.size
+    topics = _topics(traffic)
+    wanted = None if to_everybody else _wanted(traffic, topics)
+    copies = _arrivals(scenario, seed, traffic, channel, wanted)
+    clocks = _run(traffic, copies, size, topics)
+    everything = _stamps(scenario, seed, traffic, clocks, topics)
+    everything = everything._replace(limits=_limits(scenario, channel))
+    chosen = range(size) if observers is None else observers
+    return {at: _seen(everything, copies, at, traffic) for at in chosen}
+
+
+def _check(scenario: Scenario) -> None:
+    if isinstance(scenario.topology, Hierarchy):
+        raise ScenarioError("topology: stamps are those of flat groups: mesh or pubsub")
+    usual = type(scenario.links)()
+    for name in _PLAIN:
+        if getattr(scenario.links, name) != getattr(usual, name):
+            raise ScenarioError(f"links.{name}: stamps are made for networks without it")
+    if scenario.workload.answers or scenario.workload.fanout is not None:
+        raise ScenarioError("workload: stamps are made for messages to everybody, without answers")
+
+
+def _topics(traffic: Traffic) -> Words:
+    """Return the topics of each message as bits; none without topics [messages]."""
+    count = len(traffic.schedule.sender)
+    if len(traffic.topics) > _MAX_TOPICS:
+        raise ScenarioError(f"topology.topics: {len(traffic.topics)}; stamps have 64 at most")
+    bit = {topic: 1 << place for place, topic in enumerate(traffic.topics)}
+    found = np.zeros(count, dtype=np.uint64)
+    if bit:
+        for message in range(count):
+            found[message] = sum(bit[topic] for topic in traffic.publication(message))
+    return found
+
+
+def _wanted(traffic: Traffic, topics: Words) -> Bools | None:
+    """Tell which address gets which message [messages, addresses]; None: everybody everything."""
+    if not traffic.subscriptions:
+        return None
+    own = np.array([_bits(traffic, at) for at in range(traffic.size)], dtype=np.uint64)
+    found: Bools = (topics[:, None] & own[None, :]) != 0
+    return found
+
+
+def _bits(traffic: Traffic, at: int) -> int:
+    if not traffic.subscriptions:
+        return ALL_TOPICS
+    return sum(
+        1 << place
+        for place, topic in enumerate(traffic.topics)
+        if topic in traffic.subscriptions[at]
+    )
+
+
+def _arrivals(
+    scenario: Scenario, seed: int, traffic: Traffic, of: Channels, wanted: Bools | None
+) -> ArrivedCopies:
+    """Return all copies that arrive at somebody else than their sender."""
+    sender, size = traffic.schedule.sender, traffic.size
+    message = np.repeat(np.arange(len(sender)), size)
+    target = np.tile(np.arange(size), len(sender))
+    source = sender[message]
+    there = target != source
+    if wanted is not None:
+        there &= wanted.reshape(-1)
+    channel = source * size + target
+    if scenario.links.loss:
+        there &= units(key(seed, Stream.LOSS), message, channel) >= scenario.links.loss
+    message, target, source, channel = (x[there] for x in (message, target, source, channel))
+    words = draws(key(seed, Stream.DELAY), message, channel)
+    table = of.table[of.kind[source], of.kind[target]]
+    delay = np.empty(len(message), dtype=np.int64)
+    for number, quantiles in enumerate(of.quantiles):
+        here = table == number
+        delay[here] = picks(quantiles, words[here])
+    delay += of.places[source % len(of.places), target % len(of.places)]
+    time_us = traffic.schedule.time_us[message] + delay
+    if scenario.links.fifo:
+        time_us = _in_order(time_us, channel)
+    order = np.lexsort((target, message, time_us))
+    return ArrivedCopies(message[order], target[order], time_us[order])
+
+
+def _in_order(time_us: Ints, channel: Ints) -> Ints:
+    """Let no copy overtake another on its channel; copies are in the order of sending."""
+    order = np.argsort(channel, kind="stable")
+    found = time_us.copy()
+    starts = np.flatnonzero(np.r_[True, np.diff(channel[order]) != 0])
+    for first, last in zip(starts, np.r_[starts[1:], len(order)], strict=True):
+        here = order[first:last]
+        found[here] = np.maximum.accumulate(time_us[here])
+    return found
+
+
+def _run(traffic: Traffic, copies: ArrivedCopies, size: int, topics: Words) -> Clocks:
+    """Let the clocks run over sendings and arrivals."""
+    count = len(traffic.schedule.sender)
+    times = np.r_[traffic.schedule.time_us, copies.time_us]
+    sends = np.r_[np.ones(count, np.bool_), np.zeros(len(copies.time_us), np.bool_)]
+    rows = Happenings(
+        sends,
+        np.r_[traffic.schedule.sender, copies.member],
+        np.r_[np.arange(count), copies.message],
+        ~sends,
+    )
+    steps = np.lexsort((np.arange(len(times)), times))  # sendings stand first among equal times
+    return clocks_of(rows, steps, np.arange(size), size, topics, len(traffic.topics))
+
+
+def _stamps(
+    scenario: Scenario, seed: int, traffic: Traffic, clocks: Clocks, topics: Words
+) -> Stamps:
+    sender, times = traffic.schedule.sender, traffic.schedule.time_us
+    member_clocks = MemberClocks(scenario.clocks, seed)
+    shown = np.array(
+        [
+            member_clocks.reading_us(at, now)
+            for at, now in zip(sender.tolist(), times.tolist(), strict=True)
+        ],
+        dtype=np.int64,
+    )
+    own = clocks.vector[np.arange(len(sender)), sender].astype(np.int64)
+    stamps = Stamps(sender, own, clocks.lt, shown, clocks.vector, np.zeros(len(sender), np.int64))
+    stamps = stamps._replace(lt_printed=clocks.lt_printed)
+    if traffic.topics:
+        stamps = stamps._replace(topics=topics, counts=clocks.counts)
+    return stamps
+
+
+def _limits(scenario: Scenario, of: Channels) -> Limits:
+    everybody = range(scenario.topology.size)
+    return limits_of(bounds_of(scenario, of), everybody, everybody)
+
+
+def _seen(everything: Stamps, copies: ArrivedCopies, at: int, traffic: Traffic) -> Stamps:
+    """Return the stamps of what one address received."""
+    came = copies.message[copies.member == at]
+    names = ("sender", "seq", "lt", "pt_us", "vector", "topics", "counts", "lt_printed")
+    columns = {
+        name: getattr(everything, name)[came]
+        for name in names
+        if getattr(everything, name) is not None
+    }
+    return everything._replace(
+        **columns, arrival=np.arange(len(came)), subscription=_bits(traffic, at)
+    )

@@ -1,0 +1,117 @@
+"""A run as a trace of the schema: rows of what was sent, arrived and was delivered.
+
+Theory of operation
+-------------------
+A message m is called "m" with its number in the schedule, a member by its role and address
+("peer3"). `arrival` is true time, in nanoseconds from the start of the run; `send_time` is what
+the sender's own clock showed. `seq` is the sender's number for the message, from 1.
+
+`parents` are the causes, whatever the protocol wrote into its messages: what of the causal past
+is in the past of nothing else of it. They are found without the judge's masks, by a vector clock
+a member and the newest messages that nothing known comes after, so that a run may have any number
+of messages. Where the protocol keeps no order, or FIFO, they are those of causal order by
+delivery. Where it keeps replies they are what was answered.
+
+Rows stand in the order in which things happened: a member's own rows in its order. Where a member
+recorded its state, a row of kind "event" says so: "snapshot 1", the last row of the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from antecede.core.protocols.base import Relation
+from antecede.lab.check.causal_past import LEARNS
+from antecede.lab.simulate.clocks import MemberClocks
+from antecede.lab.simulate.outputs.global_states import snapshot_name
+from antecede.lab.simulate.outputs.recording import ARRIVED, RECORDED, SENT, Recording
+from antecede.lab.simulate.topology import names_of
+from antecede.tables.trace.arrow import write_events
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+from antecede.tables.trace.user_tables.writing import PARQUET
+
+NS = 1000
+
+
+def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
+    """Yield the rows of a run; `relation` says which causes are parents (None: the promised)."""
+    relation = relation or run.relation
+    if relation in (Relation.NONE, Relation.FIFO):
+        relation = Relation.BY_DELIVERY
+    causes = _Causes(run, relation)
+    clocks = MemberClocks(run.scenario.clocks, run.seed)
+    name = names_of(run.scenario.topology)
+    for row, (time_us, kind, member, message) in enumerate(run.rows()):
+        if kind == RECORDED:
+            said = snapshot_name(message)
+            told = f"{said} of {name[member]}"
+            arrival = time_us * NS
+            yield Event(id=told, member=name[member], file_order=row, arrival=arrival, text=said)
+            continue
+        causes.follow(kind, member, message)
+        sent = kind == SENT
+        yield Event(
+            kind=SEND if sent else RECEIVE if kind == ARRIVED else DELIVER,
+            id=f"m{message}",
+            member=name[member],
+            seq=causes.number[message],
+            parents=tuple(f"m{cause}" for cause in causes.parents[message]) if sent else (),
+            topics=run.topics[message],
+            file_order=row,
+            arrival=time_us * NS,
+            send_time=clocks.reading_us(member, time_us) * NS if sent else None,
+        )
+
+
+def write_trace(
+    run: Recording, path: str | Path, relation: Relation | None = None, format: str = PARQUET
+) -> int:
+    """Write the rows of a run, in a format of `tables.trace.user_tables.writing`, and return their
+    number.
+
+    Raises InputError.
+    """
+    rows = list(events(run, relation))
+    write_events(rows, path, format)
+    return len(rows)
+
+
+class _Causes:
+    """Follows a run and finds the immediate causes of every message."""
+
+    def __init__(self, run: Recording, relation: Relation) -> None:
+        size = run.scenario.topology.size
+        self.run, self.relation, self.learns = run, relation, LEARNS[relation]
+        self.number = [0] * len(run.sender)
+        """The sender's own number of each message."""
+        self.parents: list[tuple[int, ...]] = [()] * len(run.sender)
+        self.clock: list[list[int]] = [[0] * size for _ in range(size)]
+        """By member: how many messages of each member it knows of."""
+        self.newest: list[dict[int, int]] = [{} for _ in range(size)]
+        """By member: sender -> its message that nothing known comes after."""
+        self.stamp: list[list[int]] = [[]] * len(run.sender)
+
+    def follow(self, kind: int, member: int, message: int) -> None:
+        """Take in what happened."""
+        clock, newest = self.clock[member], self.newest[member]
+        if kind == SENT:
+            self.parents[message] = tuple(sorted(newest.values()))
+            self.stamp[message] = list(clock)
+            clock[member] += 1
+            self.number[message] = clock[member]
+            self.newest[member] = {member: message}
+            if self.relation is Relation.BY_REPLY:
+                self.parents[message] = self.run.parents[message]
+            return
+        sender = self.run.sender[message]
+        if kind not in self.learns or clock[sender] >= self.number[message]:
+            return
+        stamp = self.stamp[message]
+        for other in [k for k, named in newest.items() if self.number[named] <= stamp[k]]:
+            del newest[other]
+        newest[sender] = message
+        clock[sender] = self.number[message]
+        for at, count in enumerate(stamp):
+            if count > clock[at]:
+                clock[at] = count

@@ -1,0 +1,221 @@
+"""What a run did wrong: deliveries before a cause, and bits that Evropeytsev et al.'s Lemma 3
+forbids.
+
+Theory of operation
+-------------------
+The causal past of a message is a bit mask of messages (`lab.check.causal_past`; tests hold it and
+`core.oracle.history` together). A delivery is early
+when the member lacks a message of this past that is for it. Nothing that a protocol carries is
+looked at. Up to `FULL` messages every message is a bit. Above, `SAMPLED` messages are, chosen by
+the seed: every delivery is still looked at, but only these are missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from antecede.core.clocks.bits import positions
+from antecede.core.protocols.base import Relation
+from antecede.lab.check.causal_past import CausalPasts
+from antecede.lab.simulate.outputs.recording import DELIVERED, RELEASED, SENT, Recording
+from antecede.lab.simulate.outputs.result import JUDGED
+from antecede.lab.simulate.random_streams import Stream, draws, key
+
+FULL = 20_000
+SAMPLED = 512
+
+
+class Witness(NamedTuple):
+    """`message` was delivered at `member` at a time, and `missing` of its past was not there."""
+
+    time_us: int
+    member: int
+    message: int
+    missing: int
+
+
+class EarlyDeliveries(NamedTuple):
+    """What was found."""
+
+    early: int
+    """Deliveries before a cause."""
+    checked: int
+    """Deliveries that were looked at; those marked as released are not."""
+    witness: Witness | None
+    """The first."""
+    full: bool
+    """Whether every message was looked for as a cause."""
+
+
+class EarlyFigures(NamedTuple):
+    """Deliveries before a cause of a run, as figures."""
+
+    figures: dict[str, float]
+    """By the names of `result.JUDGED`."""
+    caveats: dict[str, str]
+    """What must be said of them, by the same names; see `result.Result`."""
+
+
+def violations(
+    run: Recording,
+    relation: Relation | None = None,
+    most: int = FULL,
+    each: list[bool] | None = None,
+) -> EarlyDeliveries:
+    """Return the deliveries that came too early under a relation (None: the promised one).
+
+    At most `most` messages are all looked for as causes, of more a sample. `each` is given a
+    word for every delivery that is looked at, in their order: whether it was too early.
+    """
+    chosen = _chosen(run, most)
+    past = _begun(run, relation or run.relation, chosen)
+    needed = wanted(run, relation or run.relation, chosen)
+    done = [0] * run.scenario.topology.size
+    early = checked = 0
+    witness = None
+    for time_us, kind, member, message in run.events():
+        past.follow(kind, member, message, run.parents[message])
+        if kind in (DELIVERED, RELEASED):
+            missing = past.past[message] & needed(member, message) & ~done[member]
+            if kind == DELIVERED:
+                checked += 1
+                early += missing > 0
+                if each is not None:
+                    each.append(missing > 0)
+                if missing and witness is None:
+                    first = chosen[(missing & -missing).bit_length() - 1]
+                    witness = Witness(time_us, member, message, first)
+            done[member] |= past.bit[message]
+    return EarlyDeliveries(early, checked, witness, len(chosen) == len(run.sender))
+
+
+def judged(run: Recording, most: int = FULL) -> EarlyFigures:
+    """Return what broke the promise, and what came before a cause by delivery and by receipt.
+
+    Causality counts whatever the protocol promises, also where it promises nothing.
+    """
+    relations = (run.relation, Relation.BY_DELIVERY, Relation.BY_RECEIPT)
+    found = {relation: violations(run, relation, most) for relation in dict.fromkeys(relations)}
+    counts = [found[relation].early for relation in relations]
+    whole = found[run.relation]
+    names = dict.fromkeys(JUDGED[:3]) if not whole.full else {}
+    said = f"{min(SAMPLED, len(run.sender)):,} of {len(run.sender):,} messages, drawn, were looked "
+    said += "for as causes: there may be more"
+    return EarlyFigures(
+        dict(zip(JUDGED, (*counts, whole.checked), strict=True)), dict.fromkeys(names, said)
+    )
+
+
+def pasts(run: Recording, relation: Relation | None = None) -> CausalPasts:
+    """Return the causal past and the immediate dependencies of every message, as masks of all."""
+    past = _begun(run, relation or run.relation, range(len(run.sender)))
+    for _, kind, member, message in run.events():
+        past.follow(kind, member, message, run.parents[message])
+    return past
+
+
+def _begun(run: Recording, relation: Relation, chosen: Sequence[int]) -> CausalPasts:
+    bit = [0] * len(run.sender)
+    for at, message in enumerate(chosen):
+        bit[message] = 1 << at
+    return CausalPasts(relation, run.scenario.topology.size, bit)
+
+
+def disagreements(run: Recording) -> int:
+    """Return the deliveries that come before a message which another member delivers first.
+
+    The members' deliveries are compared with those of the member that has most: a delivery
+    counts when that member delivers it before something that is delivered earlier here.
+    """
+    orders: list[list[int]] = [[] for _ in range(run.scenario.topology.size)]
+    for _, member, message in run.deliveries():
+        orders[member].append(message)
+    longest = max(orders, key=lambda order: len(order))
+    place = {message: at for at, message in enumerate(longest)}
+    found = 0
+    for order in orders:
+        newest = -1
+        for message in order:
+            at = place.get(message, newest)
+            found += at < newest
+            newest = max(newest, at)
+    return found
+
+
+def lemma_3(run: Recording) -> tuple[int, int]:
+    """Return how many bits of DV are missing and how many are too many (Evropeytsev et al. 2016,
+    Lemma 3).
+
+    Of the vectors that internal peers make: a bit stands exactly for an immediate dependency,
+    less the sender's previous message, which has none (it is `Last`).
+    """
+    immediate, before = pasts(run).immediate, _previous(run)
+    at_number = {(one.super_peer, one.number): one.message for one in run.numbered}
+    missing = extra = 0
+    for group, _, message, (base, bits), own in run.numbered:
+        if not own:
+            continue
+        named = 0
+        for number in positions(base, bits):
+            named |= 1 << at_number[group, number]
+        wanted = immediate[message] & ~before[message]
+        missing += (wanted & ~named).bit_count()
+        extra += (named & ~wanted).bit_count()
+    return missing, extra
+
+
+def _previous(run: Recording) -> list[int]:
+    """Return the bit of the message that each message's sender sent before it; 0: none."""
+    newest: dict[int, int] = {}
+    found = [0] * len(run.sender)
+    for _, kind, member, message in run.events():
+        if kind == SENT:
+            found[message] = newest.get(member, 0)
+            newest[member] = 1 << message
+    return found
+
+
+def _chosen(run: Recording, most: int) -> list[int]:
+    """Return the messages that are looked for, ascending."""
+    count = len(run.sender)
+    if count <= most:
+        return list(range(count))
+    words = draws(key(run.seed, Stream.SAMPLE), np.arange(count))
+    chosen: list[int] = sorted(np.argsort(words, kind="stable")[:SAMPLED].tolist())
+    return chosen
+
+
+def wanted(run: Recording, relation: Relation, chosen: Sequence[int]) -> Callable[[int, int], int]:
+    """Return (member, message) -> what the member must have before it, if those are causes.
+
+    As a mask of the chosen messages: what is for the member; by topic (Nakayama 2017) only what has
+    a topic in common with the message that the member subscribes to.
+    """
+    size = run.scenario.topology.size
+    addressed, own, common = [0] * size, [0] * size, 0
+    about: dict[str, int] = {}
+    for at, message in enumerate(chosen):
+        given = run.addressed[message]
+        for topic in run.topics[message]:
+            about[topic] = about.get(topic, 0) | 1 << at
+        if run.sent_us[message] is None:
+            continue
+        if given is None:
+            common |= 1 << at
+            own[run.sender[message]] |= 1 << at
+        for member in given or ():
+            addressed[member] |= 1 << at
+    masks = [addressed[member] | (common & ~own[member]) for member in range(size)]
+    if relation is not Relation.BY_TOPIC:
+        return lambda member, message: masks[member]
+
+    def in_common(member: int, message: int) -> int:
+        shared = 0
+        for topic in run.subscriptions[member].intersection(run.topics[message]):
+            shared |= about.get(topic, 0)
+        return masks[member] & shared
+
+    return in_common

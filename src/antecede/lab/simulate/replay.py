@@ -1,0 +1,144 @@
+"""A workload from a real trace: its authors are the peers, its replies the answers.
+
+Theory of operation
+-------------------
+Every message of the trace (its send and event rows) becomes one of the run, by time: its arrival,
+else its time of sending, committing, authoring or start, whichever column is the first that all
+messages have; else the order of the file. No message comes before what it answers: one that is
+dated earlier gets that time. The span of the trace is stretched or pressed to `duration_s`; real
+months would have no message under way at the sending of another.
+
+Author k, by first appearance, is the peer k modulo the number of peers. `messages` takes so many
+from the beginning. An answer to what the peer does not have yet waits until it does. Rows without
+an author, and parents that are not in the trace (or would close a circle), are left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from antecede.errors import InputError
+from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.tables import fault
+from antecede.lab.simulate.delays import US
+from antecede.lab.simulate.schedule import Schedule
+from antecede.tables.trace.arrow import read
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+
+TIMES = ("arrival", "send_time", "commit_time", "author_time", "start_time", "file_order")
+
+
+class Message(NamedTuple):
+    """A message of a trace."""
+
+    id: str
+    author: str
+    parents: tuple[str, ...]
+    time: int
+
+
+class Replayed(NamedTuple):
+    """A schedule, and by message what it answers, ascending."""
+
+    schedule: Schedule
+    parents: Sequence[tuple[int, ...]]
+
+
+def replay(scenario: Scenario) -> Replayed:
+    """Return the messages of the trace that the workload names.
+
+    Raises ScenarioError for a file that cannot be read, or has no message.
+    """
+    if not scenario.workload.path:
+        raise fault("workload.path", "is empty; it names a trace")
+    path = Path(scenario.workload.path)
+    changed = path.stat().st_mtime_ns if path.is_file() else 0
+    try:
+        messages = _messages(path, changed)[: scenario.workload.messages]
+    except InputError as error:
+        raise fault("workload.path", str(error)) from error
+    if not messages:
+        raise fault("workload.path", f"{path}: no message with an author")
+    order, times, parents = _causes_first(messages)
+    senders = scenario.topology.senders()
+    authors: dict[str, int] = {}
+    for message in messages:
+        authors.setdefault(message.author, len(authors))
+    number = {at: k for k, at in enumerate(order)}
+    first, span = times[0], max(1, times[-1] - times[0])
+    last_us = round(scenario.duration_s * US) - 1
+    return Replayed(
+        Schedule(
+            np.array([(time - first) * last_us // span for time in times], dtype=np.int64),
+            np.array(
+                [senders[authors[messages[at].author] % len(senders)] for at in order],
+                dtype=np.int64,
+            ),
+        ),
+        [tuple(sorted(number[parent] for parent in parents[at])) for at in order],
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def _messages(path: Path, changed_ns: int) -> list[Message]:
+    """Return the messages of a trace in the order of time; the first row of an id counts.
+
+    `changed_ns` is when the file was written, so that no other file's messages are remembered.
+    """
+    events = read([path]).events
+    rows = [row for row in events.to_pylist() if row["kind"] not in (RECEIVE, DELIVER)]
+    if any(row["kind"] == SEND for row in rows):  # then the others are local events
+        rows = [row for row in rows if row["kind"] == SEND]
+    rows = [row for row in rows if row["member"]]
+    column = next(name for name in TIMES if all(row[name] is not None for row in rows))
+    found: dict[str, Message] = {}
+    for row in rows:
+        name = row["id"]
+        found.setdefault(name, Message(name, row["member"], tuple(row["parents"]), row[column]))
+    return sorted(found.values(), key=lambda message: message.time)
+
+
+def _causes_first(
+    messages: Sequence[Message],
+) -> tuple[list[int], list[int], list[list[int]]]:
+    """Return an order with parents first, the times in it, and the parents by message.
+
+    Times never fall. What stands in a circle of replies, or answers that, answers nothing.
+    """
+    place = {message.id: at for at, message in enumerate(messages)}
+    parents = [
+        sorted({place[name] for name in message.parents if name in place} - {at})
+        for at, message in enumerate(messages)
+    ]
+    children: dict[int, list[int]] = {}
+    for at, above in enumerate(parents):
+        for parent in above:
+            children.setdefault(parent, []).append(at)
+    left = [len(above) for above in parents]
+    time = [message.time for message in messages]
+    ready = [(time[at], at) for at, above in enumerate(parents) if not above]
+    heapq.heapify(ready)
+    order: list[int] = []
+    done = [False] * len(messages)
+    while len(order) < len(messages):
+        if not ready:
+            stuck = next(at for at, is_done in enumerate(done) if not is_done)
+            parents[stuck] = [parent for parent in parents[stuck] if done[parent]]
+            ready = [(max(time[stuck], time[order[-1]] if order else 0), stuck)]
+        now, at = heapq.heappop(ready)
+        if done[at]:
+            continue
+        done[at], time[at] = True, now
+        order.append(at)
+        for child in children.get(at, ()):
+            left[child] -= 1
+            time[child] = max(time[child], now)
+            if not left[child] and not done[child]:
+                heapq.heappush(ready, (time[child], child))
+    return order, [time[at] for at in order], parents

@@ -1,1 +1,0 @@
-"""Hold-back queues for orders that are relations and not counts of causes."""

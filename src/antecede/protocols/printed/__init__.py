@@ -1,1 +1,0 @@
-"""Misprints of the sources, word for word: to measure what they do."""

@@ -1,0 +1,99 @@
+"""Which groups are too large for one task, told by counting them; and what the plan says of it.
+
+A group goes to one task, to the kernel in Python, as long as it has at most `rows_a_task` rows;
+what is larger goes to the fixpoint over joins (`fixpoint`). Both come out as one frame. The plan of
+the former has `antecede_order_a_group_a_task`, that of the latter `__antecede_fixpoint` columns.
+
+To count is to run a job when `transform` is called, over the group column alone. It is not run
+where Spark's own estimate says that all rows together are few, nor where `giant` is "never", nor
+for a stream, nor where nothing may be run yet (Declarative Pipelines).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from antecede.errors import InputError
+from antecede.spark.columns import exact
+from antecede.spark.fixpoint.rows import GROUP
+from antecede.tables.order.spec import OrderSpec
+
+SMALL_BYTES = 64 << 20
+"""Of so few bytes, by Spark's estimate, no group is giant: they are not counted."""
+_KEY = "__antecede_giant"
+_REMOTE = (
+    "such groups go to a fixpoint over joins, whose plan is nested deeper than Spark Connect can "
+    'carry; use a session without Connect, or giant="never" (a group a task, some 0.5 KB a row)'
+)
+
+
+@dataclass(frozen=True)
+class Giant:
+    """The rows of all giant groups, each with the number of its group, and how many there are."""
+
+    rows: DataFrame
+    count: int
+
+
+def parted(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | None]:
+    """Return the rows of groups that go to one task each, and those of giant ones; None: no rows.
+
+    Runs a job unless `spec.giant` is "never", or is "auto" and the rows are few by estimate. Raises
+    InputError where there are giant groups through Spark Connect.
+    """
+    if spec.giant == "never" or (spec.giant == "auto" and _few(df)):
+        return df, None
+    remote = not hasattr(df.sparkSession, "_jsparkSession")
+    if remote and spec.giant == "always":
+        raise InputError(f'giant="always": {_REMOTE}')
+    try:
+        small, giant = _without_group(df, spec) if spec.group is None else _by_group(df, spec)
+        if remote and giant is not None:
+            raise InputError(
+                f"{giant.count:,} rows are in groups of more than rows_a_task="
+                f"{spec.rows_a_task:,}, or in none: {_REMOTE}"
+            )
+        return small, giant
+    except AnalysisException as error:
+        if spec.giant == "auto" and "PIPELINE_QUERY_FUNCTION" in str(error.getCondition()):
+            return df, None
+        raise
+
+
+def _few(df: DataFrame) -> bool:
+    """Tell whether Spark estimates all rows together to be small; a remote session does not say."""
+    frame: Any = df
+    try:
+        size = frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
+    except (AttributeError, TypeError):
+        return False
+    return int(str(size)) <= SMALL_BYTES
+
+
+def _without_group(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | None]:
+    count = df.count()
+    if spec.giant == "auto" and count <= spec.rows_a_task:
+        return df, None
+    return None, Giant(df.withColumn(GROUP, F.lit(0)), count)
+
+
+def _by_group(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | None]:
+    key = exact(df, str(spec.group))
+    counts = df.select(key.alias(_KEY)).groupBy(_KEY).count()
+    if spec.giant == "auto":
+        counts = counts.where(F.col("count") > spec.rows_a_task)
+    numbered = counts.withColumn(GROUP, F.monotonically_increasing_id())
+    giants = numbered.localCheckpoint()
+    found = giants.agg(F.count(F.lit(1)), F.sum("count")).collect()[0]
+    if not found[0]:
+        return df, None
+    same = key.eqNullSafe(F.col(_KEY))
+    giants = F.broadcast(giants) if spec.giant == "auto" else giants  # few: each has many rows
+    rows = df.join(giants.drop("count"), same).drop(_KEY)
+    small = None if spec.giant == "always" else df.join(giants, same, "left_anti")
+    return small, Giant(rows, found[1])

@@ -1,0 +1,283 @@
+"""Cuts and recovery lines of DataFrames; what they say is `antecede.tables.causality.cuts`, said
+there.
+
+The rows of a group meet in one partition, where a worker sees the columns that tell causes, a row's
+process, and on which side it is: positions are compared in the JVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as t
+
+from antecede.errors import InputError
+from antecede.spark.columns import column_of, id_column
+from antecede.spark.evidence import refuse_unless_supported
+from antecede.spark.relations.labels import MADE, analysed, by_group, checked, control, table_of
+from antecede.tables.causality.cuts import (
+    ADDED,
+    Positions,
+    check_positions,
+    cut_spec,
+    judged,
+    process_codes,
+    stranger,
+)
+from antecede.tables.causality.kernels.recovery_lines import NO, UNKNOWN, YES
+from antecede.tables.causality.recovery_lines import LINE, held
+from antecede.tables.causality.spec import refuse_fixed
+from antecede.tables.order.spec import OrderSpec
+
+_SIDE, _PROCESS, _AT, _MARK = (f"__antecede_{name}" for name in ("side", "process", "at", "mark"))
+
+
+def cut(
+    df: DataFrame,
+    positions: Positions,
+    *,
+    process: str | None = None,
+    at: str,
+    id: str | None = None,
+    after: str | Sequence[str] = (),
+    clock: str | None = None,
+    member: str | None = None,
+    group: str | None = None,
+    time: str | None = None,
+    status: str = "antecede_status",
+) -> DataFrame:
+    """Return the rows, each with its side of a cut and with what contradicts the cut there.
+
+    `positions`: process -> the last value of the column `at` inside (a number, a time: whatever
+    orders a process's events), in every group. A process that is not named has nothing inside.
+    Columns that are added, arguments and errors: `antecede.tables.causality.cut`; a position of a
+    process that has no row is found by a job when this is called. A group is one task, without
+    `group` everything is.
+
+    >>> from antecede.spark import cut
+    >>> rows = [("s", None, "a", 1), ("r", "s", "b", 1), ("t", "r", "b", 2)]
+    >>> log = spark.createDataFrame(rows, "id string, after string, host string, n int")
+    >>> made = cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
+    >>> made.select("id", "inside", "outside_causes").sort("id").show()
+    +---+------+--------------+
+    | id|inside|outside_causes|
+    +---+------+--------------+
+    |  r|  true|           [s]|
+    |  s| false|            []|
+    |  t| false|            []|
+    +---+------+--------------+
+    <BLANKLINE>
+    """
+    ways = {"id": id, "after": after, "clock": clock, "member": member, "group": group}
+    spec, process = cut_spec({**ways, "time": time}, process, at, status)
+    if not analysed(df):
+        raise InputError(
+            "in a declarative pipeline nothing tells the types of positions: call cut outside, on "
+            "the table that the pipeline makes"
+        )
+    checked(df, spec, "cut", {"status": status}, ADDED)
+    _check_columns(df, process, at)
+    refuse_unless_supported(df, spec)
+    sided = _sided(df, positions, process, at)
+    made = by_group(sided, spec).withColumn(MADE, _judging(df, spec, process))
+    own = [column_of(name) for name in df.columns]
+    return made.select(*own, *(F.col(MADE)[name].alias(name) for name in (*ADDED, status)))
+
+
+def cut_verdict(cut: DataFrame, *, group: str | None = None) -> DataFrame:
+    """Return what the rows of `cut` say together: one row, or one a group.
+
+    Columns: `antecede.tables.causality.cut_verdict`.
+
+    >>> from antecede.spark import cut, cut_verdict
+    >>> rows = [("s", None, "a", 1), ("r", "s", "b", 1)]
+    >>> log = spark.createDataFrame(rows, "id string, after string, host string, n int")
+    >>> made = cut(log, {"a": 1}, process="host", at="n", id="id", after="after")
+    >>> cut_verdict(made).show()
+    +----------+------+-------+----------+----------+-------+
+    |consistent|inside|outside|violations|in_transit|unknown|
+    +----------+------+-------+----------+----------+-------+
+    |      true|     1|      1|         0|         1|      0|
+    +----------+------+-------+----------+----------+-------+
+    <BLANKLINE>
+    """
+    rows = cut.groupBy(*([] if group is None else [column_of(group)]))
+
+    def total(name: str) -> Column:
+        return F.coalesce(F.sum(F.coalesce(F.size(name), F.lit(0)).cast("long")), F.lit(0))
+
+    violations, unknown = F.count_if(F.size("outside_causes") > 0), total("unknown_causes")
+    nothing = F.lit(None).cast("boolean")
+    known = F.when((violations > 0) | (unknown == 0), violations == 0).otherwise(nothing)
+    return rows.agg(
+        known.alias("consistent"),
+        F.count_if("inside").alias("inside"),
+        F.count_if(~F.col("inside")).alias("outside"),
+        violations.alias("violations"),
+        total("in_transit").alias("in_transit"),
+        unknown.alias("unknown"),
+    )
+
+
+def recovery_line(
+    df: DataFrame,
+    checkpoints: str,
+    *,
+    process: str | None = None,
+    at: str,
+    id: str | None = None,
+    after: str | Sequence[str] = (),
+    clock: str | None = None,
+    member: str | None = None,
+    group: str | None = None,
+    time: str | None = None,
+) -> DataFrame:
+    """Return the latest consistent set of checkpoints: where each process can go on from.
+
+    `checkpoints`: the boolean column that marks them. One row a process (and group): `line`,
+    `kept`, `undone`, `discarded`. What these are, arguments and errors:
+    `antecede.tables.causality.recovery_line`; an event without process or `at` fails when the
+    result is asked for. A group is one task, without `group` everything is.
+
+    >>> from antecede.spark import recovery_line
+    >>> rows = [("p", None, "a", 1, True), ("s", "p", "a", 2, False), ("r", "s", "b", 1, True)]
+    >>> columns = "id string, after string, host string, n int, saved boolean"
+    >>> log = spark.createDataFrame(rows, columns)
+    >>> line = recovery_line(log, "saved", process="host", at="n", id="id", after="after")
+    >>> line.sort("host").show()
+    +----+----+----+------+---------+
+    |host|line|kept|undone|discarded|
+    +----+----+----+------+---------+
+    |   a|   1|   1|     1|        0|
+    |   b|NULL|   0|     1|        1|
+    +----+----+----+------+---------+
+    <BLANKLINE>
+    """
+    ways = {"id": id, "after": after, "clock": clock, "member": member, "group": group}
+    spec, process = cut_spec({**ways, "time": time}, process, at, "antecede_status")
+    keys = [process] if group is None else [group, process]
+    refuse_fixed(keys, LINE, fold=True)
+    checked(df, spec, "recovery_line")
+    _check_columns(df, process, at, checkpoints)
+    if analysed(df):
+        refuse_unless_supported(df, spec)
+    made = by_group(df, spec).withColumn(MADE, _holding(df, spec, process, at, checkpoints))
+    kept, marked = F.col(MADE), F.coalesce(column_of(checkpoints), F.lit(False))
+    return (
+        made.where(kept.isNotNull())
+        .groupBy(*map(column_of, keys))
+        .agg(
+            F.max(F.when(marked & kept, column_of(at))).alias(LINE[0]),
+            F.count_if(kept).alias(LINE[1]),
+            F.count_if(~kept).alias(LINE[2]),
+            F.count_if(marked & ~kept).alias(LINE[3]),
+        )
+    )
+
+
+def _check_columns(df: DataFrame, *names: str) -> None:
+    if not analysed(df):
+        return
+    absent = [name for name in names if name not in df.columns]
+    if absent:
+        raise InputError(f"no column {', '.join(absent)}; there are {', '.join(df.columns)}")
+    for name in names[2:]:
+        kind = df.schema[name].dataType
+        if not isinstance(kind, t.BooleanType):
+            said = kind.simpleString()
+            raise InputError(f"column {name} must be boolean, true for checkpoints; it is {said}")
+
+
+def _sided(df: DataFrame, positions: Positions, process: str, at: str) -> DataFrame:
+    """Add the side of each row. Raises InputError for a position of a process without rows.
+
+    Runs a job over the column of processes.
+    """
+    check_positions(positions)
+    kinds = [df.schema[name].dataType for name in (process, at)]
+    names = (_PROCESS, _AT, "said")
+    fields = [t.StructField(name, kind) for name, kind in zip(names, kinds, strict=False)]
+    rows = [(*item, str(item[0])) for item in positions.items()]
+    try:
+        schema = t.StructType([*fields, t.StructField("said", t.StringType())])
+        limits = df.sparkSession.createDataFrame(rows, schema)
+    except (PySparkException, TypeError, ValueError, OverflowError) as error:
+        said = [kind.simpleString() for kind in kinds]
+        raise InputError(
+            f"positions go from {process}, {said[0]}, to {at}, {said[1]}: {error}"
+        ) from error
+    known = df.select(column_of(process).alias("known")).distinct()
+    unknown_process = limits.join(known, F.col(_PROCESS) == F.col("known"), "anti").first()
+    if unknown_process is not None:
+        raise InputError(
+            f"{stranger(unknown_process.said)}: its processes are the values of column {process}"
+        )
+    joined = df.join(
+        F.broadcast(limits.select(_PROCESS, _AT)),
+        column_of(process) == F.col(_PROCESS),
+        "left",
+    )
+    inside = F.coalesce(column_of(at) <= F.col(_AT), F.lit(False))
+    unknown = id_column(df, process).isNull() | column_of(at).isNull()
+    side = F.when(unknown, UNKNOWN).when(inside, YES).otherwise(NO).cast("tinyint")
+    return joined.select(*map(column_of, df.columns), side.alias(_SIDE))
+
+
+def _judging(df: DataFrame, spec: OrderSpec, process: str) -> Column:
+    names = (*ADDED, spec.status)
+    lists = [t.ArrayType(t.StringType())] * 3
+    kinds = (t.BooleanType(), *lists, t.StringType())
+    fields = [t.StructField(name, kind) for name, kind in zip(names, kinds, strict=True)]
+
+    def judge(table: pa.Table, digests: Any) -> pa.Array:  # type: ignore[type-arg]
+        codes = process_codes(table, spec, _PROCESS)
+        side: Any = table.column(_SIDE).to_numpy()
+        own = table.select(list(spec.used))
+        columns, _ = judged(own, spec, side, codes, digests)
+        return pa.StructArray.from_arrays(columns, list(names))
+
+    more = {_SIDE: F.col(_SIDE), _PROCESS: column_of(process)}
+    return _by_worker(df, spec, more, judge, t.StructType(fields))
+
+
+def _holding(df: DataFrame, spec: OrderSpec, process: str, at: str, checkpoints: str) -> Column:
+    def hold(table: pa.Table, digests: Any) -> pa.Array:  # type: ignore[type-arg]
+        made, _ = held(table, spec, _PROCESS, _AT, _MARK, digests, (process, at))
+        return made  # type: ignore[no-any-return]
+
+    more = {_PROCESS: process, _AT: at, _MARK: checkpoints}
+    columns = {name: column_of(column) for name, column in more.items()}
+    return _by_worker(df, spec, columns, hold, t.BooleanType())
+
+
+def _by_worker(
+    df: DataFrame,
+    spec: OrderSpec,
+    more: dict[str, Column],
+    work: Callable[[pa.Table, Any], Any],
+    kind: t.DataType,
+) -> Column:
+    """Return the column that `work` makes of a whole partition (see `ordering._ordering_udf`)."""
+    names = list(more)
+
+    # Spark evaluates these hints, and pa.Array takes no parameters at run time.
+    def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
+        parts = [tuple(columns) for columns in batches]
+        if not parts:
+            return
+        sizes = [len(part[0]) for part in parts]
+        made = work(*table_of(parts, spec, names))
+        for end, size in zip(np.cumsum(sizes), sizes, strict=True):
+            yield made.slice(end - size, size)
+
+    functions: Any = F  # the stubs do not know arrow_udf
+    column: Column = functions.arrow_udf(run, kind).asNondeterministic()(
+        *control(df, spec), *more.values()
+    )
+    return column

@@ -1,0 +1,259 @@
+"""What answers a question about some events of a large trace: a small part of it, brought here.
+
+`antecede.tables.causality.Causality` decides every question exactly and holds the whole trace in
+memory. Here Spark finds the part that the answer depends on, the events and all that led to them
+(or all that they led to), and that part alone goes through `Causality`. It is found by a superset
+of the steps that count, so it is closed: duplicates, cycles and first rows are decided as in the
+whole.
+
+    causes             declared causes, a join a step (`walking`)
+    events, clocks     rows of a member stand in a line, and whatever is inside of it up to some
+                       place, so is all before. So a part is one place a member: a round raises
+                       places along all messages at once, and a path that raises one need pass no
+                       member twice. Rounds are at most as many as members, mostly a few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from antecede.errors import InputError
+from antecede.formatting import counted
+from antecede.spark.evidence import has_receipts
+from antecede.spark.relations.edge_traversal import edges_of, reached_by
+from antecede.spark.relations.reachability import ROUNDS
+from antecede.tables.causality.queries import (
+    CAUSES,
+    CLOCKS,
+    EVENTS,
+    LOOK_ALIKE,
+    Causality,
+    Event,
+    Whole,
+    check_not_blank,
+)
+from antecede.tables.causality.spec import order_spec
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+
+RUN: Final = "__antecede_run"
+_LINE: Final = (RUN, "m")
+_UNKNOWN: Final = (
+    "whether causes of these events lack in the trace was not looked for (--engine local does)"
+)
+
+
+class Part(NamedTuple):
+    """The part of a trace that an answer depends on, and the events that were named."""
+
+    asked: Causality
+    events: list[Event]
+
+
+def way_of(df: DataFrame, whole: Whole, by: str | None) -> str:
+    """Return what tells what came before what in a table in the schema; raises as `Causality`."""
+    kinds = {row[0] for row in df.select("kind").distinct().collect()}
+    arrivals = SEND in kinds and bool({RECEIVE, DELIVER} & kinds)
+    if by == EVENTS and not arrivals:
+        raise InputError("by events: no rows of both sendings and receipts or deliveries are there")
+    if by == EVENTS or (by is None and arrivals and has_receipts(df)):
+        return EVENTS
+    found = CLOCKS if whole.clocked else CAUSES
+    if by not in (None, found):
+        raise InputError(f"by {by}: this trace tells what came before what by {found} alone")
+    return found
+
+
+def part(
+    df: DataFrame,
+    names: Sequence[str],
+    way: str,
+    whole: Whole,
+    *,
+    run: str | None = None,
+    backwards: bool,
+    most: int | None = None,
+    rounds: int = ROUNDS,
+) -> Part:
+    """Return the part of a trace that answers what led to some events, or what they led to.
+
+    `df`: rows in the schema, every one with its `file_order`. `names`: ids, or ID@MEMBER for the
+    arrival of a message, in the run `run` or whichever they are in. `way`: one of `WAYS`, as
+    `way_of` tells; `whole`: what is known of the trace. Runs some jobs. Raises InputError for
+    events that are nowhere, after `rounds` rounds, and for a part of more than `most` rows; the
+    rest of what `Causality` raises comes from asking it.
+    """
+    df = df.withColumn(RUN, F.coalesce("run", F.lit("")))
+    events, seeds = _seeds(df, names, way, run)
+    if way == CAUSES:
+        rows = _by_causes(df, seeds, rounds, backwards=backwards)
+    else:
+        rows = _by_lines(df, seeds, way, rounds, backwards=backwards)
+    rows = rows.drop(RUN).persist()
+    try:
+        size = rows.count()
+        if most is not None and size > most:
+            what = "led to" if backwards else "follows"
+            raise InputError(
+                f"what {what} these events may be {size:,} rows, and at most {most:,} fit into "
+                "memory here: ask about an event nearer to the "
+                + ("beginning" if backwards else "end")
+            )
+        table: Any = rows.toArrow()
+    finally:
+        rows.unpersist()
+    asked = Causality(table.sort_by("file_order"), by=way, whole=whole)
+    if not backwards:
+        # Causes outside of the part are not missing, and those inside would be told as if all.
+        asked.notes = [_UNKNOWN] if way != EVENTS else []
+    return Part(asked, events)
+
+
+# -- the events that are named -----------------------------------------------------------------
+
+
+def _seeds(
+    df: DataFrame, names: Sequence[str], way: str, run: str | None
+) -> tuple[list[Event], DataFrame]:
+    """Return the events as `Causality` takes them, and their rows."""
+    ids = {name for text in names for name in (text, text.rpartition("@")[0]) if name}
+    found = df.where(F.col("id").isin(sorted(ids)))
+    there: Any = found.select("id", "member", "kind", "run", "file_order").toArrow()
+    known = {*there["id"].to_pylist()}
+    rows = there.to_pylist()
+    events, chosen = [], set[int]()
+    for text in names:
+        name, at, member = text.rpartition("@")
+        event = Event(text, None, run)
+        if at and text not in known:
+            event = Event(name, member, run)
+        check_not_blank(event.id)
+        if event.id not in known:
+            raise InputError(_nowhere(df, event.id))
+        mine = [row for row in rows if row["id"] == event.id and run in (None, row["run"])]
+        mine = _meant(mine, event, way)
+        if not mine:
+            raise InputError(f"{event} is not in the trace; the id {event.id} is")
+        events.append(event)
+        chosen |= {row["file_order"] for row in mine}
+    return events, found.where(F.col("file_order").isin(sorted(chosen)))
+
+
+def _meant(rows: list[dict[str, Any]], event: Event, way: str) -> list[dict[str, Any]]:
+    """Return the rows that a name can mean, as `Causality.row` chooses."""
+    if event.member is not None:
+        return [row for row in rows if row["member"] == event.member]
+    if way != EVENTS:
+        return rows
+    return [row for row in rows if row["kind"] not in (RECEIVE, DELIVER)] or rows
+
+
+def _nowhere(df: DataFrame, name: str) -> str:
+    alike = df.where(F.col("id").contains(name)).select("id").distinct().limit(LOOK_ALIKE)
+    shown = ", ".join(sorted(row[0] for row in alike.collect()))
+    return f"no event has the id {name}" + (f"; there are {shown}" if shown else "")
+
+
+# -- by declared causes ------------------------------------------------------------------------
+
+
+def _by_causes(df: DataFrame, seeds: DataFrame, rounds: int, *, backwards: bool) -> DataFrame:
+    spec = order_spec(id="id", after="parents", group=RUN)
+    edges = edges_of(df, spec, backwards=backwards).persist()
+    begin = seeds.select(F.col(RUN).alias("g"), F.col("id").alias("k")).distinct()
+    try:
+        reached = reached_by(edges, begin.withColumn("event", F.lit(True)), rounds)
+        reached = reached.select("g", "k").distinct().localCheckpoint()
+    finally:
+        edges.unpersist()
+    keys = reached.toDF(RUN, "id")
+    return df.join(keys, [RUN, "id"], "left_semi")
+
+
+# -- by places in the lines of members -----------------------------------------------------------
+
+
+def _by_lines(
+    df: DataFrame, seeds: DataFrame, way: str, rounds: int, *, backwards: bool
+) -> DataFrame:
+    make = _lines_of_events if way == EVENTS else _lines_of_clocks
+    nodes, steps = make(df)
+    nodes, steps = nodes.persist(), steps.persist()
+    try:
+        begin = nodes.join(F.broadcast(seeds.select("file_order")), "file_order", "left_semi")
+        places = _places(begin, steps, rounds, backwards=backwards)
+        inside = F.col("pos") <= F.col("at") if backwards else F.col("pos") >= F.col("at")
+        found = nodes.join(F.broadcast(places), list(_LINE)).where(inside)
+        # The first sending of a message counts, and the first row of an event with a clock,
+        # whoever's it says that it is: so all of them are looked at.
+        named = found.select(RUN, "id").distinct()
+        alike = nodes.where(F.col("kind") == SEND) if way == EVENTS else df
+        alike = alike.join(named, [RUN, "id"], "left_semi")
+        # A row without a clock of its own stands in no line, and may have been asked for.
+        every = found.select("file_order").union(alike.select("file_order"))
+        every = every.union(seeds.select("file_order")).distinct().localCheckpoint()
+    finally:
+        nodes.unpersist()
+        steps.unpersist()
+    return df.join(every, "file_order", "left_semi")
+
+
+def _lines_of_events(df: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Return rows with their places (RUN, m, pos), and steps: an arrival there needs `of` at `to`.
+
+    A row without a member is a line of its own.
+    """
+    alone = F.concat(F.lit("row "), F.col("file_order").cast("string"))
+    line = F.coalesce(F.concat(F.lit("member "), F.col("member")), alone)
+    place = F.row_number().over(Window.partitionBy(*_LINE).orderBy("file_order"))
+    nodes = df.select(RUN, "id", "kind", "file_order", line.alias("m")).withColumn("pos", place)
+    sent = nodes.where(F.col("kind") == SEND)
+    sent = sent.select(RUN, "id", F.col("m").alias("of"), F.col("pos").alias("to"))
+    arrived = nodes.where(F.col("kind").isin(RECEIVE, DELIVER)).select(RUN, "id", "m", "pos")
+    return nodes, arrived.join(sent, [RUN, "id"]).drop("id")
+
+
+def _lines_of_clocks(df: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Return the same of vector clocks: a place is the member's own entry."""
+    entries = F.arrays_zip("clock_members", "clock_counts")
+    rows = df.where("member IS NOT NULL AND clock_members IS NOT NULL").select(
+        RUN, "id", "kind", "file_order", F.col("member").alias("m"), entries.alias("entries")
+    )
+    exploded = rows.select(RUN, "file_order", "m", F.explode("entries").alias("entry")).select(
+        RUN,
+        "file_order",
+        "m",
+        F.col("entry.clock_members").alias("of"),
+        F.col("entry.clock_counts").cast("long").alias("to"),
+    )
+    own = exploded.where(F.col("of") == F.col("m")).groupBy("file_order")
+    nodes = rows.drop("entries").join(own.agg(F.max("to").alias("pos")), "file_order")
+    others = exploded.where((F.col("of") != F.col("m")) & (F.col("to") > 0))
+    steps = others.join(nodes.select("file_order", "pos"), "file_order").drop("file_order")
+    return nodes, steps
+
+
+def _places(begin: DataFrame, steps: DataFrame, rounds: int, *, backwards: bool) -> DataFrame:
+    """Return of every member how far the part goes: (RUN, m, at), the last place or the first."""
+    furthest = F.max if backwards else F.min
+    all_of = begin.groupBy(*_LINE).agg(furthest("pos").alias("at")).localCheckpoint()
+    front = all_of
+    for _ in range(rounds + 1):
+        if backwards:
+            hit = steps.join(F.broadcast(front), list(_LINE)).where("pos <= at")
+            hit = hit.groupBy(RUN, F.col("of").alias("m")).agg(F.max("to").alias("at"))
+        else:
+            known = front.withColumnRenamed("m", "of")
+            hit = steps.join(F.broadcast(known), [RUN, "of"]).where("to >= at").drop("at")
+            hit = hit.groupBy(*_LINE).agg(F.min("pos").alias("at"))
+        merged = all_of.unionByName(hit).groupBy(*_LINE).agg(furthest("at").alias("at"))
+        merged = merged.localCheckpoint()
+        front = merged.join(all_of, [*_LINE, "at"], "left_anti").localCheckpoint()
+        if front.isEmpty():
+            return merged
+        all_of = merged
+    over = counted(rounds, "member")
+    raise InputError(f"messages lead over more than {over}: raise rounds= (some Spark jobs each)")

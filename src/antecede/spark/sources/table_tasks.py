@@ -1,0 +1,127 @@
+"""Tables cut into pieces of work that executors read: a file, or row groups of one.
+
+Which column is which is told by the first rows of a table; so of Parquet, where a table is many
+pieces, the driver looks at those rows once and hands on what it found. A file of CSV or JSON
+lines is one piece and is looked at by whoever reads it. Executors open the files by their paths:
+these must lead to the same files there (one machine, or a file system that all share).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet
+
+from antecede.errors import FormatError
+from antecede.tables.trace import reader
+from antecede.tables.trace.arrow import implied_format
+from antecede.tables.trace.batches import Batch, Waiting
+from antecede.tables.trace.paths import all_inputs
+from antecede.tables.trace.reader import Detail, Reader, ReadOptions
+from antecede.tables.trace.user_tables import blocks
+from antecede.tables.trace.user_tables.columns import Columns
+from antecede.tables.trace.user_tables.reader import TableReader, details_of, first_blocks, kind_of
+from antecede.tables.trace.user_tables.vectorized import Piece, pieces
+
+PIECE_BYTES = 64 << 20
+"""About so much of a Parquet file, uncompressed, is one task."""
+ROWS_AT_ONCE = 16_384
+
+
+class Work(NamedTuple):
+    """What one task reads."""
+
+    path: str
+    """As the user named it."""
+    file: str
+    groups: tuple[int, ...] | None = None
+    columns: Columns | None = None
+    """What the first rows of the table told; None: the task looks for itself."""
+    rows: int = 0
+    """Rows of Parquet."""
+    reader: Reader | None = None
+    """Reader that knows the other files of the trace, where a format has one."""
+
+
+def tables_of(paths: Sequence[str | Path], format: str | None, options: ReadOptions) -> list[Path]:
+    """Return the tables that paths, folders of files and patterns name, in their order.
+
+    Raises InputError for what is not there, FormatError for a trace that is no table.
+    """
+    name = format or implied_format(options)
+    found = all_inputs(paths, name)
+    for path in found:
+        chosen = reader.by_name(name) if name is not None else reader.choose(path, options)
+        if chosen.name != TableReader.name:
+            message = (
+                f"is {chosen.name}, which one process reads: say --engine local, or make a table "
+                "of it first with antecede convert --to parquet"
+            )
+            raise FormatError(message, path=str(path))
+    return found
+
+
+def work_of(tables: Sequence[Path], options: ReadOptions) -> list[Work]:
+    """Return the pieces of tables in their order. Raises as reading does."""
+    return [work for path in tables for work in _work_of(path, options)]
+
+
+def _work_of(path: Path, options: ReadOptions) -> Iterator[Work]:
+    parquet, _ = kind_of(path)
+    if parquet is None:
+        yield Work(str(path), str(path))
+        return
+    coming = itertools.chain.from_iterable(map(blocks.parquet, parquet))
+    _, sample = first_blocks(coming)
+    if not sample:
+        return
+    columns = Columns(sample, options, str(path))
+    for part in parquet:
+        for groups, rows in _groups(part):
+            yield Work(str(path), str(part), groups, columns, rows)
+
+
+def _groups(path: Path) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Yield row groups of a file that go together, and their rows."""
+    file: Any = pyarrow.parquet.ParquetFile(str(path))
+    with file:
+        groups = [file.metadata.row_group(k) for k in range(file.metadata.num_row_groups)]
+        sizes = [(group.total_byte_size, group.num_rows) for group in groups]
+    together: list[int] = []
+    size = rows = 0
+    for number, (more, count) in enumerate(sizes):
+        if together and size + more > PIECE_BYTES:
+            yield tuple(together), rows
+            together, size, rows = [], 0, 0
+        together.append(number)
+        size += more
+        rows += count
+    if together:
+        yield tuple(together), rows
+
+
+def batches_of(work: Work, options: ReadOptions) -> Iterator[Batch]:
+    """Read a piece; `file_order` counts from 0 within it. Raises as reading does."""
+    waiting = Waiting(ROWS_AT_ONCE)
+    for item in _items(work, options):
+        yield from waiting.take(item)
+    yield waiting.batch()
+
+
+def _items(work: Work, options: ReadOptions) -> Iterator[Piece | Detail]:
+    if work.columns is None:
+        yield from TableReader().read_by_columns(Path(work.file), options, True)
+        return
+    columns = work.columns
+    for block in blocks.parquet(Path(work.file), work.groups):
+        if not columns.known.keys() >= {*block.batch.schema.names}:
+            more = sorted({*block.batch.schema.names} - columns.known.keys())
+            message = f"{work.file} has a column {more[0]} that the first rows lack"
+            raise FormatError(
+                f"{message}; say --engine local, or name it by itself", path=work.path
+            )
+        yield from pieces(block, columns, True)
+    yield from details_of(columns, 0)

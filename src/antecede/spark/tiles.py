@@ -1,0 +1,169 @@
+"""A trace cut into the pieces that `antecede view` serves, by Spark: for what fits no one machine.
+
+What the pieces are: `antecede.tables.view.tiles`. The driver holds a row a member, never a row an
+event.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from antecede.errors import InputError
+from antecede.formatting import counted
+from antecede.spark.columns import column_of
+from antecede.tables.trace.schema import COLUMNS, DELIVER, EVENT, RECEIVE
+from antecede.tables.view.columns import OF_ARRIVALS, OF_OTHERS
+from antecede.tables.view.tiles import ABOUT, OWN, about, check_new
+
+_TYPES: dict[str, t.DataType] = {
+    "string": t.StringType(),
+    "int64": t.LongType(),
+    "list<string>": t.ArrayType(t.StringType()),
+    "list<int64>": t.ArrayType(t.LongType()),
+}
+NO_AUDIT = (
+    "cut on Spark: repeated rows are shown; inversions, clocks, waits and lost messages of the "
+    "whole were not looked for (`antecede audit --engine spark` does)"
+)
+
+
+def write_tiles(df: DataFrame, folder: str | Path, title: str, *, force: bool = False) -> int:
+    """Cut a table in the event schema into pieces; returns how many rows these have.
+
+    `df`: columns may be absent but for `id`. `folder` is one that executors and this process
+    share. Raises InputError for a table that is none, and where the folder is taken.
+    """
+    folder = Path(folder)
+    check_new(folder, force)
+    events, timed = _placed(df)
+    placed = events.where(f.col("at").isNotNull())
+    low, high, rows, all_rows = _ends(events)
+    if not rows:
+        raise InputError("the table has no event")
+    members = _members(placed)
+    notes = [NO_AUDIT]
+    if all_rows > rows:
+        notes.append(f"{counted(all_rows - rows, 'row')} without a time: not in the picture")
+    own = [name for name, _ in _further(df)]
+    more: dict[str, Any] = {
+        "findings": [],
+        "notes": notes,
+        "format": "table",
+        "by": None,
+        "own": own,
+    }
+    said = about(title, rows, low, high, timed, **more)
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(members, folder / "members.parquet")
+    _write_levels(placed, members, said, folder)
+    parts = max(1, rows // 1_000_000)
+    ordered = placed.repartitionByRange(parts, "at").sortWithinPartitions("at", "file_order")
+    ordered.write.mode("overwrite").parquet(_path(folder / "events"))
+    (folder / ABOUT).write_text(json.dumps(said, indent=1), encoding="utf-8")
+    return rows
+
+
+def _placed(df: DataFrame) -> tuple[DataFrame, bool]:
+    """Return the columns of the schema and `at`, and whether that is a time."""
+    if "id" not in df.columns:
+        raise InputError("the table has no column id")
+    columns = []
+    for column in COLUMNS:
+        kind = _TYPES[column.type]
+        if column.name in df.columns:
+            found = f.col(column.name).cast(kind)
+        elif column.name == "kind":
+            found = f.lit(EVENT)
+        elif column.name == "file_order":
+            found = f.monotonically_increasing_id()
+        elif column.nullable:
+            found = f.lit(None).cast(kind)
+        else:
+            found = f.array().cast(kind)
+        columns.append(found.alias(column.name))
+    # A field of bytes has no text that people read; `antecede view` writes it as hexadecimal too.
+    further = [
+        (
+            f.lower(f.hex(column_of(name))) if kind == "binary" else column_of(name).cast("string")
+        ).alias(OWN + name)
+        for name, kind in _further(df)
+    ]
+    events = df.select(*columns, *further)
+    arrived = f.col("kind").isin(RECEIVE, DELIVER)
+    time = f.when(arrived, f.coalesce(*map(f.col, OF_ARRIVALS))).otherwise(
+        f.coalesce(*map(f.col, OF_OTHERS))
+    )
+    timed = bool(events.where(time.isNotNull()).limit(1).count())
+    return events.withColumn("at", time if timed else f.col("file_order")), timed
+
+
+def _further(df: DataFrame) -> list[tuple[str, str]]:
+    """Return names and types of the columns that are none of the schema's."""
+    known = {column.name for column in COLUMNS}
+    return [(name, kind) for name, kind in df.dtypes if name not in known]
+
+
+def _ends(events: DataFrame) -> tuple[int, int, int, int]:
+    found: Any = events.agg(
+        f.min("at").alias("low"),
+        f.max("at").alias("high"),
+        f.count("at").alias("rows"),
+        f.count(f.lit(1)).alias("all"),
+    ).first()
+    return int(found["low"] or 0), int(found["high"] or 0), int(found["rows"]), int(found["all"])
+
+
+def _members(placed: DataFrame) -> pa.Table:
+    """Return member, rows and first place, by that; who has no member is last."""
+    grouped = placed.groupBy("member").agg(
+        f.count(f.lit(1)).alias("rows"), f.min("at").alias("first")
+    )
+    found = sorted(
+        grouped.collect(),
+        key=lambda row: (row["member"] is None, row["first"], row["member"] or ""),
+    )
+    names = ["(no member)" if row["member"] is None else row["member"] for row in found]
+    columns = {
+        "member": pa.array(names, pa.string()),
+        "rows": pa.array([row["rows"] for row in found], pa.int64()),
+        "first": pa.array([row["first"] for row in found], pa.int64()),
+    }
+    return pa.table(columns)
+
+
+def _write_levels(placed: DataFrame, members: pa.Table, said: dict[str, Any], folder: Path) -> None:
+    names = members["member"].to_pylist()
+    if nobody := placed.where(f.col("member").isNull()).limit(1).count():
+        names = names[:-1]
+    known = placed.sparkSession.createDataFrame(
+        list(enumerate(names)), t.StructType([
+            t.StructField("number", t.IntegerType()), t.StructField("member", t.StringType()),
+        ]),
+    )  # fmt: skip
+    width = said["levels"][-1]["width"]
+    number = f.coalesce(f.col("number"), f.lit(len(names) if nobody else -1))
+    cells = (
+        placed.join(f.broadcast(known), "member", "left")
+        .select(
+            f.expr(f"(at - {said['low']}L) div {width}L").alias("bin"),
+            number.cast("int").alias("member"),
+            f.lit(1).cast("long").alias("rows"),
+        )
+    )  # fmt: skip
+    for level in reversed(said["levels"]):
+        cells = cells.groupBy("bin", "member").agg(f.sum("rows").alias("rows"))
+        path = _path(folder / f"level-{level['level']}.parquet")
+        cells.coalesce(4).sortWithinPartitions("bin").write.mode("overwrite").parquet(path)
+        cells = cells.sparkSession.read.parquet(path).withColumn("bin", f.shiftright("bin", 1))
+
+
+def _path(folder: Path) -> str:
+    return folder.absolute().as_uri()

@@ -1,0 +1,1 @@
+"""Traces, audits and orders of events as Arrow tables."""

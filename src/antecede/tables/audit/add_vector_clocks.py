@@ -1,0 +1,244 @@
+"""From any trace to one with vector clocks: what a log for ShiViz needs.
+
+Theory of operation
+-------------------
+Where every row has a clock, the rows stay as they are. Else clocks are computed: each row is an
+event of its member. A send or plain event is caused by its declared parents, a receipt by the
+message's sending, a delivery by the receipt at its member as well; and a vector clock says that
+a member's events follow each other, so they are put into an order: by the member's own clock or
+numbers where all rows have them, wherever the causes allow it.
+
+The rows are sorted by that order; program order is added as further edges, but for those that
+form a cycle with causes; and `tables.kernels.graph.causes_first` makes one order of all. In it a
+clock is the maximum of the causes' clocks and the member's last one, plus one. A row's clock is
+kept only while rows that it causes are to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from antecede.tables.kernels import graph
+from antecede.tables.kernels.graph import Bools, Ints
+from antecede.tables.trace.formats.shiviz_writer import Entry
+from antecede.tables.trace.rows import conform
+from antecede.tables.trace.schema import DELIVER, EVENT, RECEIVE
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+
+OWN_ORDERS = ("seq", "start_time", "send_time", "author_time")
+"""What a member's rows are ordered by: the first of these that all rows have."""
+
+
+@dataclass
+class Log:
+    """Events with clocks, those of an execution together, and what was left out."""
+
+    entries: Iterator[Entry]
+    events: int
+    several_runs: bool
+    computed: bool
+    """Whether the clocks were computed from causes."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Rows by reason."""
+
+
+def with_clocks(events: pa.Table, format: str = "table") -> Log:
+    """Return the rows of a trace as entries of a log with vector clocks.
+
+    `events` in the schema, columns may be absent but for `id`. The traces of `spans` become
+    executions of their own where no cause crosses from one to another. Raise InputError if a
+    column is not of the schema.
+    """
+    table = conform(events)
+    if len(table) and not table["clock_members"].null_count:
+        return _as_they_are(table)
+    table, left_out = _distinct(table)
+    if format == "spans":
+        table = _traces_as_runs(table)
+    table = table.take(_own_order(table))
+    child, parent = _causes(table)
+    cycle = graph.on_cycles(graph.graph(len(table), child, parent)) >= 0
+    if cycle.any():
+        left_out["caused by itself, through others"] = int(cycle.sum())
+        table = table.filter(pa.array(~cycle))
+        child, parent = _causes(table)
+    entries = _entries(table, graph.graph(len(table), child, parent))
+    return Log(entries, len(table), _several(table), True, left_out)
+
+
+def _as_they_are(table: pa.Table) -> Log:
+    """Give the rows with their own clocks, in the order of the file."""
+    table = table.take(_runs_together(table, np.arange(len(table))))
+    good = pa.array(
+        [
+            member is not None and dict(zip(names, counts or (), strict=False)).get(member, 0) > 0
+            for member, names, counts in zip(
+                *(table[n].to_pylist() for n in ("member", "clock_members", "clock_counts")),
+                strict=True,
+            )
+        ],
+        pa.bool_(),
+    )
+    kept = table.filter(good)
+    bad = len(table) - len(kept)
+    left_out = {"the clock has no entry of its own member": bad} if bad else {}
+    return Log(_own_clocks(kept), len(kept), _several(kept), False, left_out)
+
+
+def _own_clocks(table: pa.Table) -> Iterator[Entry]:
+    names = ("run", "member", "clock_members", "clock_counts", "text", "kind", "id")
+    for batch in table.select(names).to_batches():
+        for run, member, hosts, counts, *said in zip(
+            *(column.to_pylist() for column in batch.columns), strict=True
+        ):
+            yield Entry(run, member, dict(zip(hosts, counts, strict=False)), _said(*said))
+
+
+def _said(text: str | None, kind: str, identity: str) -> str:
+    """Return what an event says: its text, else its name; what happened to the message first."""
+    words = text or identity
+    return words if kind == EVENT else f"{kind} {identity}" + (f": {text}" if text else "")
+
+
+def _distinct(table: pa.Table) -> tuple[pa.Table, dict[str, int]]:
+    """Drop later rows of an id; receipts and deliveries all stay."""
+    codes = _codes(graph.keys(table))
+    told = np.flatnonzero(~_second_hand(table))
+    _, first = np.unique(codes[told], return_index=True)
+    keep = _second_hand(table)
+    keep[told[first]] = True
+    later = int(np.count_nonzero(~keep))
+    return table.filter(pa.array(keep)), {"a later row of an id": later} if later else {}
+
+
+def _own_order(table: pa.Table) -> Ints:
+    """Return the rows by their members' own order [n]."""
+    columns = ("arrival",) if _second_hand(table).any() else OWN_ORDERS
+    known = next((name for name in columns if not table[name].null_count), "file_order")
+    return np.lexsort((table["file_order"].to_numpy(), table[known].to_numpy()))
+
+
+def _causes(table: pa.Table) -> tuple[Ints, Ints]:
+    """Return the rows of effect and cause of each edge."""
+    second = _second_hand(table)
+    told = np.flatnonzero(~second)
+    edges = graph.edge_table(table.take(told))
+    edges = edges.filter(edges["parent"].is_valid())
+    child, parent = told[edges["child"].to_numpy()], told[edges["parent"].to_numpy()]
+    codes = _codes(graph.keys(table))
+    sent = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
+    sent[codes[told]] = told
+    copies = np.flatnonzero(second)
+    source = sent[codes[copies]]
+    at = codes * (len(table) + 1) + _codes(table["member"])
+    received = copies[_is(table, RECEIVE)[copies]][::-1]
+    delivered = copies[_is(table, DELIVER)[copies]]
+    first = dict(zip(at[received].tolist(), received.tolist(), strict=True))
+    before = np.array([first.get(key, -1) for key in at[delivered].tolist()], np.int64)
+    children = np.concatenate([child, copies[source >= 0], delivered[before >= 0]])
+    return children, np.concatenate([parent, source[source >= 0], before[before >= 0]])
+
+
+def _entries(table: pa.Table, causes: graph.Graph) -> Iterator[Entry]:
+    """Yield the events in an order of causes first, with their clocks."""
+    members = [
+        f"unknown:{identity}" if member is None else str(member)
+        for member, identity in zip(
+            table["member"].to_pylist(), table["id"].to_pylist(), strict=True
+        )
+    ]
+    runs = table["run"].to_pylist()
+    texts, kinds, ids = (table[name].to_pylist() for name in ("text", "kind", "id"))
+    order = _runs_together(table, _order(table, causes, members))
+    waiting = np.bincount(causes.parent, minlength=causes.nodes).tolist()
+    clocks: dict[int, dict[str, int]] = {}
+    last: dict[str, dict[str, int]] = {}
+    for place, row in enumerate(order.tolist()):
+        member = members[row]
+        if place and runs[row] != runs[int(order[place - 1])]:
+            last = {}
+        clock = dict(last.get(member, ()))
+        for above in causes.parent[causes.start[row] : causes.start[row + 1]].tolist():
+            for host, count in clocks[above].items():
+                if clock.get(host, 0) < count:
+                    clock[host] = count
+            waiting[above] -= 1
+            if not waiting[above]:
+                del clocks[above]
+        clock[member] = clock.get(member, 0) + 1
+        last[member] = clock
+        if waiting[row]:
+            clocks[row] = clock
+        yield Entry(runs[row], member, clock, _said(texts[row], kinds[row], ids[row]))
+
+
+def _order(table: pa.Table, causes: graph.Graph, members: list[str]) -> Ints:
+    """Return an order of all rows that keeps causes, and each member's own where they let it."""
+    run = _codes(table["run"])
+    member = _codes(pa.array(members, pa.string()))
+    rows = np.lexsort((np.arange(len(table)), member, run))
+    same = (member[rows][1:] == member[rows][:-1]) & (run[rows][1:] == run[rows][:-1])
+    after, before = rows[1:][same], rows[:-1][same]
+    child = causes.child()
+    whole = graph.graph(
+        causes.nodes, np.concatenate([child, after]), np.concatenate([causes.parent, before])
+    )
+    cycle = graph.on_cycles(whole)
+    if (cycle >= 0).any():  # some member's own order contradicts the causes
+        keep = (cycle[after] < 0) | (cycle[after] != cycle[before])
+        whole = graph.graph(
+            causes.nodes,
+            np.concatenate([child, after[keep]]),
+            np.concatenate([causes.parent, before[keep]]),
+        )
+    return graph.causes_first(whole)
+
+
+def _traces_as_runs(table: pa.Table) -> pa.Table:
+    """Make each trace of spans a run, if each span has one and no cause crosses."""
+    topics = table["topics"].combine_chunks()
+    one_each = pc.all(pc.equal(pc.list_value_length(topics), 1)).as_py()
+    if _several(table) or not one_each:
+        return table
+    trace = pc.list_flatten(topics)
+    code = _codes(trace)
+    edges = graph.edge_table(table)
+    edges = edges.filter(edges["parent"].is_valid())
+    crossing = code[edges["child"].to_numpy()] != code[edges["parent"].to_numpy()]
+    place = table.column_names.index("run")
+    return table if crossing.any() else table.set_column(place, "run", trace)
+
+
+def _runs_together(table: pa.Table, order: Ints) -> Ints:
+    """Sort by run, in the order in which runs begin, keeping the order within each."""
+    return order[np.argsort(_codes(table["run"])[order], kind="stable")]
+
+
+def _several(table: pa.Table) -> bool:
+    return table["run"].null_count < len(table)
+
+
+def _second_hand(table: pa.Table) -> Bools:
+    """Tell the rows that are receipts or deliveries of a message [n]."""
+    return _is(table, RECEIVE) | _is(table, DELIVER)
+
+
+def _is(table: pa.Table, kind: str) -> Bools:
+    found: Bools = pc.equal(table["kind"], kind).to_numpy()
+    return found.copy()
+
+
+def _codes(values: Any) -> Ints:
+    """Number the distinct values in the order of their first row, null being one of them [n]."""
+    if isinstance(values, pa.ChunkedArray):
+        values = pa.array(values.to_pylist(), pa.string())
+    encoded = values.dictionary_encode(null_encoding="encode")
+    codes: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes

@@ -1,0 +1,142 @@
+"""Several arrivals of one message: how far its receivers' clocks and arrivals lie apart.
+
+Rows of kind `receive` tell when one receiver, by its own clock, took the message in. Two questions
+are asked of each edge of causes. Has any one receiver the effect before the cause by its own
+clock? That is a late arrival, or a clock that was set back. And do the arrivals taken together,
+of whichever receivers, have it so? Then sorting by them puts the effect first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from antecede.quantiles import quantile
+from antecede.tables.audit.counts import Counts
+from antecede.tables.kernels import graph
+from antecede.tables.trace.schema import DELIVER, RECEIVE
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+
+QUANTILES = {"min": 0.0, "p50": 0.5, "p99": 0.99, "max": 1.0}
+PIECE = 1 << 20
+"""Edges that are looked at together."""
+
+
+class _Receipts(NamedTuple):
+    """The first arrival of each message at each receiver that has a time for it."""
+
+    start: graph.Ints
+    """[events + 1]: where each event's receipts begin."""
+    receiver: graph.Ints
+    """[receipts] number of the receiver, ascending within an event."""
+    time: graph.Ints
+    """[receipts] arrival in ns by the receiver's clock."""
+
+
+def arrivals(table: pa.Table, counts: Counts) -> dict[str, Any]:
+    """Return what the receive rows of a table in the schema say of its counted events.
+
+    Keys: `receivers`, `receipts_without_time`, `messages_with_several_times` (at two receivers
+    or more), `spread_ns` (of these messages: least, median, 99th percentile, largest difference
+    between first and last arrival, by nearest rank; None without any), `edges_late_at_a_receiver`,
+    `edges_late_over_all_receivers`, and `offsets_ns`: by receiver, the median of its time less
+    the `arrival` of the event itself (the archive's clock).
+    """
+    rows = table.filter(pc.equal(table["kind"], RECEIVE))
+    rows = rows.filter(pc.and_(rows["member"].is_valid(), rows["id"].is_valid()))
+    timed = rows.filter(rows["arrival"].is_valid())
+    names, receipts = _receipts(timed, counts.events)
+    count = np.diff(receipts.start)
+    several = np.flatnonzero(count > 1)
+    first, last = _ends(receipts, count)
+    spread = np.sort(last[several] - first[several])
+    found: dict[str, Any] = {
+        "receivers": pc.count_distinct(rows["member"]).as_py(),
+        "receipts_without_time": len(rows) - len(timed),
+        "messages_with_several_times": len(several),
+        "spread_ns": {name: int(quantile(spread, q)) for name, q in QUANTILES.items()}
+        if len(several)
+        else None,
+    }
+    found["edges_late_at_a_receiver"] = sum(
+        _late_at_one(counts.sender[k : k + PIECE], counts.receiver[k : k + PIECE], receipts)
+        for k in range(0, len(counts.sender), PIECE)
+    )
+    both = (count[counts.sender] > 0) & (count[counts.receiver] > 0)
+    late = last[counts.sender[both]] > first[counts.receiver[both]]
+    found["edges_late_over_all_receivers"] = int(np.count_nonzero(late))
+    found["offsets_ns"] = _offsets(names, receipts, counts.events)
+    return found
+
+
+def _receipts(timed: pa.Table, events: pa.Table) -> tuple[list[str], _Receipts]:
+    """Return the receivers' names and their first arrivals of the counted events."""
+    at: Any = pc.index_in(graph.keys(timed), value_set=graph.keys(events))
+    known = at.is_valid()
+    timed, event = timed.filter(known), at.filter(known).to_numpy().astype(np.int64)
+    coded = pc.dictionary_encode(timed["member"].combine_chunks())
+    if isinstance(coded, pa.ChunkedArray):  # no chunk at all
+        return [], _Receipts(np.zeros(len(events) + 1, np.int64), *_empty(), *_empty())
+    receiver = coded.indices.to_numpy().astype(np.int64)
+    time = timed["arrival"].to_numpy()
+    order = np.lexsort((time, receiver, event))
+    event, receiver, time = event[order], receiver[order], time[order]
+    again = (event[1:] == event[:-1]) & (receiver[1:] == receiver[:-1])
+    keep = np.concatenate((np.ones(min(1, len(event)), np.bool_), ~again))
+    start = np.zeros(len(events) + 1, np.int64)
+    np.cumsum(np.bincount(event[keep], minlength=len(events)), out=start[1:])
+    return coded.dictionary.to_pylist(), _Receipts(start, receiver[keep], time[keep])
+
+
+def _empty() -> tuple[graph.Ints]:
+    return (np.zeros(0, np.int64),)
+
+
+def _ends(receipts: _Receipts, count: graph.Ints) -> tuple[graph.Ints, graph.Ints]:
+    """Return the earliest and the latest arrival of each event; 0 where there is none [events]."""
+    first, last = np.zeros(len(count), np.int64), np.zeros(len(count), np.int64)
+    heard = np.flatnonzero(count)
+    if len(heard):
+        first[heard] = np.minimum.reduceat(receipts.time, receipts.start[heard])
+        last[heard] = np.maximum.reduceat(receipts.time, receipts.start[heard])
+    return first, last
+
+
+def _late_at_one(cause: graph.Ints, effect: graph.Ints, receipts: _Receipts) -> int:
+    """Count edges of which some receiver has the effect before the cause by its own clock."""
+    count = receipts.start[effect + 1] - receipts.start[effect]
+    edge = np.repeat(np.arange(len(effect)), count)
+    before = np.cumsum(count) - count
+    at = np.arange(len(edge)) - before[edge] + receipts.start[effect][edge]
+    width = int(receipts.receiver.max(initial=0)) + 1
+    event = np.repeat(np.arange(len(receipts.start) - 1), np.diff(receipts.start))
+    keys = event * width + receipts.receiver  # ascending
+    wanted = cause[edge] * width + receipts.receiver[at]
+    place = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
+    if not len(keys):
+        return 0
+    late = (keys[place] == wanted) & (receipts.time[place] > receipts.time[at])
+    return len(np.unique(edge[late]))
+
+
+def _offsets(names: list[str], receipts: _Receipts, events: pa.Table) -> dict[str, int]:
+    """Return by how much each receiver's clock is ahead of the archive's, in the median, ns."""
+    second_hand = pc.is_in(events["kind"], value_set=pa.array([RECEIVE, DELIVER]))
+    own = pc.and_(events["arrival"].is_valid(), pc.invert(second_hand)).to_numpy()
+    archived = pc.fill_null(events["arrival"], 0).to_numpy()
+    event = np.repeat(np.arange(len(events)), np.diff(receipts.start))
+    known = own[event]
+    ahead = receipts.time[known] - archived[event[known]]
+    receiver = receipts.receiver[known]
+    order = np.lexsort((ahead, receiver))
+    ahead, receiver = ahead[order], receiver[order]
+    start = np.searchsorted(receiver, np.arange(len(names) + 1))
+    return {
+        name: int(quantile(ahead[start[k] : start[k + 1]], 0.5))
+        for k, name in enumerate(names)
+        if start[k] < start[k + 1]
+    }

@@ -1,0 +1,266 @@
+"""The counts themselves, from events without duplicates: by declared causes, or by clocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from antecede.tables.audit.pairs import (
+    EXACT,
+    PairChoice,
+    details_of,
+    find_pairs,
+    id_digests,
+    keys_of,
+    pairs_within_runs,
+)
+from antecede.tables.kernels import graph, vector_clocks
+from antecede.tables.trace.rows import refuse
+from antecede.tables.trace.schema import ORDERS
+from antecede.tables.trace.user_tables.list_separators import several_in_one
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+
+SHOWN_IDS = 8
+"""Ids of a cycle that its reason names."""
+
+
+@dataclass
+class Counts:
+    """The keys of the report that are counted here, and what the details are made of."""
+
+    events: pa.Table
+    sender: graph.Ints
+    """[edges] row of the cause of each edge."""
+    receiver: graph.Ints
+    """[edges] row of the effect."""
+    keys: dict[str, Any]
+    quarantine: pa.Table | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def by_causes(
+    events: pa.Table, selfish: graph.Bools | None = None, choice: PairChoice = EXACT
+) -> Counts:
+    """Count declared causes; events on a cycle go to quarantine, their children lose them.
+
+    `selfish`: events that named themselves, too (`tables.trace.rows` leaves that out) [n].
+    `choice`: are pairs counted, exactly or else estimated.
+    """
+    named_self = 0 if selfish is None else int(np.count_nonzero(selfish))
+    of, edges = _graph(events)
+    cycle = graph.on_cycles(of)
+    details: dict[str, Any] = {}
+    quarantine = None
+    if (cycle >= 0).any():
+        bad = np.flatnonzero(cycle >= 0)
+        quarantine = refuse(events.take(bad), _cycle_reasons(events, of, cycle))
+        details = {"cycles": int(cycle.max()) + 1, "events_on_cycles": len(bad)}
+        events = events.take(np.flatnonzero(cycle < 0))
+        of, edges = _graph(events)
+    child, parent = edges["child"].to_numpy(), edges["parent"]
+    declared = np.bincount(child, minlength=len(events))
+    found = find_pairs(of, lambda: id_digests(events), choice)
+    pairs = pairs_within_runs(events)
+    details |= details_of(found, pairs)
+    details["missing_ids"] = _missing_ids(events, edges)
+    details |= _several_in_one(events, edges)
+    keys = {
+        "edges": len(of.parent),
+        "roots": int(np.count_nonzero(declared == 0)),
+        "merges": int(np.count_nonzero(declared > 1)),
+        "max_parents": int(declared.max(initial=0)),
+        "missing_parents": int(parent.null_count),
+        "self_parents": named_self,
+        **keys_of(found, pairs, len(of.parent)),
+    }
+    return Counts(events, of.parent, of.child(), keys, quarantine, details)
+
+
+def by_clocks(events: pa.Table) -> Counts:
+    """Count what vector clocks say; pair counts are None where the clocks contradict themselves."""
+    log = vector_clocks.clock_log(events)
+    edges = vector_clocks.clock_edges(log)
+    defects = vector_clocks.clock_defects(log)
+    steps = len(events) - len(np.unique(log.member))
+    sound = not (defects.lowered.any() or defects.repeated or defects.mutual)
+    counted = vector_clocks.clock_pairs(log, events) if sound else None
+    keys = {
+        "edges": len(edges.sender),
+        "immediate_edges": steps + len(edges.sender) - edges.redundant_steps,
+        "redundant_edges": edges.redundant_steps,
+        "ordered_pairs": counted.ordered if counted else None,
+        "concurrent_pairs": counted.concurrent if counted else None,
+        "clock_defects": _clock_defects(events, log, defects.lowered),
+    }
+    details = {
+        "clock_gaps": defects.gaps,
+        "repeated_counters": defects.repeated,
+        "mutual_events": defects.mutual,
+        "unmerged_events": defects.unmerged,
+        **_unlogged(events, log),
+    }
+    return Counts(events, log.row[edges.sender], log.row[edges.receiver], keys, None, details)
+
+
+def add_common(counts: Counts) -> None:
+    """Add the keys that both kinds share: messages, members, cross-member edges, inversions."""
+    events = counts.events
+    member = events["member"].combine_chunks()
+    code = pc.fill_null(_codes(member), -1).to_numpy()
+    above, below = code[counts.sender], code[counts.receiver]
+    known = (above >= 0) & (below >= 0)
+    counts.keys["messages"] = len(events)
+    counts.keys["members"] = len(np.unique(code[code >= 0])) or None
+    counts.keys["cross_member_edges"] = (
+        int(np.count_nonzero(known & (above != below))) if (code >= 0).any() else None
+    )
+    inverted = {order: backward(counts, order) for order in ORDERS}
+    counts.keys["inversions"] = {
+        order: int(np.count_nonzero(steps > 0))
+        for order, steps in inverted.items()
+        if steps is not None
+    }
+    counts.details["compared_edges"] = {
+        order: len(steps) for order, steps in inverted.items() if steps is not None
+    }
+    counts.details["max_inversions"] = {
+        order: int(steps.max(initial=0))
+        for order, steps in inverted.items()
+        if steps is not None and (steps > 0).any()
+    }
+
+
+def backward(counts: Counts, order: str) -> graph.Ints | None:
+    """Return by how much each edge goes backward in an order; None if the order is unknown.
+
+    A tie is 0, a forward edge -1; edges with an unknown end are left out. Differences above
+    64 bits are cut to the largest number.
+    """
+    column = counts.events[order].combine_chunks()
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    if not valid.any():
+        return None
+    value = pc.fill_null(column, 0).to_numpy()
+    both = valid[counts.sender] & valid[counts.receiver]
+    cause, effect = value[counts.sender[both]], value[counts.receiver[both]]
+    modulo = cause.astype(np.uint64) - effect.astype(np.uint64)  # exact where cause is larger
+    steps = np.minimum(modulo, np.uint64(np.iinfo(np.int64).max)).astype(np.int64)
+    return np.where(cause > effect, steps, np.where(cause == effect, 0, -1)).astype(np.int64)
+
+
+def _graph(events: pa.Table) -> tuple[graph.Graph, pa.Table]:
+    edges = graph.edge_table(events)
+    present = edges.filter(edges["parent"].is_valid())
+    of = graph.graph(len(events), present["child"].to_numpy(), present["parent"].to_numpy())
+    return of, edges
+
+
+def _missing_ids(events: pa.Table, edges: Any) -> int:
+    """Count the ids that events name and that are nowhere, in each run by itself."""
+    nowhere = edges.filter(edges["parent"].is_null())
+    run = pc.fill_null(events["run"].take(nowhere["child"]), "")
+    return len(
+        pa.table({"run": run, "id": nowhere["parent_id"]}).group_by(["run", "id"]).aggregate([])
+    )
+
+
+def _several_in_one(events: pa.Table, edges: Any) -> dict[str, Any]:
+    """Tell whether ids that are nowhere are several ids, with something between them."""
+    nowhere: list[Any] = edges.filter(edges["parent"].is_null())["parent_id"].to_pylist()
+    known: set[Any] = {*events["id"].to_pylist()} if nowhere else set()
+    hint = several_in_one(nowhere, known)
+    return {"separator_hint": hint} if hint else {}
+
+
+def _codes(values: Any) -> Any:
+    return values.dictionary_encode().indices
+
+
+def _cycle_reasons(events: pa.Table, of: graph.Graph, cycle: graph.Ints) -> list[str]:
+    """Name one cycle through each group of events that cause each other."""
+    reasons: dict[int, str] = {}
+    ids = events["id"]
+    child = of.child()
+    for number in range(int(cycle.max()) + 1):
+        inside = (cycle[child] == number) & (cycle[of.parent] == number)
+        part = graph.graph(of.nodes, child[inside], of.parent[inside])
+        circle = [ids[row].as_py() for row in graph.one_cycle(part)]
+        shown = " <- ".join(circle[:SHOWN_IDS])
+        more = f" <- ... ({len(circle)} in all)" if len(circle) > SHOWN_IDS else ""
+        reasons[number] = f"causes form a cycle: {shown}{more} <- {circle[0]}"
+    return [reasons[int(number)] for number in cycle[cycle >= 0]]
+
+
+def _unlogged(events: pa.Table, log: vector_clocks.ClockLog) -> dict[str, Any]:
+    """Count entries beyond a host's last number in the log, and say where each host's first is.
+
+    Empty where there are none. Places are one a host, in the order of the rows; `logged` is 0
+    for a host that has no event at all.
+    """
+    event = np.repeat(np.arange(len(log.row)), np.diff(log.entry_start))
+    logged = np.zeros(len(log.start) - 1, np.int64)
+    there = log.start[1:] > log.start[:-1]
+    logged[there] = log.sorted_own[log.start[1:][there] - 1]
+    beyond = np.flatnonzero(log.entry_count > logged[log.entry_member])
+    if not len(beyond):
+        return {}
+    beyond = beyond[np.argsort(log.row[event[beyond]], kind="stable")]
+    _, first = np.unique(log.entry_member[beyond], return_index=True)
+    shown = beyond[np.sort(first)]
+    rows = events.take(log.row[event[shown]]).to_pylist()
+    places = []
+    for entry, row, host in zip(shown, rows, _hosts(events, log, shown, event[shown]), strict=True):
+        numbers = {
+            "count": int(log.entry_count[entry]),
+            "logged": int(logged[log.entry_member[entry]]),
+        }
+        where = {column: row[column] for column in ("member", "run", "id", "source", "line")}
+        places.append({"host": host, **numbers, **where})
+    return {"unlogged_entries": len(beyond), "unlogged_hosts": places}
+
+
+def _hosts(
+    events: pa.Table, log: vector_clocks.ClockLog, entry: graph.Ints, event: graph.Ints
+) -> list[str]:
+    """Return the names in some entries of a log: those of an event stand in the log as numbers."""
+    lists = events["clock_members"].combine_chunks()
+    names = pa.array(events["member"].to_pylist(), pa.string())
+    known = pa.concat_arrays([names, pc.list_flatten(lists).cast(pa.string())]).unique()
+    number = {name: k for k, name in enumerate(known.to_pylist())}
+    places = (entry - log.entry_start[event]).tolist()
+    rows: list[Any] = events["clock_members"].take(log.row[event]).to_pylist()
+    return [
+        str(sorted(row, key=number.__getitem__)[k]) for row, k in zip(rows, places, strict=True)
+    ]
+
+
+def _clock_defects(
+    events: pa.Table, log: vector_clocks.ClockLog, lowered: graph.Bools
+) -> list[dict[str, Any]]:
+    found = []
+    for event in np.flatnonzero(lowered):
+        row = events.slice(int(log.row[event]), 1).to_pylist()[0]
+        before = events.slice(int(log.row[event - 1]), 1).to_pylist()[0]
+        now = dict(zip(row["clock_members"], row["clock_counts"], strict=True))
+        then = dict(zip(before["clock_members"], before["clock_counts"], strict=True))
+        found.append(
+            {
+                "member": row["member"],
+                "position": int(event - log.start[log.member[event]]) + 1,
+                "run": row["run"],
+                "id": row["id"],
+                "source": row["source"],
+                "line": row["line"],
+                "entries": {
+                    name: [count, now.get(name, 0)]
+                    for name, count in then.items()
+                    if now.get(name, 0) < count
+                },
+            }
+        )
+    return found

@@ -1,0 +1,195 @@
+"""The local engine: from paths or an Arrow table to a report.
+
+Theory of operation. Rows become distinct events (`rows`), events become counts by declared
+causes or by vector clocks (`counts`), counts become the details of a format (`details`). Each
+step sets bad rows aside with a reason and goes on with the good ones. Everything works on Arrow
+tables in the schema, wherever they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from antecede.errors import InputError
+from antecede.tables.audit.channels import channel_models
+from antecede.tables.audit.counts import Counts, add_common, by_causes, by_clocks
+from antecede.tables.audit.examples import Named, witnesses
+from antecede.tables.audit.format_metrics import of_format
+from antecede.tables.audit.pairs import EXACT, PAIR_KEYS, PAIR_STEPS, PairChoice, Pairs, chosen
+from antecede.tables.audit.report import AuditReport
+from antecede.tables.audit.violations import early_details
+from antecede.tables.kernels.sketches import RANKS
+from antecede.tables.trace import evidence
+from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, read
+from antecede.tables.trace.causes import BLANK, COLUMNS, REPEATED, TOLD_BY
+from antecede.tables.trace.evidence import SOURCE
+from antecede.tables.trace.paths import Paths, listed
+from antecede.tables.trace.reader import ReadOptions
+from antecede.tables.trace.rows import clock_refusal, conform, distinct, refuse
+from antecede.tables.trace.sequence import SEQ, by_sequence
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+
+DECLARED_ONLY = ("roots", "merges", "max_parents", "missing_parents", "self_parents")
+
+
+def audit(
+    paths: Paths,
+    format: str | None = None,
+    options: ReadOptions | None = None,
+    *,
+    missing: int = 0,
+    pairs: Pairs = True,
+    pair_steps: int = PAIR_STEPS,
+    pair_ranks: int = RANKS,
+    by: str | None = None,
+) -> AuditReport:
+    """Read files as one trace and count.
+
+    `by`: "seq" counts the program order of each member, told by its own numbers
+    (`antecede.tables.trace.sequence`), instead of declared causes or clocks.
+
+    `pairs`: ordered and concurrent pairs, and edges that others imply, are counted exactly (True)
+    or not at all (False), or exactly up to `pair_steps` (edges times events / 64, where some
+    events have several causes) and estimated beyond it ("estimate"): then they are null, and
+    `details` has the estimates with the ends of their intervals (`ordered_pairs_low`, ...), which
+    hold with `pairs_confidence`, from `pair_ranks` ranks an event; implied edges stay null.
+
+    Details that name events (the worst inversions, clocks that are wrong, up to `missing` ids
+    that are nowhere) are added to what `audit_events` counts.
+
+    Raise InputError if a path cannot be read at all, FormatError if its format cannot be told
+    or nothing in it could be read. Bad records are counted in `details` and kept in
+    `quarantine`.
+    """
+    choice = chosen(pairs, pair_steps, pair_ranks)
+    trace = read(paths, format, options)
+    if by not in (None, SEQ):
+        raise InputError(f"by={by!r}: an audit goes by {SEQ}, or (None) by causes or clocks")
+    if by == SEQ:
+        trace = by_sequence(trace)
+    return audit_events(
+        trace.events,
+        trace.format,
+        quarantine=trace.quarantine,
+        details=trace.details,
+        paths=[str(path) for path in listed(paths)],
+        named=Named(missing),
+        choice=choice,
+    )
+
+
+def audit_events(
+    events: pa.Table,
+    format: str = "table",
+    *,
+    quarantine: pa.Table | None = None,
+    details: Mapping[str, Any] | None = None,
+    paths: Sequence[str] = (),
+    named: Named | None = None,
+    clocked: bool | None = None,
+    choice: PairChoice = EXACT,
+) -> AuditReport:
+    """Count over a table of events in the schema; columns may be absent but for `id`.
+
+    The counts go by the vector clocks if the format is `shiviz`, or if events have clocks and
+    none declares a parent; else by declared parents; `clocked` decides it for a part of a trace.
+    `choice` says what is done about pairs; by clocks they are linear, and never estimated.
+    `quarantine` and `details` are what
+    reading the events already found; `named` asks for the details that name events. Raise
+    InputError if a column is not of the schema.
+    """
+    table = whole = conform(events)
+    if SOURCE in (details or {}):  # causes were made of members' own numbers
+        clocked = False
+    if clocked is None:
+        clocked = format == "shiviz" or _has_clocks_alone(table)
+    bad = [quarantine] if quarantine is not None else []
+    if clocked:
+        table, refused = _with_own_entry(table)
+        bad.append(refused)
+    rows = distinct(table, clocked)
+    if clocked:
+        counts = by_clocks(rows.events)
+        counts.keys |= dict.fromkeys(PAIR_KEYS) if choice.pairs is False else {}
+    else:
+        counts = by_causes(rows.events, rows.selfish, choice)
+    add_common(counts)
+    bad += [rows.quarantine, *([counts.quarantine] if counts.quarantine is not None else [])]
+    aside = pa.concat_tables([QUARANTINE_SCHEMA.empty_table(), *bad])
+    read_of = dict(details or {})
+    source = read_of.pop(SOURCE, "") or _source(table, rows.events, counts, format, clocked)
+    if source != evidence.NONE:
+        read_of = evidence.without_columns(read_of)
+    elif COLUMNS not in read_of:
+        read_of[COLUMNS] = ", ".join(events.column_names)[:300]
+    found = read_of | counts.details
+    if source == evidence.NONE:
+        found[evidence.WHY] = evidence.describe_none(whole, read_of)
+        found.pop(TOLD_BY, None)
+    found |= of_format(format, counts, table, rows.duplicates, aside)
+    if named is not None:
+        found |= witnesses(counts, format, clocked, aside, named)
+    found |= {"rows": len(events), "quarantined": len(aside), "quarantine": _reasons(aside)}
+    causes = rows.causes.with_read(details or {})
+    found |= {REPEATED: causes.repeated, BLANK: causes.blank}
+    if rows.conflicts:
+        found["conflicting_rows"] = rows.conflicts
+    if rows.receipts or rows.deliveries:
+        found |= {"receipts": rows.receipts, "deliveries": rows.deliveries}
+        found["early"] = early_details(table)
+        if models := channel_models(table):
+            found["channels"] = models
+    keys = {"clock_defects": None, **dict.fromkeys(DECLARED_ONLY), **counts.keys}
+    return AuditReport(
+        format=format,
+        duplicates=rows.duplicates,
+        details=found,
+        quarantine=aside,
+        paths=tuple(paths),
+        causality_source=source,
+        **keys,
+    )
+
+
+def _source(table: pa.Table, events: pa.Table, counts: Counts, format: str, clocked: bool) -> str:
+    """Return what the counts go by; receipts where early deliveries are all that was counted."""
+    if clocked:
+        return evidence.CLOCKS if evidence.has_clocks(events, format) else evidence.NONE
+    edges = counts.keys["edges"] or counts.details.get("events_on_cycles")
+    if edges or evidence.BY_NATURE.get(format) == evidence.CAUSES:
+        return evidence.CAUSES
+    return evidence.RECEIPTS if evidence.has_receipts(table) else evidence.NONE
+
+
+def _has_clocks_alone(table: pa.Table) -> bool:
+    clocks = len(table) - table["clock_members"].null_count
+    declared = pc.sum(pc.list_value_length(table["parents"])).as_py() or 0
+    return clocks > 0 and not declared
+
+
+def _with_own_entry(table: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Set events aside whose clock says nothing of the event itself."""
+    reasons = []
+    seqs = []
+    columns = (table[name].to_pylist() for name in ("member", "clock_members", "clock_counts"))
+    for member, names, counts in zip(*columns, strict=True):
+        reasons.append(clock_refusal(member, names, counts))
+        seqs.append(dict(zip(names or (), counts or (), strict=False)).get(member))
+    table = table.set_column(table.column_names.index("seq"), "seq", pa.array(seqs, pa.int64()))
+    good = pa.array([not reason for reason in reasons], pa.bool_())
+    refused = refuse(table.filter(pc.invert(good)), [reason for reason in reasons if reason])
+    return table.filter(good), refused
+
+
+def _reasons(aside: pa.Table) -> dict[str, int]:
+    """Count the rows of each reason; what differs from row to row follows the first colon."""
+    counted: dict[str, int] = {}
+    for reason in aside["reason"].to_pylist():
+        short = str(reason).partition(":")[0]
+        counted[short] = counted.get(short, 0) + 1
+    return dict(sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])))

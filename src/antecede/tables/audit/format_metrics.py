@@ -1,0 +1,146 @@
+"""Counts that only one format has, under the names that its users know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from antecede.tables.audit.arrival_spread import arrivals
+from antecede.tables.audit.counts import Counts, backward
+from antecede.tables.audit.skew import clock_skew
+from antecede.tables.trace.reader import NO_ID
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+
+NS_IN_S = 10**9
+
+
+def of_format(
+    format: str, counts: Counts, table: pa.Table, duplicates: int, quarantine: pa.Table
+) -> dict[str, Any]:
+    """Return the details of one format; `table` are all rows as read."""
+    keys = counts.keys
+    if format == "shiviz":
+        return _shiviz(counts)
+    if format == "mail":
+        return _mail(counts, len(table), duplicates, quarantine)
+    if format == "spans":
+        return _spans(counts, duplicates)
+    if format == "editing":
+        return _editing(counts)
+    if format == "lora":
+        return _lora(counts) | {"arrivals": arrivals(table, counts)}
+    if format == "git":
+        return {
+            "commits": keys["messages"],
+            "authors": keys["members"],
+            "commit_time_violations": keys["inversions"].get("commit_time"),
+            "author_time_violations": keys["inversions"].get("author_time"),
+            **{
+                name: keys[name]
+                for name in (
+                    "edges",
+                    "redundant_edges",
+                    "immediate_edges",
+                    "merges",
+                    "roots",
+                    "concurrent_pairs",
+                )
+            },
+        }
+    return {}
+
+
+def _shiviz(counts: Counts) -> dict[str, Any]:
+    keys = counts.keys
+    return {
+        "hosts": keys["members"],
+        "events": keys["messages"],
+        "executions": len(pc.unique(counts.events["run"])),
+        "message_edges": keys["edges"],
+        "immediate_edges": keys["immediate_edges"],
+        "ordered_pairs": keys["ordered_pairs"],
+        "concurrent_pairs": keys["concurrent_pairs"],
+        "nonmonotone_clock_steps": len(keys["clock_defects"]),
+        "message_receive_listed_before_send": keys["inversions"]["file_order"],
+        "host_order_inversions_in_file": _listed_backward(counts.events),
+    }
+
+
+def _listed_backward(events: pa.Table) -> int:
+    """Count events that a member's next listed event precedes by its own number."""
+    last: dict[tuple[str | None, str | None], int] = {}
+    found = 0
+    columns = (events[name].to_pylist() for name in ("run", "member", "seq"))
+    for run, member, seq in zip(*columns, strict=True):
+        found += seq < last.get((run, member), seq)
+        last[run, member] = seq
+    return found
+
+
+def _mail(counts: Counts, rows: int, duplicates: int, quarantine: pa.Table) -> dict[str, Any]:
+    keys = counts.keys
+    inversions = keys["inversions"]
+    by_arrival = backward(counts, "arrival")
+    dated = counts.details["max_inversions"].get("send_time", 0)
+    late = pc.greater(counts.events["send_time"], counts.events["arrival"])
+    no_id = int(pc.sum(pc.equal(quarantine["reason"], NO_ID)).as_py() or 0)
+    return {
+        "messages": rows + no_id,
+        "distinct_ids": keys["messages"] + counts.details.get("events_on_cycles", 0),
+        "duplicates": duplicates,
+        "no_id": no_id,
+        "senders": keys["members"],
+        "reply_edges": keys["edges"],
+        "missing_parent": keys["missing_parents"],
+        "self_reply": keys["self_parents"],
+        "reply_before_parent_by_arrival_time": inversions.get("arrival"),
+        "arrival_ties": None if by_arrival is None else int(np.count_nonzero(by_arrival == 0)),
+        "reply_before_parent_by_ingest_seq": inversions.get("ingest"),
+        "reply_dated_before_parent": inversions.get("send_time"),
+        "max_date_inversion_s": dated // NS_IN_S,
+        "dated_after_arrival": int(pc.sum(late).as_py() or 0),
+    }
+
+
+def _spans(counts: Counts, duplicates: int) -> dict[str, Any]:
+    keys = counts.keys
+    outlasting = backward(counts, "end_time")
+    return {
+        "duplicate_rows": duplicates,
+        "spans": keys["messages"],
+        "traces": len(pc.unique(pc.list_flatten(counts.events["topics"]))),
+        "processes": keys["members"],
+        "parent_edges": keys["edges"],
+        "cross_process_edges": keys["cross_member_edges"],
+        "child_starts_before_parent": keys["inversions"].get("start_time"),
+        "max_skew_ns": counts.details["max_inversions"].get("start_time", 0),
+        "child_ends_after_parent": None
+        if outlasting is None
+        else int(np.count_nonzero(outlasting < 0)),
+        "clock_skew": clock_skew(counts.events, counts.sender, counts.receiver),
+    }
+
+
+def _editing(counts: Counts) -> dict[str, Any]:
+    keys = counts.keys
+    names = ("immediate_edges", "merges", "max_parents", "concurrent_pairs")
+    return {
+        "events": keys["messages"],
+        "processes": keys["members"],
+        "cross_process_edges": keys["cross_member_edges"],
+        **{name: keys[name] for name in names},
+    }
+
+
+def _lora(counts: Counts) -> dict[str, Any]:
+    seq = pc.fill_null(counts.events["seq"], 0).to_numpy()
+    steps = seq[counts.receiver] - seq[counts.sender]
+    return {
+        "uplinks": counts.keys["messages"],
+        "devices": counts.keys["members"],
+        "uplinks_not_heard": int((steps - 1).clip(0).sum()),
+    }

@@ -1,0 +1,514 @@
+"""The result of an audit: its values, its JSON, and its text for people."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from antecede.formatting import count_and_part, counted, duration, table
+from antecede.quantiles import quantile
+from antecede.tables.audit import skew_text, violations
+from antecede.tables.audit.channels import lines as channel_lines
+from antecede.tables.audit.pairs import CONFIDENCE_NAME, ESTIMATED
+from antecede.tables.trace import evidence, sequence, time_text
+from antecede.tables.trace.arrow import QUARANTINE_SCHEMA
+from antecede.tables.trace.causes import Causes
+from antecede.tables.trace.evidence import NONE
+from antecede.tables.trace.user_tables import list_separators
+from antecede.tables.trace.user_tables.reader import guessed_columns
+
+SHOWN_DEFECTS = 3
+SHOWN_REASONS = 5
+EFFECTS_FIRST = "Effects before their cause"
+
+_WORDS = {  # what an event, and what an edge is called
+    "mail": ("messages", "senders", "replies"),
+    "git": ("commits", "authors", "parent links"),
+    "shiviz": ("events", "hosts", "message edges"),
+    "spans": ("spans", "processes", "parent links"),
+    "irc": ("lines", "nicks", "replies"),
+    "editing": ("changes", "editors", "parent links"),
+    "matrix": ("events", "users", "links"),
+    "automerge": ("changes", "actors", "dependencies"),
+    "nostr": ("events", "authors", "references"),
+    "cloudevents": ("events", "sources", "links"),
+    "lora": ("uplinks", "devices", "links to the uplink before"),
+}
+_ORDER_MEANING = {
+    "arrival": "by arrival time",
+    "ingest": "in archive order",
+    "send_time": "by the sender's clock",
+    "commit_time": "by commit time",
+    "author_time": "by author time",
+    "start_time": "by start time",
+    "file_order": "as the file lists them",
+}
+_NOTED = {  # details that readers count, shown where they are not 0
+    "uplinks_not_heard": "uplinks not heard, by the counter",
+    "repeated_records": "uplinks reported again",
+    "late_records": "uplinks listed late",
+    "other_records": "records that are no uplinks",
+    "lines_not_annotated": "lines that nobody annotated",
+    "system_lines": "system lines",
+    "context_lines": "lines annotated as causes alone",
+    "nearest_ancestors": "answered mail absent, nearest known ancestor used",
+}
+_POSITIONS = ("ingest", "file_order")
+
+
+class Finding(NamedTuple):
+    """One thing that a user should know, and what to do about it."""
+
+    what: str
+    advice: str
+
+
+def summary(report: AuditReport) -> str:
+    """Return the whole text; no line break at the end."""
+    events, members, _ = _words(report)
+    where = ", ".join(Path(path).name or path for path in report.paths[:3]) or "table"
+    more = f" and {len(report.paths) - 3} more" if len(report.paths) > 3 else ""
+    what = events[:-1] if report.messages == 1 else events
+    head = f"{where}{more}: {report.format}, {report.messages:,} {what}"
+    if report.members:
+        one = {"processes": "process"}.get(members, members[:-1])
+        head += f" of {report.members:,} {members if report.members > 1 else one}"
+    found = list(findings(report))
+    lines = [head, "", "Findings"]
+    for finding in found or [Finding(_nothing_found(report), "")]:
+        lines.append(f"  - {finding.what}")
+        if finding.advice:
+            lines.append(f"    {finding.advice}")
+    lines += ["", "Counts", table(("",) * 3, _counts(report)).partition("\n")[2]]
+    lines += ["", f"{evidence.SOURCE}: {report.causality_source}"]
+    if columns := guessed_columns(report.details):
+        lines += ["", f"Columns: {columns}"]
+    if guessed := time_text.guessed(report.details):
+        lines += ["", f"Times {guessed}"]
+    if groups := report.details.get("further_groups"):
+        lines += ["", f"Groups of the expression kept as further columns: {groups}"]
+    if models := report.details.get("channels"):
+        lines += [
+            "",
+            "Channels, the rows of each member as listed",
+            *(f"  {line}" for line in channel_lines(models)),
+        ]
+    if report.inversions and report.edges:
+        rows = [
+            (_ORDER_MEANING[order], _part_compared(report, order), _largest(report, order))
+            for order, _ in _worst_first(report)
+        ]
+        header = (_inversions_title(report), "edges", "largest step back")
+        lines += ["", table(header, rows, indent="")]
+    clocks = skew_text.pair_table(report.details.get("clock_skew") or {"pairs": ()})
+    lines += ["", clocks] if clocks else []
+    if missing := report.details.get("missing"):
+        lines += ["", _missing_table(missing, report.details["missing_ids"])]
+    return "\n".join(lines)
+
+
+def _missing_table(missing: list[dict[str, Any]], ids: int) -> str:
+    rows = [
+        (
+            one["id"] + (f" (run {one['run']})" if one["run"] else ""),
+            f"{one['references']:,}",
+            f"{one['first']}" + ("; its own row was set aside" if one["set_aside"] else ""),
+        )
+        for one in missing
+    ]
+    shown = table(("Ids that are nowhere", "references", "first named by"), rows, indent="")
+    more = ids - len(rows)
+    return shown + (f"\n{counted(more, 'more id')} (--missing {ids} lists all)" if more else "")
+
+
+def _nothing_found(report: AuditReport) -> str:
+    """Say what was compared and found in order, and what there was nothing to compare of."""
+    if not report.edges:
+        return "none; no event names a cause that is there, so no order could be compared"
+    compared = [_ORDER_MEANING[order] for order in report.inversions]
+    if not compared:
+        return "none; no order and no times to compare with the causes"
+    told = report.details.get("early")
+    delivered = violations.nothing_early(told) if told else ""
+    times = "" if set(report.inversions) - set(_POSITIONS) else "; no times to check"
+    comes = "is sent" if delivered else "comes"
+    kept = [_ORDER_MEANING[order] for order, count in report.inversions.items() if not count]
+    shown = ", ".join(kept[:-1]) + (" and " if len(kept) > 1 else "") + kept[-1] if kept else ""
+    sent = f"no effect {comes} before its cause {shown}{times}" if kept else ""
+    rest = delivered if sent else delivered.removeprefix(", and ")
+    return f"none: {sent}{rest}{_listed_apart(report)}"
+
+
+def _listed_apart(report: AuditReport) -> str:
+    """Say that rows stand in another order than causes, where that is no finding."""
+    apart = [
+        f"; {count_and_part(count, report.details['compared_edges'][order])} of the effects stand "
+        f"before their cause {_ORDER_MEANING[order]}, where members' rows stand apart"
+        for order, count in report.inversions.items()
+        if count and order in _POSITIONS
+    ]
+    return "".join(apart)
+
+
+def _inversions_title(report: AuditReport) -> str:
+    """Say which rows the orders are of, where those of deliveries are others."""
+    told = report.details.get("early")
+    return "Effects sent before their cause" if told and told["count"] else EFFECTS_FIRST
+
+
+def findings(report: AuditReport) -> Iterator[Finding]:
+    """Yield what is wrong or surprising, the worst first."""
+    yield from _clock_findings(report)
+    yield from _lost_rows(report)
+    if skew := report.details.get("clock_skew"):
+        what = _WORDS.get(report.format, ("events",))[0]
+        yield from (Finding(*found) for found in skew_text.findings(skew, what))
+    if told := report.details.get("early"):
+        yield from (Finding(*found) for found in violations.findings(told))
+    if heard := report.details.get("arrivals"):
+        yield from (Finding(*found) for found in arrival_findings(heard, report.edges))
+    yield from _reading(report)
+    yield from _inversions(report)
+    _, _, edges = _words(report)
+    if report.missing_parents:
+        ids = report.details.get("missing_ids")
+        to = "" if ids is None else f" to {counted(ids, 'id')}"
+        yield Finding(
+            f"{counted(report.missing_parents, 'reference')}{to} not in the trace",
+            "a consumer that waits for them waits for ever: --missing lists the ids",
+        )
+    if hint := report.details.get("separator_hint"):
+        what, say = list_separators.words(hint)
+        yield Finding(what, f"{say}, then audit again")
+    if report.details.get("shallow"):
+        yield Finding(
+            "the repository is a shallow clone: its oldest commits lack their parents",
+            "`git fetch --unshallow`, then audit again",
+        )
+    causes = Causes(report.self_parents or 0).with_read(report.details)
+    yield from (Finding(*note) for note in causes.notes())
+    if report.duplicates:
+        yield Finding(
+            f"{counted(report.duplicates, 'later row')} of an id already seen",
+            "the first row of an id counts" + _conflicting(report),
+        )
+    if report.redundant_edges and report.roots is not None:  # by clocks they are steps of members
+        part = count_and_part(report.redundant_edges, report.edges)
+        yield Finding(
+            f"{part} of {report.edges:,} {edges} are implied by others",
+            "control information could leave them out",
+        )
+
+
+def _conflicting(report: AuditReport) -> str:
+    rows = report.details.get("conflicting_rows", 0)
+    return f"; {rows:,} of them, which differ from it, are set aside" if rows else ""
+
+
+def _clock_findings(report: AuditReport) -> Iterator[Finding]:
+    defects = report.clock_defects or []
+    if defects:
+        shown = ", ".join(_defect(defect) for defect in defects[:SHOWN_DEFECTS])
+        more = f" and {len(defects) - SHOWN_DEFECTS:,} more" if len(defects) > SHOWN_DEFECTS else ""
+        yield Finding(
+            f"{counted(len(defects), 'clock')} with an entry lost or lowered: {shown}{more}",
+            "a restart, or several executions in one file (--delimiter)? pairs are not counted",
+        )
+    if count := report.details.get("repeated_counters"):
+        yield Finding(
+            f"{counted(count, 'event')} with the same number as the one before at the host",
+            "such events cannot be told apart by their clocks: pairs are not counted",
+        )
+    if count := report.details.get("mutual_events"):
+        yield Finding(
+            f"{counted(count, 'event')} before itself, by the clocks",
+            "two events know each other: a merge gone wrong; pairs are not counted",
+        )
+    if count := report.details.get("unmerged_events"):
+        yield Finding(
+            f"{counted(count, 'event')} aware of another, but not of all that it knew",
+            "their clocks were not merged entry by entry: order may be lost",
+        )
+    if count := report.details.get("clock_gaps"):
+        yield Finding(
+            f"{counted(count, 'gap')} in the hosts' own numbers", "events are missing in the log"
+        )
+    yield from _unlogged(report)
+
+
+def _unlogged(report: AuditReport) -> Iterator[Finding]:
+    if hosts := report.details.get("unlogged_hosts"):
+        entries = counted(report.details["unlogged_entries"], "clock entry", "clock entries")
+        shown = "; ".join(_place(place) for place in hosts[:SHOWN_DEFECTS])
+        rest = len(hosts) - SHOWN_DEFECTS
+        more = f"; and {counted(rest, 'more host')}" if rest > 0 else ""
+        yield Finding(
+            f"{entries} beyond the last event that the log has of a host: {shown}{more}",
+            "the log is cut off or lacks a host, or a clock is wrong: events that are not there "
+            "order nothing",
+        )
+
+
+def _place(place: dict[str, Any]) -> str:
+    """Say where a clock first counts more events of a host than are there."""
+    where = [str(place["source"])] if place["source"] else []
+    where += [f"line {place['line']}"] if place["line"] else [str(place["id"])]
+    run = f" of {place['run']}" if place["run"] else ""
+    last = (
+        f"its last one in the log is {place['logged']:,}" if place["logged"] else "none in the log"
+    )
+    return f"{', '.join(where)}: {place['count']:,} of host {place['host']!r}{run}, {last}"
+
+
+def _lost_rows(report: AuditReport) -> Iterator[Finding]:
+    for note in sequence.notes(report.details):
+        yield Finding(note, "gone by: each member's own numbers (--by seq)")
+    if cycles := report.details.get("cycles"):
+        count = report.details["events_on_cycles"]
+        yield Finding(
+            f"{counted(count, 'event')} that cause each other set aside, "
+            f"in {counted(cycles, 'cycle')}",
+            "no order has every cause first; the reasons name the ids (--quarantine FILE)",
+        )
+    reasons = list(report.details.get("quarantine", {}).items())
+    if reasons:
+        shown = "; ".join(f"{count:,} x {reason}" for reason, count in reasons[:SHOWN_REASONS])
+        yield Finding(
+            f"{counted(report.details['quarantined'], 'bad row')} set aside: {shown}",
+            "the others were counted; see them with --quarantine FILE",
+        )
+    if report.causality_source == evidence.NONE:
+        yield Finding(
+            str(report.details[evidence.WHY]),
+            "so every event counts as a root, and every pair as concurrent",
+        )
+    elif report.causality_source == evidence.RECEIPTS:
+        yield Finding(
+            "no event declares a cause that is there; receipts and deliveries tell what came "
+            "before what",
+            "early deliveries go by these; roots, edges and pairs go by declared causes alone",
+        )
+    if unreadable := time_text.unreadable(report.details):
+        yield Finding(
+            unreadable, f"left out of the clocks' inversions; {time_text.WHAT_IS_READABLE}"
+        )
+    if zones := time_text.unknown_zones(report.details):
+        yield Finding(zones, f"left out of the clocks' inversions; {time_text.KNOWN_ZONES}")
+    yield from itertools.starmap(Finding, time_text.suspicions(report.details))
+
+
+def _reading(report: AuditReport) -> Iterator[Finding]:
+    """Yield what a reader found out about its file."""
+    if resets := report.details.get("counter_resets"):
+        yield Finding(
+            f"{counted(resets, 'time')} a device began to count again from a lower number",
+            "the counter tells no order across that: uplinks on both sides count as concurrent",
+        )
+    if lost := report.details.get("lost_changes"):
+        yield Finding(
+            f"{counted(lost, 'change')} lost in damaged places, by the positions named after them",
+            "positions there are what the changes that follow say; see --quarantine FILE",
+        )
+
+
+def _inversions(report: AuditReport) -> Iterator[Finding]:
+    _, _, edges = _words(report)
+    # Where members wrote their deliveries down, rows of several members were put together, file by
+    # file as a rule: then a place in the file is no time, and each member's own rows are judged.
+    told = report.details.get("early")
+    apart = _POSITIONS if told and told["count"] else ()
+    wrong = [(one, count) for one, count in _worst_first(report) if count and one not in apart]
+    if wrong:
+        order, count = wrong[0]
+        compared = report.details["compared_edges"][order]
+        part = count_and_part(count, compared)
+        told = "" if compared == report.edges else " whose ends both tell"
+        more = len(wrong) - 1
+        err = "order errs" if more == 1 else "orders err"
+        also = f"; {more} more {err}, see below" if more else ""
+        yield Finding(
+            f"{part} of {compared:,} {edges}{told} have the effect before its cause "
+            f"{_ORDER_MEANING[order]}, by up to {_largest(report, order)}"
+            f"{_worst(report, order)}{also}",
+            "sorting does not mend it: `antecede order` puts every cause before its effects",
+        )
+
+
+def _part_compared(report: AuditReport, order: str) -> str:
+    """Return inversions and their part of the edges whose ends both tell; said where not all do."""
+    compared = report.details["compared_edges"][order]
+    part = count_and_part(report.inversions[order], compared)
+    return part if compared == report.edges else f"{part} of {compared:,}"
+
+
+def _worst(report: AuditReport, order: str) -> str:
+    worst = report.details.get("worst_inversions", {}).get(order)
+    return "" if worst is None else f" ({worst['effect']} before its cause {worst['cause']})"
+
+
+def _worst_first(report: AuditReport) -> list[tuple[str, int]]:
+    return sorted(report.inversions.items(), key=lambda pair: -pair[1])
+
+
+def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
+    _, members, edges = _words(report)
+    steps = _program_order(report)
+    shown = (
+        (edges, report.edges, "program order not included" if steps else ""),
+        (f"of these between {members}", report.cross_member_edges, ""),
+        ("immediate dependencies", report.immediate_edges, steps),
+        ("roots", report.roots, ""),
+        ("merges", report.merges, ""),
+        ("most parents of an event", report.max_parents, ""),
+    )
+    for name, value, note in shown:
+        if value is not None:
+            yield name, f"{value:,}", note
+    for name, label in _NOTED.items():
+        if value := report.details.get(name):
+            yield label, f"{value:,}", ""
+    if heard := report.details.get("arrivals"):
+        yield from arrival_counts(heard)
+    if told := report.details.get("early"):
+        yield from violations.counts(told)
+    if report.ordered_pairs is not None and report.concurrent_pairs is not None:
+        total = report.ordered_pairs + report.concurrent_pairs
+        for name, value in (
+            ("ordered pairs", report.ordered_pairs),
+            ("concurrent pairs", report.concurrent_pairs),
+        ):
+            yield name, f"{value:,}", f"{value / total:.1%}" if total else ""
+    yield from _estimates(report.details)
+
+
+def _estimates(details: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield pairs that were estimated, as whoever asked for it must see."""
+    if CONFIDENCE_NAME in details:
+        figures = [f"{details[name]:,}" for name in ESTIMATED]
+        sure = f"with {details[CONFIDENCE_NAME]:.0%} confidence, not counted exactly"
+        for name, k in (("ordered", 0), ("concurrent", 3)):
+            what, low, high = figures[k : k + 3]
+            yield f"{name} pairs, estimated", what, f"{low} to {high} {sure}"
+        yield "immediate dependencies", "unknown", "not counted where pairs are estimated"
+
+
+def _program_order(report: AuditReport) -> str:
+    """Say what is among the immediate dependencies by clocks: each event's own one before."""
+    return "program order included" if report.roots is None else ""
+
+
+def _defect(defect: dict[str, object]) -> str:
+    line = f", line {defect['line']}" if defect["line"] else ""
+    return f"{defect['member']} at {defect['position']}{line}"
+
+
+def _largest(report: AuditReport, order: str) -> str:
+    value = report.details.get("max_inversions", {}).get(order)
+    if value is None:
+        return ""
+    return counted(value, "place") if order in _POSITIONS else duration(value / 1e6)
+
+
+def _words(report: AuditReport) -> tuple[str, str, str]:
+    return _WORDS.get(report.format, ("events", "members", "edges"))
+
+
+NS_IN_MS = 10**6
+
+
+def arrival_findings(arrivals: dict[str, Any], edges: int) -> Iterator[tuple[str, str]]:
+    """Yield (what, advice) on receivers whose arrivals contradict causes or each other."""
+    if late := arrivals["edges_late_at_a_receiver"]:
+        yield (
+            f"{count_and_part(late, edges)} of {edges:,} edges have the effect before its cause "
+            "by the clock of one receiver",
+            "the cause was late there, or that clock was set back",
+        )
+    if late := arrivals["edges_late_over_all_receivers"]:
+        yield (
+            f"{count_and_part(late, edges)} of {edges:,} edges have the effect before its cause "
+            "where arrivals at different receivers are compared",
+            "compare times of one receiver only, or go by the sender's own numbers",
+        )
+    if off := farthest(arrivals["offsets_ns"]):
+        name, ahead = off
+        where = "ahead of" if ahead > 0 else "behind"
+        yield (
+            f"{name} tells times {_time(abs(ahead))} {where} the typical receiver's (median)",
+            "its clock is wrong, or it reports late",
+        )
+
+
+def arrival_counts(arrivals: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield rows of the table of counts."""
+    yield "receivers", f"{arrivals['receivers']:,}", ""
+    yield "receptions without a time", f"{arrivals['receipts_without_time']:,}", ""
+    several = arrivals["messages_with_several_times"]
+    yield "with times of several receivers", f"{several:,}", ""
+    if spread := arrivals["spread_ns"]:
+        for name, value in spread.items():
+            shown = {"min": "least", "max": "largest"}.get(name, name)
+            yield f"  apart by, {shown}", _time(value), ""
+
+
+def farthest(offsets_ns: dict[str, int]) -> tuple[str, int] | None:
+    """Return the receiver whose offset is farthest from the median receiver's, and by how much.
+
+    None unless it stands out: three times as far as any other that is not as far, so that it
+    takes three receivers to tell.
+    """
+    if len(offsets_ns) < 3:
+        return None
+    middle = quantile(sorted(offsets_ns.values()), 0.5)
+    apart = sorted((abs(value - middle), name) for name, value in offsets_ns.items())
+    (second, _), (most, name) = apart[-2:]
+    return (name, offsets_ns[name] - middle) if most > STANDS_OUT * second else None
+
+
+STANDS_OUT = 3
+
+
+def _time(ns: int) -> str:
+    return duration(ns / NS_IN_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """Exact counts over a trace; None where a count does not apply. See docs/design/traces.md."""
+
+    format: str
+    members: int | None
+    messages: int
+    duplicates: int
+    edges: int
+    cross_member_edges: int | None
+    immediate_edges: int | None
+    redundant_edges: int | None
+    roots: int | None
+    merges: int | None
+    max_parents: int | None
+    missing_parents: int | None
+    self_parents: int | None
+    ordered_pairs: int | None
+    concurrent_pairs: int | None
+    inversions: dict[str, int]
+    clock_defects: list[dict[str, Any]] | None
+    details: dict[str, Any]
+    quarantine: pa.Table = field(default_factory=QUARANTINE_SCHEMA.empty_table, repr=False)
+    paths: tuple[str, ...] = ()
+    causality_source: str = NONE
+    """Source of causality of the counts of edges and pairs (`antecede.tables.trace.evidence`)."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the keys of `antecede audit --json`; numbers, text, lists and maps only."""
+        beside = ("quarantine", "paths")
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in beside}
+
+    def summary(self) -> str:
+        """Return the report for people: findings first, then the counts."""
+        return summary(self)

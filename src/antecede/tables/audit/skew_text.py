@@ -1,0 +1,126 @@
+"""What the clocks of processes allow, in words: see `antecede.tables.audit.skew`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from antecede.formatting import counted, table
+from antecede.tables.audit.skew import STARTS
+
+SHOWN_PAIRS = 8
+SHOWN_SHIFTS = 4
+SHOWN_BOUNDS = 4
+_UNITS = ((10**3, 1, "ns"), (10**6, 10**3, "µs"), (10**10, 10**6, "ms"), (None, 10**9, "s"))
+
+
+def findings(skew: Mapping[str, Any], events: str = "spans") -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the clocks, and what it means; `events`: what an event is called."""
+    one = events.removesuffix("s")
+    pairs = skew["pairs"]
+    wrong = [pair for pair in pairs if pair["violations"]]
+    if wrong:
+        count = sum(pair["violations"] for pair in wrong)
+        what = (
+            f"the clocks of {len(wrong):,} of {len(pairs):,} connected pairs of processes differ: "
+            f"{count:,} {f'{one} lies' if count == 1 else f'{events} lie'} outside what the cause "
+            f"allows{_worst(skew.get('worst'))}"
+        )
+        if skew["consistent"]:
+            yield (
+                f"{what}; {_shifts(skew)}",
+                "time stamps stay as they are: order by cause, not by them",
+            )
+        else:
+            yield f"{what}; no constant shifts explain them all", _contradiction(skew)
+    if count := skew["violations_within_a_process"]:
+        yield (
+            f"{count:,} {f'{one} stands' if count == 1 else f'{events} stand'} before a cause in "
+            "the same process: no shift of clocks explains that",
+            "a clock that steps back, or a time that was taken late",
+        )
+
+
+def pair_table(skew: Mapping[str, Any]) -> str | None:
+    """Return the pairs that need a shift, in a table; None if no two processes are connected."""
+    pairs: Sequence[Mapping[str, Any]] = skew["pairs"]
+    if not pairs:
+        return None
+    chosen = [pair for pair in pairs if pair["violations"]]
+    if not chosen:
+        of = counted(len(pairs), "pair")
+        return f"Clocks: {of} of processes connected, no shift needed (bounds in --json)"
+    rows = [
+        (
+            f"{pair['of']} against {pair['against']}",
+            "none" if pair["least_shift_ns"] is None else offset(pair["least_shift_ns"]),
+            offset(pair["lower_ns"]),
+            offset(pair["upper_ns"]),
+            f"{pair['violations']:,} of {pair['edges']:,}",
+        )
+        for pair in chosen[:SHOWN_PAIRS]
+    ]
+    header = ("Clocks: a shift of", "least", "from", "to", "violated")
+    more = len(pairs) - len(rows)
+    rest = f"\n{counted(more, 'more pair')} in --json" if more else ""
+    return table(header, rows, indent="") + rest
+
+
+def offset(time_ns: int | None) -> str:
+    """Return a signed time with at most three digits after the point, as in "+65.441 ms"."""
+    if time_ns is None:
+        return "any"
+    if time_ns == 0:
+        return "0"
+    _, size, unit = next(u for u in _UNITS if u[0] is None or abs(time_ns) < u[0])
+    return f"{time_ns / size:+,.3f}".rstrip("0").rstrip(".") + f" {unit}"
+
+
+def _worst(worst: Mapping[str, Any] | None) -> str:
+    if worst is None:
+        return ""
+    return (
+        f" (at worst {worst['effect']} of {worst['of']}, {offset(worst['early_ns'])[1:]} before "
+        f"its cause {worst['cause']} of {worst['against']})"
+    )
+
+
+def _shifts(skew: Mapping[str, Any]) -> str:
+    """Name the hosts whose clocks are wrong, by how much, within which bounds."""
+    hosts = skew["hosts"]
+    fewest = "the fewest that explain it" if skew["fewest"] else "not known to be the fewest"
+    if len(hosts) > SHOWN_SHIFTS:
+        return (
+            f"shifts of {len(hosts):,} processes by at most "
+            f"{offset(abs(hosts[0]['shift_ns']))[1:]} explain them all ({fewest})"
+        )
+    shown = ", ".join(f"{one['host']} by {offset(one['shift_ns'])}{_range(one)}" for one in hosts)
+    if not skew["fewest"]:
+        return f"shifting {shown} explains all of it ({fewest})"
+    if others := skew["other_choices"]:
+        also = "another choice" if others == 1 else f"{others:,} other choices"
+        return f"shifting {shown} explains all of it; {also} of as few would, too"
+    return f"shifting {shown} explains all of it"
+
+
+def _range(host: Mapping[str, Any]) -> str:
+    low, high = host["from_ns"], host["to_ns"]
+    if low == high:
+        return ""
+    if high is None:
+        return f" or more (at least {offset(low)})" if low != host["shift_ns"] else " or more"
+    if low is None:
+        return f" or less (at most {offset(high)})" if high != host["shift_ns"] else " or less"
+    return f" ({offset(low)} to {offset(high)})"
+
+
+def _contradiction(skew: Mapping[str, Any]) -> str:
+    bounds = skew["contradiction"]
+    shown = [
+        f"{bound['of']} {'at least' if bound['rule'] == STARTS else 'at most'} "
+        f"{offset(bound.get('least_ns', bound.get('most_ns')))} against {bound['against']} "
+        f"({bound['child']})"
+        for bound in bounds[:SHOWN_BOUNDS]
+    ]
+    more = len(bounds) - len(shown)
+    return "; ".join(shown) + (f"; and {more} more" if more else "") + ": drift, or a step?"

@@ -1,0 +1,265 @@
+"""Deliveries before a cause, in an audit: the meter's count, and what was not counted.
+
+An audit counts edges by the rows of the messages themselves. Where a trace tells of receipts or
+deliveries, too, these are where a cause comes late, so they are counted by
+`tables.false_causality.violation_counts` and never passed over: what could not be counted says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from antecede.errors import InputError
+from antecede.formatting import counted
+from antecede.tables.false_causality import row_order
+from antecede.tables.false_causality.executions import RELATIONS, REPLY
+from antecede.tables.false_causality.trace import by_run
+from antecede.tables.false_causality.violation_counts import (
+    WORDS,
+    Early,
+    Tally,
+    added,
+    early_deliveries,
+    judged,
+    together,
+    told,
+    way,
+)
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+
+NOTHING_SENT = "no row tells of a sending"
+NOT_OF_OTHERS = "none is of a message that a row says another member to have sent"
+
+
+def early_details(table: pa.Table) -> dict[str, Any]:
+    """Return what `details.early` of a report is, for a table with receipts or deliveries.
+
+    A run that tells of deliveries is judged by them, any other by its receipts. Keys: `rows` (how
+    many "deliveries" and "receipts" there are so), `count` (how many of a message that came to
+    another member were looked at), `runs` (in how many runs), `by` (what causality goes by -> how
+    many came before a cause), `of` (the same -> of how many "deliveries" and "receipts" in how
+    many "runs", with the count again as "early"), `first` (the first early one as a row of
+    `meter.violations.SCHEMA` with what it goes by as `relation`, or None), `in_part` (messages
+    that came to some receiving members only: where one never came it is not missed),
+    `rows_not_counted` (as `rows`), `not_counted` (why those could not be counted, or None), and
+    `listed_back` (see `tables.false_causality.row_order.steps_back`).
+    """
+    return of_parts([part_of(run) for run in told(table)])
+
+
+class Part(NamedTuple):
+    """What one run tells, as far as a whole trace needs it."""
+
+    rows: dict[str, int]
+    found: Early
+    """Without the early ones but the first of each way."""
+    why: str | None
+    """Why nothing in it could be counted; then nothing in the trace is."""
+    sends: bool
+    listed_back: dict[str, dict[str, Any]]
+
+
+def part_of(run: pa.Table) -> Part:
+    """Count the rows of one run that tells of receipts or deliveries."""
+    why, found = None, Early()
+    try:
+        found = early_deliveries(run)
+    except InputError as error:
+        why = error.message
+    firsts = {name: rows.sort_by("file_order").slice(0, 1) for name, rows in found.tables.items()}
+    found = replace(found, table=found.table.slice(0, 0), tables=firsts)
+    sends = SEND in run["kind"].to_pylist()
+    return Part(_rows(run), found, why, sends, row_order.steps_back(run))
+
+
+def of_parts(parts: Sequence[Part]) -> dict[str, Any]:
+    """Return `early_details` of a trace from its runs, in the order of their first rows."""
+    rows = _summed([{"rows": part.rows} for part in parts], "rows")
+    why = next((part.why for part in parts if part.why is not None), None)
+    found = Early() if why is not None else together([part.found for part in parts], None)
+    lost = rows
+    if found.not_counted and why is None:
+        relation, reason = next(iter(found.not_counted.items()))
+        why = f"{WORDS[relation]}: {reason}"
+    elif found.deliveries and found.unsent.of:
+        why, lost = NOTHING_SENT, _plain(found.unsent)
+    elif not found.deliveries and why is None:
+        why = NOT_OF_OTHERS if any(part.sends for part in parts) else NOTHING_SENT
+    return {
+        "rows": rows,
+        "count": found.deliveries,
+        "runs": found.total.runs if found.deliveries else 0,
+        "by": found.by if found.deliveries else {},
+        "of": found.to_dict() if found.deliveries else {},
+        "first": _first_of(found.tables),
+        "in_part": found.partial,
+        "rows_not_counted": lost if why else _plain(Tally()),
+        "not_counted": why,
+        "listed_back": row_order.merged(part.listed_back for part in parts),
+    }
+
+
+def _rows(table: pa.Table) -> dict[str, int]:
+    """Count the rows that are judged: of each run its deliveries, else its receipts."""
+    total = {"deliveries": 0, "receipts": 0}
+    for _, run in by_run(table):
+        kinds = run["kind"].to_pylist()
+        if DELIVER in kinds:
+            total["deliveries"] += kinds.count(DELIVER)
+        else:
+            total["receipts"] += kinds.count(RECEIVE)
+    return total
+
+
+def _plain(tally: Tally) -> dict[str, int]:
+    return {"deliveries": tally.deliveries, "receipts": tally.receipts}
+
+
+def _first_of(tables: Mapping[str, pa.Table]) -> dict[str, Any] | None:
+    """Return the first early one by any way, and by which; None of none."""
+    firsts = [
+        row | {"relation": relation}
+        for relation, table in tables.items()
+        for row in table.sort_by("file_order").slice(0, 1).to_pylist()
+    ]
+    return _earliest(firsts)
+
+
+def _earliest(firsts: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
+    return min(
+        firsts,
+        key=lambda row: (row["file_order"], RELATIONS.index(row["relation"])),
+        default=None,
+    )
+
+
+def merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return `details.early` of a trace from those of disjoint sets of its runs; None of none."""
+    given = list(parts)
+    if not given:
+        return None
+    tallies = [{name: Tally(**of) for name, of in part["of"].items()} for part in given]
+    named = [name for name in RELATIONS if any(name in part for part in tallies)]
+    total = added(tallies, named)
+    return {
+        "rows": _summed(given, "rows"),
+        "count": sum(part["count"] for part in given),
+        "runs": sum(part["runs"] for part in given),
+        "by": {name: tally.early for name, tally in total.items()},
+        "of": {name: asdict(tally) for name, tally in total.items()},
+        "first": _earliest(part["first"] for part in given if part["first"]),
+        "in_part": sum(part["in_part"] for part in given),
+        "rows_not_counted": _summed(given, "rows_not_counted"),
+        "not_counted": next((part["not_counted"] for part in given if part["not_counted"]), None),
+        "listed_back": row_order.merged(part["listed_back"] for part in given),
+    }
+
+
+def _summed(parts: Iterable[Mapping[str, Any]], key: str) -> dict[str, int]:
+    total = {"deliveries": 0, "receipts": 0}
+    for part in parts:
+        for name, count in part[key].items():
+            total[name] += count
+    return total
+
+
+def findings(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield (what, advice) on deliveries before a cause, and on what was not compared."""
+    if any(found["by"].values()):
+        what = f"{_early(found)}{_first(found['first'])}{_by_declared_alone(found)}"
+        yield (
+            what,
+            "a member's rows go as listed; not in the table of edges, which goes by the rows of "
+            "sends: see antecede meter",
+        )
+    if found["not_counted"]:
+        yield (
+            f"{judged(**found['rows_not_counted'])} not compared with causes: "
+            f"{found['not_counted']}",
+            "the counts below go by the messages themselves",
+        )
+    if said := row_order.words(found["listed_back"]):
+        yield said
+
+
+def nothing_early(found: Mapping[str, Any]) -> str:
+    """Return what an audit without findings adds of deliveries; "" where none were counted."""
+    if not found["count"]:
+        return ""
+    none = "".join(
+        f", and none of {of} came before a cause, {' and '.join(ways)}"
+        for of, ways in _alike(found).items()
+    )
+    none += ", the rows of each member as listed"
+    if not found["in_part"]:
+        return none
+    return (
+        f"{none} ({counted(found['in_part'], 'message')} did not come to every member, and a cause "
+        "that was lost on its way is not missed: antecede meter --to-everybody)"
+    )
+
+
+def counts(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield rows of the table of counts."""
+    for name, tally in _tallies(found).items():
+        what = "deliveries" if tally.deliveries or not tally.receipts else ""
+        what = " and ".join(word for word in (what, "receipts" if tally.receipts else "") if word)
+        label = f"{what} before a cause, {way(name, tally, found['runs'])}"
+        yield label, f"{tally.early:,}", f"{tally.early / max(tally.of, 1):.1%} of {tally.of:,}"
+    if found["count"] and found["in_part"]:
+        yield "messages that came to some members only", f"{found['in_part']:,}", ""
+
+
+def _tallies(found: Mapping[str, Any]) -> dict[str, Tally]:
+    return {name: Tally(**of) for name, of in found["of"].items()}
+
+
+def _alike(found: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the ways of telling causes by what each looked at, in words."""
+    ways: dict[str, list[str]] = {}
+    for name, tally in _tallies(found).items():
+        ways.setdefault(tally.judged(), []).append(way(name, tally, found["runs"]))
+    return ways
+
+
+def _early(found: Mapping[str, Any]) -> str:
+    """Say how many came before a cause, in each way: each names what it looked at."""
+    tallies = _tallies(found)
+    first = next(name for name, tally in tallies.items() if tally.early)
+    others = [
+        f", {tally.early:,} {way(name, tally, found['runs'])}"
+        if tally.judged() == tallies[first].judged()
+        else f", {tally.early:,} of {tally.judged()} {way(name, tally, found['runs'])}"
+        for name, tally in tallies.items()
+        if name != first
+    ]
+    ways = way(first, tallies[first], found["runs"]) + "".join(others)
+    return f"{tallies[first].part()} ({ways}) came before a cause"
+
+
+def _by_declared_alone(found: Mapping[str, Any]) -> str:
+    """Say so where nothing came before a cause that its message declares: an order that goes by
+    these alone (order "reply": answers wait for what they answer) has kept what it promises.
+    """
+    tallies = _tallies(found)
+    declared = tallies.get(REPLY)
+    if declared is None or declared.early or not declared.of:
+        return ""
+    if not any(tally.early for tally in tallies.values()):
+        return ""
+    return (
+        f"; but all of {declared.judged()} came after every cause that they declare: that is all "
+        'that order "reply" promises, where answers wait for what they answer, and nothing else'
+    )
+
+
+def _first(first: Mapping[str, Any] | None) -> str:
+    if first is None:
+        return ""
+    where = first["member"] + ("" if first["run"] is None else f" of {first['run']}")
+    when = "never came" if first["cause_order"] is None else "came later"
+    return f"; the first: {first['message']} at {where}, whose cause {first['cause']} {when}"

@@ -1,0 +1,275 @@
+"""Global states of a table of events: is a cut consistent, and what is in transit across it.
+
+Source: Sahai et al. 2020, "Global State of a Distributed System"; Mattern 1989. A cut holds the
+first events of each process, up to a position. It is consistent when every cause of an event inside
+is inside. What is caused inside by one process, and happens outside at another, is in transit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+
+from antecede.errors import InputError
+from antecede.tables.causality.kernels.recovery_lines import (
+    CROSSED,
+    NO,
+    TRANSIT,
+    UNCLEAR,
+    UNKNOWN,
+    YES,
+    crossing,
+    immediate,
+)
+from antecede.tables.causality.labels import group_names, stamped, text
+from antecede.tables.causality.spec import order_spec, refuse_fixed, refuse_taken
+from antecede.tables.kernels.topological import MISSING, Bools, Bytes, Ints
+from antecede.tables.order.key_types import identities
+from antecede.tables.order.keys import Array
+from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order.table import Digests, Graph, graph_of
+from antecede.tables.trace.evidence import unsupported
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+ADDED = ("inside", "outside_causes", "in_transit", "unknown_causes")
+"""The columns that `cut` adds, before the status."""
+Positions = Mapping[Any, Any]
+
+
+def cut(
+    table: pyarrow.Table,
+    positions: Positions,
+    *,
+    process: str | None = None,
+    at: str,
+    id: str | None = None,
+    after: str | Sequence[str] = (),
+    clock: str | None = None,
+    member: str | None = None,
+    group: str | None = None,
+    time: str | None = None,
+    status: str = "antecede_status",
+) -> pyarrow.Table:
+    """Return the rows, each with its side of a cut and with what contradicts the cut there.
+
+    `positions`: process -> the last value of the column `at` inside (a number, a time: whatever
+    orders a process's events), in every group. A process that is not named has nothing inside.
+    `process`: the column of processes (with `clock`: `member` unless given). Adds
+
+    `inside`          boolean; null for a row without process or `at`, and without a place;
+    `outside_causes`  of a row inside, its causes that are outside: the cut is inconsistent;
+    `in_transit`      of a row outside, its causes inside at other processes: what is under way to
+                      it (with `clock`: those that no other cause implies);
+    `unknown_causes`  of a row inside, causes that are nowhere or on no side;
+
+    three arrays of text, and the status of `order`. See `cut_verdict`. Raises InputError for
+    positions of processes that have no rows, and as `with_clocks` does.
+
+    >>> import pyarrow as pa
+    >>> from antecede.tables.causality import cut
+    >>> log = pa.table({"id": ["s", "r", "t"], "after": [None, "s", "r"],
+    ...                 "host": ["a", "b", "b"], "n": [1, 1, 2]})
+    >>> made = cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
+    >>> made.select(["inside", "outside_causes"]).to_pylist()[1]
+    {'inside': True, 'outside_causes': ['s']}
+    >>> made = cut(log, {"a": 1}, process="host", at="n", id="id", after="after")
+    >>> made["in_transit"].to_pylist()
+    [[], ['s'], []]
+    """
+    ways = {"id": id, "after": after, "clock": clock, "member": member, "group": group}
+    spec, process = cut_spec({**ways, "time": time}, process, at, status)
+    refuse_taken(table.column_names, {"status": status})
+    refuse_fixed(table.column_names, ADDED)
+    check_columns(table, spec, process, at)
+    side = _sides(table, positions, process, at)
+    codes = process_codes(table, spec, process)
+    columns, proven = judged(table, spec, side, codes)
+    if not proven:
+        raise InputError(unsupported(spec.ways, table.column_names))
+    for name, column in zip((*ADDED, status), columns, strict=True):
+        table = table.append_column(name, column)
+    return table
+
+
+def cut_verdict(cut: pyarrow.Table, *, group: str | None = None) -> pyarrow.Table:
+    """Return what the rows of `cut` say together: one row, or one a group.
+
+    `consistent` (true; false; null: nothing contradicts, but causes of events inside are unknown),
+    and how many events are `inside` and `outside`, how many inside contradict the cut
+    (`violations`), how many causes are `in_transit`, and how many are `unknown`.
+
+    >>> import pyarrow as pa
+    >>> from antecede.tables.causality import cut, cut_verdict
+    >>> log = pa.table({"id": ["s", "r"], "after": [None, "s"], "host": ["a", "b"], "n": [1, 1]})
+    >>> made = cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
+    >>> cut_verdict(made)["consistent"].to_pylist()
+    [False]
+    """
+    inside: Any = cut["inside"]
+    lengths = {name: pc.fill_null(pc.list_value_length(cut[name]), 0) for name in ADDED[1:]}
+    table: Any = pa.table(
+        {
+            "inside": pc.fill_null(inside, False).cast(pa.int64()),
+            "outside": pc.fill_null(pc.invert(inside), False).cast(pa.int64()),
+            "violations": pc.greater(lengths["outside_causes"], 0).cast(pa.int64()),
+            "in_transit": lengths["in_transit"].cast(pa.int64()),
+            "unknown": lengths["unknown_causes"].cast(pa.int64()),
+        }
+    )
+    names = table.column_names
+    keys = [] if group is None else [group]
+    for key in keys:
+        table = table.append_column(key, cut[key])
+    made = table.group_by(keys).aggregate([(name, "sum") for name in names])
+    made = made.rename_columns([name.removesuffix("_sum") for name in made.column_names])
+    made = made.select([*keys, *names])
+    counted = [pc.fill_null(made[name], 0) for name in names]  # of no rows at all
+    violations, unknown = counted[2], counted[4]
+    known = pc.or_(pc.greater(violations, 0), pc.equal(unknown, 0))
+    verdict = pc.if_else(known, pc.equal(violations, 0), pa.scalar(None, pa.bool_()))
+    columns = [*(made[key] for key in keys), verdict, *counted]
+    told: pyarrow.Table = pa.table(columns, names=[*keys, "consistent", *names])
+    return told
+
+
+# -- what Spark's workers call, too -------------------------------------------------------------
+
+
+def cut_spec(
+    ways: dict[str, Any], process: str | None, at: str | None, status: str
+) -> tuple[OrderSpec, str]:
+    """Return the spec, and the column of processes. Raises InputError."""
+    spec = order_spec(**ways, status=status)
+    process = process if process is not None else spec.member
+    for what, name in (("process", process), ("at", at)):
+        if not isinstance(name, str) or not name:
+            raise InputError(f"{what}= names the column: a cut goes by process and position there")
+    return spec, str(process)
+
+
+def judged(
+    table: pyarrow.Table, spec: OrderSpec, side: Bytes, process: Ints, digest: Digests | None = None
+) -> tuple[list[Array], bool]:
+    """Return the columns ADDED and the status, and whether the cells support an answer.
+
+    `side` is NO, YES or UNKNOWN for each row.
+    """
+    if not table.num_rows:
+        lists = [pa.array([], pa.list_(pa.string()))] * 3
+        return [pa.array([], pa.bool_()), *lists, pa.array([], pa.string())], True
+    graph = graph_of(table, spec, digest)
+    keys, message = graph.keys, np.ones(len(graph.causes), np.bool_)
+    if spec.clock is not None:
+        message = immediate_edges(graph)
+    told = crossing(
+        keys.offsets, graph.causes, graph.kinds, MISSING, graph.alive, side, process, message
+    )
+    inside = pa.array(side == YES, mask=(side == UNKNOWN) | ~graph.alive)
+    lists = [_named(graph, told == what) for what in (CROSSED, TRANSIT, UNCLEAR)]
+    return [inside, *lists, graph.statuses()], graph.is_supported(spec)
+
+
+def process_codes(table: pyarrow.Table, spec: OrderSpec, process: str) -> Ints:
+    """Number the processes of all groups; a null is a number of its own."""
+    columns = {"process": _plain(table, process)}
+    columns["group"] = group_names(table, spec.group)
+    codes = np.zeros(table.num_rows, np.int64)
+    for column in columns.values():
+        encoded = column.dictionary_encode()
+        more = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False) + 1
+        codes = codes * (len(encoded.dictionary) + 1) + more
+    numbers: Ints = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    return numbers
+
+
+def immediate_edges(graph: Graph) -> Bools:
+    """Return the edges that no other cause implies, group by group of the stamps."""
+    made = stamped(graph, 2**31 - 1, pa.nulls(len(graph.alive), pa.string()))
+    # Edges stay within groups, and so do the chains that an edge can meet.
+    return immediate(
+        graph.keys.offsets,
+        graph.causes,
+        graph.alive,
+        made.chain,
+        made.position,
+        made.start,
+        made.size,
+        made.chains,
+        made.positions,
+    )
+
+
+def _named(graph: Graph, which: Bools) -> Array:
+    keys = graph.keys
+    counted = np.concatenate([[0], np.cumsum(which)])
+    offsets = pa.array(counted[keys.offsets].astype(np.int32))
+    names = keys.names(np.flatnonzero(which))
+    return pa.ListArray.from_arrays(offsets, names, mask=pa.array(~graph.alive))
+
+
+# -- sides ------------------------------------------------------------------------------------
+
+
+def check_columns(table: pyarrow.Table, spec: OrderSpec, *more: str) -> None:
+    """Raise InputError for columns that are not there; a third of `more` marks checkpoints."""
+    spec.check_columns(table.column_names)
+    absent = [name for name in more if name not in table.column_names]
+    if absent:
+        there = ", ".join(table.column_names)
+        raise InputError(f"no column {', '.join(absent)}; there are {there}")
+    for name in more[2:]:
+        if not pa.types.is_boolean(table.schema.field(name).type):
+            kind = table.schema.field(name).type
+            raise InputError(f"column {name} must be boolean, true for checkpoints; it is {kind}")
+
+
+def _sides(table: pyarrow.Table, positions: Positions, process: str, at: str) -> Bytes:
+    """Return NO, YES or UNKNOWN for each row. Raises InputError for impossible positions."""
+    check_positions(positions)
+    processes, moments = combined(table, process), combined(table, at)
+    try:
+        names = pa.array(list(positions), processes.type)
+        limits = pa.array(list(positions.values()), moments.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise InputError(
+            f"positions go from {process}, {processes.type}, to {at}, {moments.type}: {error}"
+        ) from error
+    strangers = names.filter(pc.invert(pc.is_in(names, processes)))
+    if len(strangers):
+        raise InputError(stranger(strangers[0].as_py()))
+    limit = limits.take(pc.index_in(processes, names))
+    inside = pc.fill_null(pc.less_equal(moments, limit), False).to_numpy(False)
+    named = identities(processes, f"column {process}").is_valid()
+    known = pc.and_(named, moments.is_valid()).to_numpy(False)
+    side: Bytes = np.where(known, np.where(inside, YES, NO), UNKNOWN).astype(np.int8)
+    return side
+
+
+def check_positions(positions: Positions) -> None:
+    """Raise InputError unless positions are a mapping without nulls."""
+    if not isinstance(positions, Mapping):
+        raise InputError(f"positions go from process to position: a dict, not {positions!r}")
+    if any(part is None for item in positions.items() for part in item):
+        raise InputError("a process or position that is null; leave out what has nothing inside")
+
+
+def stranger(process: Any) -> str:
+    """Say that a process has no rows."""
+    return f"{process} has a position and no row in the table"
+
+
+def combined(table: pyarrow.Table, name: str) -> Array:
+    """Return a column as one array of plain values."""
+    column: Any = table.column(name)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _plain(table: pyarrow.Table, name: str) -> Array:
+    return text(identities(combined(table, name), f"column {name}"))

@@ -1,0 +1,139 @@
+"""The graph of an execution that wrote down sendings and receipts: events, and what each follows.
+
+Happened-before of Lamport 1978: a member's events follow each other as listed, and an arrival of a
+message follows its sending. Rows of several runs never follow each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+
+from antecede.tables.kernels.topological import Bools, Ints, causes_first
+from antecede.tables.trace.identities import are_blank
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+
+pc: Any = pyarrow.compute
+NOWHERE = -1
+
+
+class Steps(NamedTuple):
+    """A graph of events in compressed form; see `antecede.tables.kernels.topological`.
+
+    `offsets` [rows + 1] cuts `causes` [edges], row numbers or -1; `alive` [rows] take part;
+    `order` lists these, causes first.
+    """
+
+    offsets: Ints
+    causes: Ints
+    alive: Bools
+    order: Ints
+
+
+class Execution(NamedTuple):
+    """An execution's rows as a graph, and what is odd about them."""
+
+    steps: Steps
+    never_sent: int
+    """Arrivals of messages that no row says to be sent: nothing comes before them there."""
+    on_cycles: int
+    """Rows that would have to come before themselves: they have no place."""
+
+
+def tells_of_arrivals(events: pyarrow.Table) -> bool:
+    """Tell whether a table in the schema has rows of sendings and rows of arrivals."""
+    kinds = set(events["kind"].unique().to_pylist())
+    return SEND in kinds and bool({RECEIVE, DELIVER} & kinds)
+
+
+def execution(events: pyarrow.Table) -> Execution:
+    """Return the graph of a table in the schema; every row is an event.
+
+    A row without a member follows nothing of its own. O(rows log rows).
+    """
+    run, member, message = (_codes(events, name) for name in ("run", "member", "id"))
+    kind: Any = events["kind"]
+    sends = pc.equal(kind, SEND).to_numpy().astype(np.bool_)
+    arrivals = pc.is_in(kind, pyarrow.array([RECEIVE, DELIVER])).to_numpy().astype(np.bool_)
+    named = pc.invert(pc.fill_null(are_blank(events["id"]), True)).to_numpy().astype(np.bool_)
+    sends &= named
+    place = events["file_order"].to_numpy()
+    own = before_at_member(run, member, place)
+    copy = run * (int(message.max(initial=0)) + 1) + message
+    sent = _sendings(copy, sends)
+    sent = np.where(named, sent, NOWHERE)
+    never = int(np.count_nonzero(arrivals & (sent == NOWHERE)))
+    sent = np.where(arrivals & _first(copy, member, place, arrivals), sent, NOWHERE)
+    # A member that hands its own message to itself follows that by its own events already.
+    both = np.stack([own, np.where(sent == own, NOWHERE, sent)], axis=1)
+    told = both != NOWHERE
+    offsets = np.concatenate([[0], np.cumsum(told.sum(axis=1))]).astype(np.int64)
+    causes = both[told].astype(np.int64)
+    alive = np.ones(len(own), np.bool_)
+    order, on_cycle = causes_first(offsets, causes, alive)
+    steps = Steps(offsets, causes, alive & ~on_cycle, order)
+    return Execution(steps, never, int(on_cycle.sum()))
+
+
+def _codes(events: pyarrow.Table, name: str) -> Ints:
+    """Number the values of a column; 0 for null."""
+    column: Any = events[name].combine_chunks()
+    encoded = column.dictionary_encode()
+    codes: Ints = (
+        pc.fill_null(encoded.indices.cast(pyarrow.int64()), NOWHERE).to_numpy().astype(np.int64) + 1
+    )
+    return codes
+
+
+def _first(copy: Ints, member: Ints, place: Ints, arrivals: Bools) -> Bools:
+    """Mask a message's first arrival at each member: what comes later there follows that."""
+    rows = np.flatnonzero(arrivals)
+    rows = rows[np.lexsort((place[rows], member[rows], copy[rows]))]
+    new = np.ones(len(rows), np.bool_)
+    new[1:] = (copy[rows][1:] != copy[rows][:-1]) | (member[rows][1:] != member[rows][:-1])
+    new |= member[rows] == 0  # without a member no row follows another
+    first = np.zeros(len(arrivals), np.bool_)
+    first[rows[new]] = True
+    return first
+
+
+def before_at_member(run: Ints, member: Ints, place: Ints) -> Ints:
+    """Return the row before each at its member, by place; -1: it is the first, or has no member.
+
+    `run`, `member` are numbers; member 0 is none.
+    """
+    line = run * (int(member.max(initial=0)) + 1) + member
+    order = np.lexsort((place, line))
+    before = np.full(len(line), NOWHERE, np.int64)
+    same = (line[order][1:] == line[order][:-1]) & (member[order][1:] > 0)
+    before[order[1:][same]] = order[:-1][same]
+    return before
+
+
+def with_own(offsets: Ints, causes: Ints, own: Ints) -> tuple[Ints, Ints]:
+    """Return a graph's offsets and causes with one more cause of each row behind its others: the
+    row `own` [rows] before it at its member; -1: none.
+    """
+    count = np.diff(offsets)
+    more = own >= 0
+    wider = np.concatenate([[0], np.cumsum(count + more)]).astype(np.int64)
+    found = np.empty(wider[-1], np.int64)
+    edge = np.repeat(np.arange(len(count)), count)
+    within = np.arange(len(causes)) - offsets[:-1][edge]
+    found[wider[:-1][edge] + within] = causes
+    found[(wider[1:] - 1)[more]] = own[more]
+    return wider, found
+
+
+def _sendings(message: Ints, sends: Bools) -> Ints:
+    """Return of each row the first row that tells of its message's sending; -1: none does."""
+    rows = np.flatnonzero(sends)
+    known, first = np.unique(message[rows], return_index=True)
+    if not len(known):
+        return np.full(len(message), NOWHERE, np.int64)
+    at = np.minimum(np.searchsorted(known, message), len(known) - 1)
+    found: Ints = np.where(known[at] == message, rows[first[at]], NOWHERE)
+    return found

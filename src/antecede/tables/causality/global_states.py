@@ -1,0 +1,539 @@
+"""`States`: the global states of one trace: is a cut consistent, what proves that it is not, what
+is in the channels, which consistent states are nearest, where recovery from checkpoints ends.
+
+Source: Sahai et al. 2020, "Global State of a Distributed System"; Mattern 1989; Randell 1975 (the
+domino effect). A cut holds the first events of each member, up to a position: the how manieth event
+of the member, from 1; in logs of vector clocks the member's own entry. Members that a cut does not
+name have nothing inside. Consistent: whatever happened before an event inside is inside.
+
+What clocks count of members where the log does not have the event that they count.
+
+A vector clock says how many events of each member came before (Fidge 1988; Mattern 1989), those too
+that nobody wrote down. So a cut below such a count does not hold all that came before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+
+from antecede.errors import InputError
+from antecede.formatting import counted
+from antecede.tables.causality.event_graph import before_at_member, with_own
+from antecede.tables.causality.kernels.reachability import before, behind
+from antecede.tables.causality.queries import CLOCKS, EVENTS, Causality
+from antecede.tables.kernels.topological import Bools, Ints, causes_first
+from antecede.tables.trace.schema import SEND
+
+UNLOGGED: Final = "an event that the trace does not have"
+
+
+class Unlogged(NamedTuple):
+    """Entries of clocks [entries]: the event `row` counts `number` events of `member`, and the last
+    of these is not there.
+    """
+
+    row: Ints
+    member: Ints
+    number: Ints
+
+
+def unlogged(
+    events: pyarrow.Table, member: Ints, position: Ints, members: Sequence[str]
+) -> Unlogged:
+    """Return such entries of the clocks of events.
+
+    `member`, `position` [events]: of each the number of its member, and its own entry. What is
+    counted behind a member's last event is taken as that one: no cut goes further.
+    """
+    lists = [events[name].combine_chunks() for name in ("clock_members", "clock_counts")]
+    names = pc.list_flatten(lists[0])
+    if not len(names):
+        nothing = np.empty(0, np.int64)
+        return Unlogged(nothing, nothing, nothing)
+    row = pc.list_parent_indices(lists[0]).to_numpy().astype(np.int64)
+    of = pc.fill_null(pc.index_in(names, pa.array(list(members))), -1).to_numpy().astype(np.int64)
+    count = pc.fill_null(pc.list_flatten(lists[1]), 0).to_numpy().astype(np.int64)
+    last = np.zeros(len(members), np.int64)
+    np.maximum.at(last, member, position)
+    values, code = np.unique(np.concatenate([position, count]), return_inverse=True)
+    there = member * len(values) + code[: len(position)]
+    asked = of * len(values) + code[len(position) :]
+    lacking = (of >= 0) & (count > 0) & (count < last[of]) & ~np.isin(asked, there)
+    return Unlogged(row[lacking], of[lacking], count[lacking])
+
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+Cut = Mapping[str, int]
+"""Member -> position: how many of its events are inside."""
+LOOK_ALIKE: Final = 8
+
+
+class Place(NamedTuple):
+    """An event as its member counts."""
+
+    member: str
+    position: int
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.member} at {self.position:,})"
+
+
+class Crossing(NamedTuple):
+    """A cause and its effect, on two sides of a cut or both inside a channel."""
+
+    cause: Place
+    effect: Place
+
+
+class Channel(NamedTuple):
+    """What was sent inside by one member, and arrives outside at another."""
+
+    source: str
+    target: str
+    ids: tuple[str, ...]
+
+
+class Verdict(NamedTuple):
+    """What is said of a cut."""
+
+    cut: dict[str, int]
+    proof: tuple[Crossing, ...]
+    """Causes outside of effects inside, the direct ones: none, and the cut is consistent."""
+    channels: tuple[Channel, ...]
+    nowhere: int
+    """Messages sent inside of which the trace has no arrival, but at their senders; 0 where it has
+    none to tell.
+    """
+    greatest: dict[str, int]
+    """The greatest consistent cut at or below this one."""
+    least: dict[str, int]
+    """The least consistent cut at or above it."""
+
+    @property
+    def consistent(self) -> bool:
+        """Whether it is a state that can have been."""
+        return not self.proof
+
+
+class Step(NamedTuple):
+    """A member that falls back to an earlier checkpoint, and why."""
+
+    member: str
+    start: int
+    end: int
+    why: Crossing
+
+
+class Recovery(NamedTuple):
+    """Where all members can go on from, and how they got there."""
+
+    begin: dict[str, int]
+    """The last checkpoints."""
+    line: dict[str, int]
+    steps: tuple[Step, ...]
+
+    @property
+    def domino(self) -> dict[str, int]:
+        """How many checkpoints each member lost on the way; those that lost none left out."""
+        found: dict[str, int] = {}
+        for step in self.steps:
+            found[step.member] = found.get(step.member, 0) + 1
+        return found
+
+
+class States:
+    """The global states of one run of a trace.
+
+    `asked`: its events; `run`: which run, where there are several. Raises InputError for runs that
+    are not there or not told, and for a trace whose events have no members.
+    """
+
+    def __init__(self, asked: Causality, run: str | None = None) -> None:
+        self._asked = asked
+        self.notes = list(asked.notes)
+        table = asked.events
+        self._rows = _rows_of_run(table, asked.alive, run)
+        member: Any = table["member"].take(pa.array(self._rows))
+        if not member.drop_null().length():
+            raise InputError("no event has a member: there are no local states")
+        if member.null_count:
+            self.notes.append(
+                f"{counted(member.null_count, 'event')} without a member: in no local state"
+            )
+        events = table.take(pa.array(self._rows))
+        names = events["member"].unique().drop_null().to_pylist()
+        self.members: list[str] = sorted(map(str, names))
+        self._ids: Any = events["id"].combine_chunks()
+        codes = pc.index_in(events["member"], pa.array(self.members, pa.string()))
+        self._member: Ints = pc.fill_null(codes, -1).to_numpy().astype(np.int64)
+        """Of each event the number of its member; -1: it has none, and stands for what goes from
+        its causes to its effects alone."""
+        self._kinds: Any = events["kind"].combine_chunks()
+        self._offsets, self._causes = asked.edges_among(self._rows)
+        self._position = self._positions(events)
+        self.length = {
+            name: int(self._position[self._member == k].max())
+            for k, name in enumerate(self.members)
+        }
+        """Member -> its last position."""
+        self._own = before_at_member(np.zeros_like(self._member), self._member + 1, self._position)
+        self._walk = self._with_own()
+        self._waits: dict[int, tuple[tuple[int, int], ...]] = {}
+        by_clocks = events if asked.by == CLOCKS else events.slice(0, 0)
+        self._unlogged = unlogged(by_clocks, self._member, self._position, self.members)
+
+    def _positions(self, events: pyarrow.Table) -> Ints:
+        """Return of each event its place among those of its member, from 1."""
+        if self._asked.by == CLOCKS:
+            return self._asked.own_counts(self._rows)
+        place = events["file_order"].to_numpy()
+        order = np.lexsort((place, self._member))
+        first = np.searchsorted(self._member[order], np.arange(len(self.members)))
+        position = np.empty(len(place), np.int64)
+        position[order] = np.arange(len(place)) - first[self._member[order]] + 1
+        position[self._member < 0] = 0
+        return position
+
+    def _with_own(self) -> tuple[Ints, Ints, Ints]:
+        """Return order, offsets and causes of the graph in which members' events follow each other.
+
+        Raises InputError where that is none: declared causes against the order of a member's rows.
+        """
+        offsets, causes = with_own(self._offsets, self._causes, self._own)
+        alive = np.ones(len(self._own), np.bool_)
+        order, on_cycle = causes_first(offsets, causes, alive)
+        if on_cycle.any():
+            row = int(np.flatnonzero(on_cycle & (self._member >= 0))[0])
+            raise InputError(
+                f"{self._place(row)} comes after its own effect as its member's rows are listed: "
+                "such a member has no local states. `antecede order` first"
+            )
+        return order, offsets, causes
+
+    # -- cuts ----------------------------------------------------------------------------------
+
+    def cut(self, positions: Cut) -> Verdict:
+        """Judge a cut. Raises InputError for members and positions that do not exist."""
+        limit = self._limits(positions)
+        inside = self._inside(limit)
+        channels, nowhere = self._channels(inside)
+        return Verdict(
+            dict(zip(self.members, limit.tolist(), strict=True)),
+            tuple(self._proof(limit)),
+            tuple(channels),
+            nowhere,
+            self._named(self._greatest(limit)),
+            self._named(self._least(limit)),
+        )
+
+    def _limits(self, positions: Cut) -> Ints:
+        limit = np.zeros(len(self.members), np.int64)
+        for name, position in positions.items():
+            if name not in self.length:
+                known = ", ".join(self.members[:LOOK_ALIKE])
+                more = ", ..." if len(self.members) > LOOK_ALIKE else ""
+                raise InputError(f"no member is called {name}; there are {known}{more}")
+            if isinstance(position, bool) or not isinstance(position, int) or position < 0:
+                raise InputError(f"{name}={position}: a position is a whole number, 0 or more")
+            if position > self.length[name]:
+                raise InputError(
+                    f"{name}={position:,}: there is no such position; its last is "
+                    f"{self.length[name]:,}"
+                )
+            limit[self.members.index(name)] = position
+        return limit
+
+    def _inside(self, limit: Ints) -> Bools:
+        found: Bools = (self._member >= 0) & (self._position <= limit[self._member])
+        return found
+
+    def _outside(self, limit: Ints) -> Bools:
+        """Mask what is certainly not inside: behind its member's limit, or by its own clock."""
+        found: Bools = (self._member >= 0) & (self._position > limit[self._member])
+        told = self._unlogged
+        found[told.row[told.number > limit[told.member]]] = True
+        return found
+
+    def _proof(self, limit: Ints) -> Iterable[Crossing]:
+        """Yield causes outside of effects inside, in the order of the effects' positions."""
+        inside = self._inside(limit)
+        outside = (self._member >= 0) & ~inside
+        via = _through_no_member(self._walk, self._member, outside)
+        effect = np.repeat(np.arange(len(inside)), np.diff(self._offsets))
+        cause = self._causes
+        wrong = (cause >= 0) & inside[effect] & (via[np.maximum(cause, 0)] >= 0)
+        if self._asked.by == CLOCKS:
+            wrong &= self._asked.immediate_among(self._rows)
+        edges = np.flatnonzero(wrong)
+        unlogged = self._unlogged_outside(inside, limit)
+        lacking = np.array([row for row, _ in unlogged], np.int64)
+        found = np.concatenate([effect[edges], lacking])
+        # Named one by one: a line of recovery asks for the first alone, again and again.
+        for k in np.lexsort((self._position[found], self._member[found])).tolist():
+            known = k < len(edges)
+            source = (
+                self._place(int(via[cause[edges[k]]])) if known else unlogged[k - len(edges)][1]
+            )
+            yield Crossing(source, self._place(int(found[k])))
+
+    def _unlogged_outside(self, inside: Bools, limit: Ints) -> list[tuple[int, Place]]:
+        """Return events inside whose clocks count more of a member than is inside, where the trace
+        does not have the event that they count; those alone that know it from no other such event.
+        """
+        told = self._unlogged
+        wrong = np.flatnonzero(inside[told.row] & (told.number > limit[told.member]))
+        keys = list(zip(*(of[wrong].tolist() for of in told), strict=True))
+        known = set(keys)
+        found = []
+        for row, member, count in keys:
+            of = self._causes[self._offsets[row] : self._offsets[row + 1]].tolist()
+            if not any((cause, member, count) in known for cause in of):
+                found.append((row, Place(self.members[member], count, UNLOGGED)))
+        return found
+
+    def _channels(self, inside: Bools) -> tuple[list[Channel], int]:
+        effect = np.repeat(np.arange(len(inside)), np.diff(self._offsets))
+        cause = self._causes
+        under_way = (cause >= 0) & ~inside[effect] & inside[np.maximum(cause, 0)]
+        under_way &= self._member[effect] != self._member[np.maximum(cause, 0)]
+        under_way &= self._member[effect] >= 0
+        if self._asked.by == CLOCKS:
+            under_way &= self._asked.immediate_among(self._rows)
+        found: dict[tuple[int, int], dict[str, None]] = {}
+        for edge in np.flatnonzero(under_way).tolist():
+            sender, target = int(cause[edge]), int(effect[edge])
+            key = int(self._member[sender]), int(self._member[target])
+            found.setdefault(key, {})[self._ids[sender].as_py()] = None
+        names = self.members
+        channels = [
+            Channel(names[a], names[b], tuple(ids)) for (a, b), ids in sorted(found.items())
+        ]
+        return channels, self._nowhere(inside)
+
+    def _nowhere(self, inside: Bools) -> int:
+        """Count messages sent inside of which no arrival is told, but at their senders."""
+        if self._asked.by != EVENTS:
+            return 0
+        effect = np.repeat(np.arange(len(inside)), np.diff(self._offsets))
+        away = (self._causes >= 0) & (self._member[effect] != self._member[self._causes])
+        edges = np.flatnonzero(away)
+        cause, effect = (self._ids.take(pa.array(of[edges])) for of in (self._causes, effect))
+        arrived = cause.filter(pc.equal(cause, effect))
+        sent = self._ids.filter(pc.and_(pc.equal(self._kinds, SEND), pa.array(inside))).unique()
+        return int(len(sent) - (pc.sum(pc.is_in(sent, arrived)).as_py() or 0))
+
+    def _greatest(self, limit: Ints) -> Ints:
+        """Return the greatest consistent cut at or below: what follows anything outside goes."""
+        order, offsets, causes = self._walk
+        outside = self._outside(limit)
+        everything = np.ones(len(outside), np.bool_)
+        return self._tops(~(outside | behind(order, offsets, causes, everything, outside)))
+
+    def _least(self, limit: Ints) -> Ints:
+        """Return the least consistent cut at or above: all that is before anything inside."""
+        order, offsets, causes = self._walk
+        inside = self._inside(limit)
+        everything = np.ones(len(inside), np.bool_)
+        found = inside | before(order, offsets, causes, everything, inside)
+        # A position between two that are logged has nothing of its own, and stays.
+        at_least: Ints = np.maximum(limit, self._tops(found))
+        return at_least
+
+    def _tops(self, inside: Bools) -> Ints:
+        """Return the least positions that hold these events and what their clocks count."""
+        top = np.zeros(len(self.members), np.int64)
+        inside = inside & (self._member >= 0)
+        np.maximum.at(top, self._member[inside], self._position[inside])
+        told = self._unlogged
+        held = inside[told.row]
+        np.maximum.at(top, told.member[held], told.number[held])
+        return top
+
+    def marked(self, text: str) -> dict[str, int]:
+        """Return the cut behind each member's first event whose `text` is this.
+
+        Where no event says exactly this, those count that contain it; a note says so. Members
+        that never say it are left out. Raises InputError where nobody does.
+        """
+        said: Any = self._asked.events["text"].take(pa.array(self._rows))
+        there = pc.fill_null(pc.is_in(said, _as_texts(text)), False).to_numpy()
+        if not there.any() and text and len(_as_texts(text)):
+            there = pc.fill_null(pc.match_substring(said, text), False).to_numpy()
+            if there.any():
+                what = "the first that contains it counts"
+                self.notes.append(f"no event says exactly {text!r}: {what}")
+        found: dict[str, int] = {}
+        for row in np.flatnonzero(there & (self._member >= 0)).tolist():
+            member, position = self.members[int(self._member[row])], int(self._position[row])
+            found[member] = min(position, found.get(member, position))
+        if not found:
+            raise InputError(f"no event says {text!r}")
+        return dict(sorted(found.items()))
+
+    # -- recovery ------------------------------------------------------------------------------
+
+    def recovery(self, checkpoints: Mapping[str, Sequence[int]]) -> Recovery:
+        """Return where members that lost all behind their last checkpoints can go on from.
+
+        `checkpoints`: member -> positions behind which it saved its state; every member can begin
+        at 0. Raises InputError for members and positions that do not exist.
+        """
+        saved = {name: {0} for name in self.members}
+        for name, positions in checkpoints.items():
+            for position in positions:
+                self._limits({name: position})
+            saved[name].update(positions)
+        begin = {name: max(of) for name, of in saved.items()}
+        line, steps = dict(begin), list[Step]()
+        while True:
+            wrong = next(iter(self._proof(self._limits(line))), None)
+            if wrong is None:
+                return Recovery(begin, line, tuple(steps))
+            member, position = wrong.effect.member, wrong.effect.position
+            back = max(one for one in saved[member] if one < position)
+            steps.append(Step(member, line[member], back, wrong))
+            line[member] = back
+
+    # -- names ---------------------------------------------------------------------------------
+
+    def _place(self, row: int) -> Place:
+        member = self.members[int(self._member[row])]
+        return Place(member, int(self._position[row]), self._ids[row].as_py())
+
+    def _named(self, limit: Ints) -> dict[str, int]:
+        return dict(zip(self.members, limit.tolist(), strict=True))
+
+    # -- the lattice ---------------------------------------------------------------------------
+
+    @cached_property
+    def lines(self) -> list[list[int]]:
+        """Of each member, in the order of `members`, its rows by position."""
+        order = np.lexsort((self._position, self._member))
+        order = order[self._member[order] >= 0]
+        cuts = np.searchsorted(self._member[order], np.arange(1, len(self.members)))
+        return [part.tolist() for part in np.split(order, cuts)]
+
+    @cached_property
+    def _count(self) -> Ints:
+        """How manieth event of its member each is, counted as in `lines`."""
+        count = np.zeros(len(self._member), np.int64)
+        for rows in self.lines:
+            count[rows] = np.arange(1, len(rows) + 1)
+        return count
+
+    def waits_for(self, row: int) -> tuple[tuple[int, int], ...]:
+        """Return what must have happened right before an event: (member, how many of its events),
+        counted as in `lines`, its own member left out. All that is before it is before these.
+        """
+        found = self._waits.get(row)
+        if found is None:
+            found = self._waits[row] = self._direct(row)
+        return found
+
+    def _direct(self, row: int) -> tuple[tuple[int, int], ...]:
+        _, offsets, causes = self._walk
+        most: dict[int, int] = {}
+        left, seen = [row], {row}
+        while left:
+            one = left.pop()
+            for cause in causes[offsets[one] : offsets[one + 1]].tolist():
+                member = int(self._member[cause])
+                if cause < 0 or cause in seen:
+                    continue
+                seen.add(cause)
+                if member < 0:  # what is before it is what must have happened
+                    left.append(cause)
+                else:
+                    most[member] = max(most.get(member, 0), int(self._count[cause]))
+        most.pop(int(self._member[row]), None)
+        return tuple(most.items())
+
+    def position_at(self, member: int, count: int) -> int:
+        """Return a member's position when so many of its events have happened."""
+        return int(self._position[self.lines[member][count - 1]]) if count else 0
+
+    def depths(self) -> Ints:
+        """Return of each event how many steps its longest past has, itself included."""
+        order, offsets, causes = self._walk
+        found = np.ones(len(self._member), np.int64)
+        for row in order.tolist():
+            for cause in causes[offsets[row] : offsets[row + 1]].tolist():
+                if cause >= 0:
+                    found[row] = max(found[row], found[cause] + 1)
+        return found
+
+    def messages(self) -> list[tuple[int, int]]:
+        """Return (cause, effect) of what went from member to member, by rows."""
+        effect = np.repeat(np.arange(len(self._member)), np.diff(self._offsets))
+        cause = self._causes
+        across = (cause >= 0) & (self._member[effect] != self._member[np.maximum(cause, 0)])
+        across &= (self._member[effect] >= 0) & (self._member[cause] >= 0)
+        if self._asked.by == CLOCKS:
+            across &= self._asked.immediate_among(self._rows)
+        return [(int(cause[k]), int(effect[k])) for k in np.flatnonzero(across)]
+
+    def labels(self) -> list[str]:
+        """Return what a picture calls each event: its member's number for it."""
+        return [str(position) for position in self._position.tolist()]
+
+    def said(self, row: int) -> str:
+        """Return what an event says, else its id."""
+        return str(self._texts[row])
+
+    @cached_property
+    def _texts(self) -> Any:
+        return self.texts()
+
+    @property
+    def tells_texts(self) -> bool:
+        """Whether any event has a text."""
+        texts = self._asked.events["text"]
+        return bool(texts.null_count < len(texts))
+
+    def texts(self) -> list[str | None]:
+        """Return what each event says: its text, its id where it has none."""
+        table = self._asked.events.take(pa.array(self._rows))
+        said: list[str | None] = pc.coalesce(table["text"], table["id"]).to_pylist()
+        return said
+
+
+def _through_no_member(walk: tuple[Ints, Ints, Ints], member: Ints, outside: Bools) -> Ints:
+    """Return of each event outside itself, of an event without a member one that is outside and
+    comes before it by way of such events alone; -1: none.
+    """
+    via = np.where(outside, np.arange(len(outside)), -1)
+    if (member >= 0).all():
+        return via
+    order, offsets, causes = walk
+    for row in order[member[order] < 0].tolist():
+        of = causes[offsets[row] : offsets[row + 1]]
+        via[row] = via[of[of >= 0]].max(initial=-1)
+    return via
+
+
+def _rows_of_run(table: pyarrow.Table, alive: Bools, run: str | None) -> Ints:
+    runs: Any = table["run"]
+    there = [one for one in runs.unique().to_pylist() if one is not None]
+    mask = alive.copy()
+    if run is None and len(there) > 1:
+        shown = ", ".join(there[:LOOK_ALIKE])
+        raise InputError(f"the trace has {len(there)} runs: say which ({shown})")
+    if run is not None:
+        if run not in there:
+            raise InputError(f"no run is called {run}")
+        mask &= pc.fill_null(pc.equal(runs, run), False).to_numpy(zero_copy_only=False)
+    return np.flatnonzero(mask)
+
+
+def _as_texts(text: str) -> Any:
+    """Return what a log may hold of it: itself; nothing, where it holds bytes that are no text."""
+    whole = text == text.encode(errors="replace").decode()
+    return pa.array([text] if whole else [], pa.string())

@@ -1,0 +1,265 @@
+"""Stamps over chains: each row's place in a chain, and the last row of each chain in its past.
+
+Theory of operation
+-------------------
+The rows of a group are cut into chains, each totally ordered by causality; a row's stamp is its
+chain, its position there (from 1), and for every other chain that its past meets the last position
+in it. a happened before b exactly when b knows a's chain at least up to a: this is the vector
+clock of Fidge 1988 and Mattern 1989 with chains in the place of processes (chain clocks: Agarwal
+and Garg 2005; the same compression of a transitive closure: Jagadish 1990), exact for every graph.
+
+Which chain a row goes on with is decided causes first. A row prefers one of its causes: the row
+before it of its own actor, else the one that was released last. Of the rows that prefer the same
+cause the one with most rows behind it goes on with its chain: on a tree of one cause each no
+past then meets more than log2(rows) chains (heavy paths: Sleator and Tarjan 1983). Any other row
+takes a chain whose last row is in its past and which nobody goes on with, else a new one. So
+branches that merged, and members that ended, give their chains back.
+
+Entries are kept sorted by chain and stored once for all rows that share them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from antecede.tables.kernels.jit import njit
+
+Ints = NDArray[np.int64]
+Smalls = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+Hashes = NDArray[np.uint64]
+
+
+class Stamps(NamedTuple):
+    """Stamps of numbered rows; a row without one has position 0.
+
+    The entries of row r are `chains[start[r]:start[r] + size[r]]`, ascending, and `positions` in
+    the same places; its own chain is not among them. Chains count from 0 within a group. `version`
+    is a digest of all stamps of the row's group and of the identities that bear them. `whole`:
+    no cause is missing in the row's past. `stopped`: the row whose past meets more chains than
+    allowed (-1: none), or -2 when all entries together are more than allowed.
+    """
+
+    chain: Smalls
+    position: Smalls
+    start: Ints
+    size: Smalls
+    chains: Smalls
+    positions: Smalls
+    whole: Bools
+    version: Hashes
+    stopped: int
+
+
+@njit
+def favourites(order: Ints, offsets: Ints, causes: Ints, alive: Bools, actor: Ints) -> Ints:
+    """Return for each row the cause whose chain it would go on with, or -1.
+
+    `order` has causes first. The cause of the same actor, else the last in `order`.
+    """
+    place = np.empty(len(alive), np.int64)
+    for k in range(len(order)):
+        place[order[k]] = k
+    found = np.full(len(alive), -1, np.int64)
+    for row in order:
+        best = -1
+        for edge in range(offsets[row], offsets[row + 1]):
+            cause = causes[edge]
+            if cause < 0 or not alive[cause]:
+                continue
+            if best < 0:
+                best = cause
+            elif (actor[cause] == actor[row]) != (actor[best] == actor[row]):
+                best = cause if actor[cause] == actor[row] else best
+            elif place[cause] > place[best]:
+                best = cause
+        found[row] = best
+    return found
+
+
+@njit
+def heirs(order: Ints, favourite: Ints, actor: Ints) -> Ints:
+    """Return for each row which of those that prefer it goes on with its chain, or -1.
+
+    One of the same actor, else the one with most rows behind it along preferences, else the first.
+    """
+    n = len(favourite)
+    behind = np.ones(n, np.int64)
+    heir = np.full(n, -1, np.int64)
+    for k in range(len(order) - 1, -1, -1):
+        row = order[k]
+        cause = favourite[row]
+        if cause < 0:
+            continue
+        behind[cause] += behind[row]
+        rival = heir[cause]
+        if rival < 0:
+            heir[cause] = row
+        elif (actor[row] == actor[cause]) != (actor[rival] == actor[cause]):
+            if actor[row] == actor[cause]:
+                heir[cause] = row
+        elif behind[row] >= behind[rival]:  # from last to first: of equal ones the first stays
+            heir[cause] = row
+    return heir
+
+
+@njit
+def _mix(h: np.uint64, value: np.uint64) -> np.uint64:
+    """Fold a number into a digest (the finaliser of splitmix64)."""
+    h = (h ^ value) + np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return h ^ (h >> np.uint64(31))
+
+
+@njit
+def stamp(
+    order: Ints,
+    offsets: Ints,
+    causes: Ints,
+    alive: Bools,
+    lacks: Bools,
+    group: Ints,
+    groups: int,
+    favourite: Ints,
+    heir: Ints,
+    identity: Hashes,
+    widest: int,
+    room: int,
+) -> Stamps:
+    """Stamp the rows of `order`, which has causes first and each group in one piece.
+
+    `lacks`: a cause of the row is nowhere; `identity`: a digest of the row's identity. At most
+    `widest` entries a row and `room` entries in all: beyond that nothing is stamped any more.
+    O(entries of all causes) time.
+    """
+    n = len(alive)
+    chain, position = np.zeros(n, np.int32), np.zeros(n, np.int32)
+    start, size = np.zeros(n, np.int64), np.zeros(n, np.int32)
+    whole = np.zeros(n, np.bool_)
+    version = np.zeros(groups, np.uint64)
+    chains, positions = np.empty(1024, np.int32), np.empty(1024, np.int32)
+    last = np.empty(len(order) + 1, np.int64)  # of each chain of this group: its last row
+    top = np.zeros(len(order) + 1, np.int32)  # scratch: highest position known of a chain
+    seen = np.full(len(order) + 1, -1, np.int64)  # the row for which `top` was written
+    met = np.empty(len(order) + 1, np.int32)
+    filled, used, current = 0, 0, -1
+    stopped = -1
+    for row in order:
+        if group[row] != current:
+            current, used = group[row], 0
+        complete = not lacks[row]
+        count, count_of_causes, only = 0, 0, -1
+        for edge in range(offsets[row], offsets[row + 1]):
+            cause = causes[edge]
+            if cause < 0 or not alive[cause]:
+                continue
+            complete &= whole[cause]
+            count_of_causes += 1
+            only = cause
+        whole[row] = complete
+        if count_of_causes == 1 and heir[only] == row:  # the chain goes on, and nothing is new
+            chain[row], position[row] = chain[only], position[only] + 1
+            start[row], size[row] = start[only], size[only]
+        else:
+            for edge in range(offsets[row], offsets[row + 1]):
+                cause = causes[edge]
+                if cause < 0 or not alive[cause]:
+                    continue
+                for k in range(start[cause] - 1, start[cause] + size[cause]):
+                    if k < start[cause]:
+                        c, p = chain[cause], position[cause]
+                    else:
+                        c, p = chains[k], positions[k]
+                    if seen[c] != row:
+                        seen[c], top[c] = row, p
+                        met[count] = c
+                        count += 1
+                    elif p > top[c]:
+                        top[c] = p
+            if count > 1:
+                met[:count] = np.sort(met[:count])
+            mine = -1
+            if favourite[row] >= 0 and heir[favourite[row]] == row:
+                mine = chain[favourite[row]]
+            else:
+                for k in range(count):
+                    c = met[k]
+                    tail = last[c]
+                    if top[c] == position[tail] and heir[tail] < 0:
+                        mine = c
+                        break
+            if mine < 0:
+                mine = used
+                used += 1
+                position[row] = 1
+            else:
+                position[row] = position[last[mine]] + 1
+            chain[row] = mine
+            kept = count - 1 if position[row] > 1 else count
+            if kept > widest:
+                stopped = row
+                break
+            if filled + kept > room:
+                stopped = -2
+                break
+            while filled + kept > len(chains):
+                chains = np.concatenate((chains, np.empty(len(chains), np.int32)))
+                positions = np.concatenate((positions, np.empty(len(positions), np.int32)))
+            start[row], size[row] = filled, kept
+            for k in range(count):
+                c = met[k]
+                if c != mine:
+                    chains[filled], positions[filled] = c, top[c]
+                    filled += 1
+        last[chain[row]] = row
+        h = _mix(identity[row], np.uint64(chain[row]))
+        h = _mix(h, np.uint64(position[row]))
+        if not (count_of_causes == 1 and heir[only] == row):
+            for k in range(start[row], start[row] + size[row]):
+                h = _mix(h, np.uint64(chains[k]))
+                h = _mix(h, np.uint64(positions[k]))
+        version[current] += h
+    return Stamps(
+        chain, position, start, size, chains[:filled], positions[:filled], whole, version, stopped
+    )
+
+
+@njit
+def gathered(
+    start: Ints, size: Smalls, first: int, end: int, chains: Smalls, positions: Smalls
+) -> tuple[Smalls, Smalls, Smalls]:
+    """Return offsets, chains and positions of the entries of rows `first` to `end`, row by row."""
+    offsets = np.zeros(end - first + 1, np.int32)
+    for row in range(first, end):
+        offsets[row - first + 1] = offsets[row - first] + size[row]
+    made = np.empty(offsets[-1], np.int32)
+    places = np.empty(offsets[-1], np.int32)
+    at = 0
+    for row in range(first, end):
+        for k in range(start[row], start[row] + size[row]):
+            made[at], places[at] = chains[k], positions[k]
+            at += 1
+    return offsets, made, places
+
+
+@njit
+def knows(
+    offsets: Ints, chains: Smalls, positions: Smalls, chain: Smalls, position: Smalls
+) -> Bools:
+    """Tell of each row whether its entries hold the given chain up to the given position."""
+    found = np.zeros(len(chain), np.bool_)
+    for row in range(len(chain)):
+        low, high = offsets[row], offsets[row + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if chains[middle] < chain[row]:
+                low = middle + 1
+            else:
+                high = middle
+        if low < offsets[row + 1] and chains[low] == chain[row]:
+            found[row] = positions[low] >= position[row]
+    return found

@@ -1,0 +1,79 @@
+"""What is before and what is after some rows of a graph of causes, by one walk along an order.
+
+Rows, edges and `order` as in `antecede.tables.kernels.topological`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from antecede.tables.kernels.jit import njit
+from antecede.tables.kernels.topological import Bools, Ints
+
+
+@njit
+def before(order: Ints, offsets: Ints, causes: Ints, alive: Bools, events: Bools) -> Bools:
+    """Return the mask of rows before any of the `events`; an event only if before another one."""
+    found = np.zeros(len(alive), np.bool_)
+    for k in range(len(order) - 1, -1, -1):
+        row = order[k]
+        if events[row] or found[row]:
+            for edge in range(offsets[row], offsets[row + 1]):
+                cause = causes[edge]
+                if cause >= 0 and alive[cause]:
+                    found[cause] = True
+    return found
+
+
+@njit
+def behind(order: Ints, offsets: Ints, causes: Ints, alive: Bools, events: Bools) -> Bools:
+    """Return the mask of rows after any of the `events`; an event only if after another one."""
+    found = np.zeros(len(alive), np.bool_)
+    for row in order:
+        for edge in range(offsets[row], offsets[row + 1]):
+            cause = causes[edge]
+            if cause >= 0 and alive[cause] and (events[cause] or found[cause]):
+                found[row] = True
+    return found
+
+
+@njit
+def fewest_steps(
+    order: Ints, offsets: Ints, causes: Ints, alive: Bools, start: int, end: int
+) -> Ints:
+    """Return the rows of a shortest chain from `start` to `end`, both in it; none where none is."""
+    far = np.int64(len(alive))
+    steps = np.full(len(alive), far, np.int64)
+    via = np.full(len(alive), np.int64(-1), np.int64)
+    steps[start] = 0
+    for row in order:
+        if row != start:
+            for edge in range(offsets[row], offsets[row + 1]):
+                cause = causes[edge]
+                there = cause >= 0 and alive[cause] and steps[cause] < far
+                if there and steps[cause] + 1 <= steps[row]:
+                    steps[row], via[row] = steps[cause] + 1, cause
+        if row == end:
+            break
+    if steps[end] >= far:
+        return np.empty(0, np.int64)
+    chain = np.empty(steps[end] + 1, np.int64)
+    row = end
+    for k in range(steps[end], -1, -1):
+        chain[k] = row
+        row = via[row]
+    return chain
+
+
+@njit
+def longest_chains(order: Ints, offsets: Ints, causes: Ints, alive: Bools) -> Ints:
+    """Return the number of causes in the longest chain before each row [n]; -1 without a place."""
+    depth = np.full(len(alive), np.int64(-1), np.int64)
+    for row in order:
+        if alive[row]:
+            depth[row] = 0
+            for edge in range(offsets[row], offsets[row + 1]):
+                cause = causes[edge]
+                if cause >= 0 and alive[cause] and depth[cause] >= depth[row]:
+                    depth[row] = depth[cause] + 1
+    return depth

@@ -1,0 +1,256 @@
+"""Stamps that answer what happened before what: worked out of an Arrow table, here and in Spark.
+
+Rows, causes, repeats, cycles and the statuses are those of `antecede.tables.order.table`: a row
+without a place in the order has no stamp. What a stamp is:
+`antecede.tables.causality.kernels.chain_decomposition`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+
+from antecede.errors import InputError
+from antecede.tables.causality.kernels.chain_decomposition import (
+    Stamps,
+    favourites,
+    gathered,
+    heirs,
+    stamp,
+)
+from antecede.tables.causality.spec import WIDEST, ClockSpec, clock_spec, refuse_taken
+from antecede.tables.kernels.topological import MISSING
+from antecede.tables.order.key_types import plain
+from antecede.tables.order.keys import Array
+from antecede.tables.order.row_hash import digests
+from antecede.tables.order.table import Digests, Graph, graph_of
+from antecede.tables.trace.evidence import warn_none
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+
+STAMP: Any = pa.struct(
+    [
+        ("group", pa.string()),
+        ("version", pa.int64()),
+        ("chain", pa.int32()),
+        ("position", pa.int32()),
+        ("chains", pa.list_(pa.int32())),
+        ("positions", pa.list_(pa.int32())),
+        ("complete", pa.bool_()),
+    ]
+)
+"""The type of a stamp, the same whatever the columns that it was made of."""
+_ROOM = 2**27
+"""Entries of all stamps of one table or partition, those in common counted once: 1 GiB."""
+_ENTRIES = 2**26
+"""Entries in a piece of a local table at most."""
+
+
+def with_clocks(
+    table: pyarrow.Table,
+    *,
+    id: str | None = None,
+    after: str | Sequence[str] = (),
+    group: str | None = None,
+    clock: str | None = None,
+    member: str | None = None,
+    sender: str | None = None,
+    seq: str | None = None,
+    first_seq: int = 1,
+    time: str | None = None,
+    content: Sequence[str] | None = None,
+    stamp: str = "stamp",
+    status: str = "antecede_status",
+    widest: int = WIDEST,
+) -> pyarrow.Table:
+    """Return the table, rows as they came, with a stamp and a status for each row.
+
+    The stamp answers `happened_before` and `concurrent` exactly and by itself. Causes are told in
+    one of the ways of `antecede.tables.order.spec.OrderSpec`, whose arguments these are; `time`
+    decides only which of repeated rows takes part. The status is that of `order`; a row that has no
+    place there (a repeat, on a cycle, without a key) has a null stamp. Stamps compare with those
+    of the same call alone. `widest`: entries of a stamp at most. Raises InputError when a column
+    is absent or cannot serve, and when a row's past meets more chains than `widest`. Warns as
+    `antecede.tables.order.table.order_table` does.
+
+    >>> import pyarrow as pa
+    >>> from antecede.tables.causality import concurrent, happened_before, with_clocks
+    >>> events = pa.table({"id": ["a", "b", "c"], "after": [None, "a", "a"]})
+    >>> made = with_clocks(events, id="id", after="after")
+    >>> a, b, c = made["stamp"]
+    >>> happened_before(a, b), happened_before(b, a), concurrent(b, c)
+    (True, False, True)
+    """
+    spec = clock_spec(
+        id=id,
+        after=after,
+        group=group,
+        clock=clock,
+        member=member,
+        sender=sender,
+        seq=seq,
+        first_seq=first_seq,
+        time=time,
+        content=content,
+        stamp=stamp,
+        status=status,
+        widest=widest,
+    )
+    refuse_taken(table.column_names, {"stamp": stamp, "status": status})
+    spec.order.check_columns(table.column_names)
+    made = Stamped(table, spec)
+    if not made.is_supported():
+        warn_none(spec.order.ways)
+    columns = (pa.chunked_array(list(made.pieces()), STAMP), made.statuses())
+    for name, column in zip(spec.added, columns, strict=True):
+        table = table.append_column(name, column)
+    return table
+
+
+class Stamped:
+    """The stamps of a table, to be had in pieces: rows that share entries share them until then."""
+
+    def __init__(
+        self, table: pyarrow.Table, spec: ClockSpec, digest: Digests | None = None
+    ) -> None:
+        self._rows, self._spec = table.num_rows, spec.order
+        if not self._rows:
+            return
+        self._graph = graph_of(table, spec.order, digest)
+        self._groups = group_names(table, spec.order.group)
+        self._stamps = stamped(self._graph, spec.widest, self._groups)
+        self._version = self._stamps.version.view(np.int64)[self._graph.keys.group]
+
+    def is_supported(self) -> bool:
+        """Return whether a cell tells what came before what; True of no rows."""
+        return not self._rows or self._graph.is_supported(self._spec)
+
+    def statuses(self) -> Array:
+        """Return the status of each row as text."""
+        return self._graph.statuses() if self._rows else pa.array([], pa.string())
+
+    def pieces(self, sizes: Sequence[int] | None = None) -> Iterator[Array]:
+        """Yield the stamps in arrays of these lengths, which add up to the number of rows."""
+        if sizes is None:
+            sizes = self._sizes() if self._rows else []
+        first = 0
+        for size in sizes:
+            yield self._piece(first, first + size)
+            first += size
+
+    def _sizes(self) -> list[int]:
+        """Cut the rows so that no piece has more than _ENTRIES entries, but for single rows."""
+        ends = np.cumsum(self._stamps.size, dtype=np.int64)
+        sizes, first = [], 0
+        while first < self._rows:
+            before = ends[first - 1] if first else 0
+            end = int(np.searchsorted(ends, before + _ENTRIES, side="right"))
+            sizes.append(max(end, first + 1) - first)
+            first += sizes[-1]
+        return sizes
+
+    def _piece(self, first: int, end: int) -> Array:
+        if first == end:
+            return pa.array([], STAMP)
+        made = self._stamps
+        entries = int(made.size[first:end].sum(dtype=np.int64))
+        if entries >= 2**31:  # the offsets of an Arrow list
+            raise InputError(
+                f"{end - first} stamps have {entries} entries together, more than a batch can "
+                "hold: set spark.sql.execution.arrow.maxRecordsPerBatch lower, or a lower widest="
+            )
+        alive = made.position[first:end] > 0
+        offsets, chains, positions = gathered(
+            made.start, made.size, first, end, made.chains, made.positions
+        )
+        at = pa.array(offsets)
+        return pa.StructArray.from_arrays(
+            [
+                self._groups.slice(first, end - first),
+                pa.array(self._version[first:end]),
+                pa.array(made.chain[first:end]),
+                pa.array(made.position[first:end]),
+                pa.ListArray.from_arrays(at, pa.array(chains)),
+                pa.ListArray.from_arrays(at, pa.array(positions)),
+                pa.array(made.whole[first:end]),
+            ],
+            fields=list(STAMP),
+            mask=pa.array(~alive),
+        )
+
+
+def group_names(table: pyarrow.Table, group: str | None) -> Array:
+    """Return the group of each row as text; null without groups. Equal just for equal groups."""
+    if group is None:
+        return pa.nulls(table.num_rows, pa.string())
+    column = table.column(group).combine_chunks()
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([])
+    return text(plain(column, f"column {group}"))
+
+
+def text(column: Array) -> Array:
+    """Return values in their one form as text; moments as they are in UTC."""
+    if pa.types.is_timestamp(column.type) and column.type.tz:
+        column = column.cast(pa.timestamp(column.type.unit))
+    return column.cast(pa.string())
+
+
+def stamped(graph: Graph, widest: int, groups: Array) -> Stamps:
+    """Stamp the rows of a graph; raises InputError where a past is too wide."""
+    keys = graph.keys
+    order = graph.order[np.argsort(keys.group[graph.order], kind="stable")]
+    favourite = favourites(order, keys.offsets, graph.causes, graph.alive, keys.actor)
+    lacks = np.zeros(len(graph.alive), np.bool_)
+    edge_row = np.repeat(np.arange(len(graph.alive)), np.diff(keys.offsets))
+    lacks[edge_row[graph.kinds == MISSING]] = True
+    made = stamp(
+        order,
+        keys.offsets,
+        graph.causes,
+        graph.alive,
+        lacks,
+        keys.group,
+        keys.groups,
+        favourite,
+        heirs(order, favourite, keys.actor),
+        _identities(graph),
+        widest,
+        _ROOM,
+    )
+    if made.stopped >= 0:
+        raise _too_wide(graph, groups, made.stopped, widest)
+    if made.stopped == -2:
+        raise InputError(
+            f"the stamps of {len(order)} rows in one task need more than {_ROOM} entries "
+            f"({_ROOM >> 27} GiB): give a group= that causes never cross, or a lower widest= to "
+            "see which rows have so many"
+        )
+    return made
+
+
+def _identities(graph: Graph) -> Any:
+    """Return 64 bits of each row's identity, the same whatever rows stand beside it."""
+    keys = graph.keys
+    labels = max(len(keys.labels), 1)
+    names = np.append(digests(pa.table([text(keys.labels)], ["label"])).view(np.uint64), 0)
+    named = names[np.where(keys.actor >= 0, keys.actor, 0) % labels]
+    return named.astype(np.uint64) + keys.count.astype(np.uint64)
+
+
+def _too_wide(graph: Graph, groups: Array, row: int, widest: int) -> InputError:
+    keys = graph.keys
+    name = str(keys.labels[int(keys.actor[row]) % len(keys.labels)])
+    name = f"{name}:{keys.count[row]}" if keys.numbered else name
+    where = "" if groups[row].as_py() is None else f" of group {groups[row].as_py()}"
+    return InputError(
+        f"the past of this event{where} meets more than {widest} chains of events that are not in "
+        "sequence, and a stamp holds one entry for each: raise widest= (8 bytes an entry), give a "
+        "finer group=, or ask past() and future() by after= without stamps",
+        record_id=name,
+    )

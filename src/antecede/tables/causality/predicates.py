@@ -1,0 +1,198 @@
+"""Was a global state possible, or even certain, in which something held: possibly and definitely.
+
+Source: Cooper and Marzullo 1991. The consistent global states of a run are a lattice. *Possibly* p:
+some state on it has p. *Definitely* p: every way through it, from the first state to the last,
+passes a state that has p. Both look at states level by level (a level: how many events have
+happened), so they take as long as there are states, up to the product of the members' events: small
+lattices alone, and the cost is part of the answer.
+
+A predicate is written as in Python, of members' names and these terms:
+
+    A >= 3              how many events of A have happened (any comparison with a whole number)
+    "granted" in B      the latest event of B says that (its text, or its id where it has none)
+
+joined by `and`, `or`, `not` and brackets. A name that is no word is put in quotes:
+'kv-node-70' >= 3.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from antecede.errors import InputError, LimitError
+from antecede.tables.causality.global_states import States
+
+MOST_STATES: Final = 1_000_000
+State = tuple[int, ...]
+Predicate = Callable[[State], bool]
+_COMPARED: Final[Mapping[type, Callable[[int, int], bool]]] = {
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+
+
+class Found(NamedTuple):
+    """An answer and what it took."""
+
+    holds: bool
+    witness: dict[str, int] | None
+    """Possibly: the first state that has it. Definitely: None where it holds, else the last state
+    of a way that avoids it."""
+    states: int
+    """How many states were looked at."""
+
+
+def possibly(states: States, predicate: str, *, most: int = MOST_STATES) -> Found:
+    """Tell whether some consistent state has the predicate.
+
+    Raises InputError for one that cannot be read, LimitError where more than `most` states would
+    have to be looked at.
+    """
+    holds, looked = parsed(states, predicate), 0
+    level = {_first(states)}
+    while level:
+        for state in sorted(level):
+            looked += 1
+            if holds(state):
+                return Found(True, _named(states, state), looked)
+        level = _next_level(states, level, looked, most)
+    return Found(False, None, looked)
+
+
+def definitely(states: States, predicate: str, *, most: int = MOST_STATES) -> Found:
+    """Tell whether every way from the first state to the last passes one that has the predicate.
+
+    Raises as `possibly` does.
+    """
+    holds, looked = parsed(states, predicate), 0
+    last = tuple(len(rows) for rows in states.lines)
+    level = {_first(states)}
+    while True:
+        looked += len(level)
+        avoiding = {state for state in level if not holds(state)}
+        if not avoiding:
+            return Found(True, None, looked)
+        if last in avoiding:
+            return Found(False, _named(states, last), looked)
+        level = _next_level(states, avoiding, looked, most)
+
+
+def _first(states: States) -> State:
+    return (0,) * len(states.members)
+
+
+def _next_level(states: States, level: set[State], looked: int, most: int) -> set[State]:
+    """Return the consistent states that are one event further than one of these."""
+    found: set[State] = set()
+    for state in level:
+        for k, rows in enumerate(states.lines):
+            if state[k] < len(rows) and _may(states, state, rows[state[k]]):
+                found.add((*state[:k], state[k] + 1, *state[k + 1 :]))
+        if looked + len(found) > most:
+            raise LimitError(
+                f"more than {most:,} global states; fewer members or events, or a higher limit"
+            )
+    return found
+
+
+def _may(states: States, state: State, row: int) -> bool:
+    """Tell whether a member's next event has all that it waits for; a consistent state has all
+    that is before that.
+    """
+    return all(count <= state[member] for member, count in states.waits_for(row))
+
+
+def _named(states: States, state: State) -> dict[str, int]:
+    return {
+        name: states.position_at(k, count)
+        for k, (name, count) in enumerate(zip(states.members, state, strict=True))
+    }
+
+
+# -- the language ------------------------------------------------------------------------------
+
+
+def parsed(states: States, text: str) -> Predicate:
+    """Return the predicate that a text says. Raises InputError, which says what cannot be read."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise InputError(
+            f"no predicate: {text!r:.80} ({error.__class__.__name__}). {_HOW}"
+        ) from error
+    return _Reader(states).read(tree)
+
+
+_HOW = "Write e.g.  A >= 3 and not ('b-1' < 2 or \"granted\" in C)"
+
+
+class _Reader:
+    """Turns a tree of Python's into a predicate; knows nothing but what is said above."""
+
+    def __init__(self, states: States) -> None:
+        self._states = states
+        self._texts = states.texts()
+
+    def read(self, tree: ast.expr) -> Predicate:
+        if isinstance(tree, ast.BoolOp):
+            parts = [self.read(one) for one in tree.values]
+            every = isinstance(tree.op, ast.And)
+            return lambda state: (all if every else any)(part(state) for part in parts)
+        if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
+            inner = self.read(tree.operand)
+            return lambda state: not inner(state)
+        if isinstance(tree, ast.Compare) and len(tree.ops) == 1:
+            return self._term(tree.left, tree.ops[0], tree.comparators[0])
+        raise InputError(f"no part of a predicate: {ast.unparse(tree)[:80]}. {_HOW}")
+
+    def _term(self, left: ast.expr, how: ast.cmpop, right: ast.expr) -> Predicate:
+        if isinstance(how, ast.In | ast.NotIn):
+            says = self._says(_text(left), self._member(right))
+            return says if isinstance(how, ast.In) else lambda state: not says(state)
+        compare = _COMPARED.get(type(how))
+        if compare is None:
+            raise InputError(f"members are not compared by {type(how).__name__}. {_HOW}")
+        member, number = self._member(left), _number(right)
+        position = self._states.position_at
+        return lambda state: compare(position(member, state[member]), number)
+
+    def _says(self, text: str, member: int) -> Predicate:
+        rows, texts = self._states.lines[member], self._texts
+        said = [False, *(text in (texts[row] or "") for row in rows)]
+        if not any(said) and not self._states.tells_texts:
+            raise InputError(
+                f"no event of this trace tells a text, and no id of "
+                f"{self._states.members[member]} has {text!r:.80} in it: name the column that says "
+                "what happened (--text COLUMN; in a table of the schema it is `text`)"
+            )
+        return lambda state: said[state[member]]
+
+    def _member(self, tree: ast.expr) -> int:
+        name: Any = None
+        if isinstance(tree, ast.Name):
+            name = tree.id
+        elif isinstance(tree, ast.Constant):
+            name = tree.value
+        if name not in self._states.members:
+            known = ", ".join(self._states.members[:8])
+            raise InputError(f"{ast.unparse(tree)[:80]} is no member; there are {known}. {_HOW}")
+        return self._states.members.index(name)
+
+
+def _text(tree: ast.expr) -> str:
+    if isinstance(tree, ast.Constant) and isinstance(tree.value, str):
+        return tree.value
+    raise InputError(f"{ast.unparse(tree)[:80]} is no text in quotes. {_HOW}")
+
+
+def _number(tree: ast.expr) -> int:
+    if isinstance(tree, ast.Constant) and type(tree.value) is int:
+        return tree.value
+    raise InputError(f"{ast.unparse(tree)[:80]} is no whole number. {_HOW}")

@@ -1,0 +1,514 @@
+"""`Causality`: what led to an event, what it could have influenced, what was concurrent, and why.
+
+Events are the rows of a table in the trace schema, or what `antecede.tables.trace.arrow.read`
+gives. What happened before what is told by one of three ways (Lamport 1978; Fidge 1988 and Mattern
+1989):
+
+    "events"    rows of sendings and of receipts or deliveries: a member's events follow each other
+                as listed, an arrival follows its sending
+    "clocks"    vector clocks
+    "causes"    the causes that events declare
+
+All answers are exact for the rows that are there. A cause that is nowhere hides what came before
+it; `notes` says how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+
+from antecede.errors import InputError
+from antecede.formatting import counted
+from antecede.tables.causality.cuts import immediate_edges
+from antecede.tables.causality.event_graph import Steps, execution, tells_of_arrivals
+from antecede.tables.causality.kernels.reachability import (
+    before,
+    behind,
+    fewest_steps,
+    longest_chains,
+)
+from antecede.tables.kernels.topological import MISSING, Bools, Ints
+from antecede.tables.order.keys import code
+from antecede.tables.order.spec import Status
+from antecede.tables.order.table import Graph, graph_of
+from antecede.tables.order.trace_order import prepare
+from antecede.tables.trace import evidence, sequence
+from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, Trace
+from antecede.tables.trace.causes import COLUMNS
+from antecede.tables.trace.evidence import RECEIPTS, SEQUENCE, SOURCE
+from antecede.tables.trace.identities import in_run, is_blank, keys
+from antecede.tables.trace.rows import conform
+from antecede.tables.trace.schema import DELIVER, RECEIVE
+from antecede.tables.trace.user_tables import list_separators
+from antecede.tables.trace.user_tables.list_separators import several_in_one
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+EVENTS, CLOCKS, CAUSES = "events", "clocks", "causes"
+SOURCES: Final = {EVENTS: RECEIPTS, CLOCKS: CLOCKS, CAUSES: CAUSES}
+"""Way -> the source of causality that reports name."""
+WAYS: Final = (EVENTS, CLOCKS, CAUSES)
+NO_EVENTS: Final = "set aside: unreadable, or different from an earlier row of their id"
+"""End of a note on rows."""
+LOOK_ALIKE: Final = 5
+"""Ids that are told for one that is not there."""
+TELLING: Final = ("parents", "clock_members", "kind")
+"""Columns of which a table has one, to be asked."""
+LONGEST: Final = 80
+"""Characters of an id in what is said."""
+
+
+class Event(NamedTuple):
+    """Names one event where an id alone does not: ids repeat from run to run, and a message's
+    arrivals have the id of its sending.
+    """
+
+    id: str
+    member: str | None = None
+    """Where it arrived; None: the event itself (of a message: its sending)."""
+    run: str | None = None
+
+    def __str__(self) -> str:
+        at = "" if self.member is None else f" at {self.member}"
+        of = "" if self.run is None else f" of run {self.run}"
+        return f"{self.id}{at}{of}"
+
+
+Named = str | Event
+
+
+def check_not_blank(id: str) -> None:
+    """Raise InputError for an id that names no event."""
+    if is_blank(id):
+        raise InputError(f"the id {id!r} is blank: it names no event")
+
+
+def _is_text(part: object) -> bool:
+    """Tell whether something is Unicode: bytes of a terminal's that are none can be in no trace."""
+    return isinstance(part, str) and not any("\ud800" <= one <= "\udfff" for one in part)
+
+
+def _check_table(table: Any) -> None:
+    """Raise InputError for what is no table of events, or does not tell what came before what."""
+    if not isinstance(table, pa.Table):
+        raise InputError(
+            f"a table of Arrow or a Trace is asked, not {type(table).__name__}: "
+            "pyarrow.Table.from_pandas(df), pyarrow.table(columns) or "
+            "antecede.tables.trace.arrow.read(paths) makes one"
+        )
+    if "id" in table.column_names and not set(TELLING) & set(table.column_names):
+        there = ", ".join(table.column_names)
+        raise InputError(
+            f"no column tells what came before what: call the one that lists causes `parents`; "
+            f"or clock_members and clock_counts, or kind (send, receive, deliver). There are "
+            f"{there:.200}"
+        )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."
+
+
+class Whole(NamedTuple):
+    """What is known of the trace of which only a part is looked at: such things decide for it."""
+
+    clocked: bool
+    """Vector clocks, and not declared causes, tell what came before what."""
+    known: frozenset[str]
+    """Columns in which any event has a value."""
+
+
+class Causality:
+    """Answers questions about the events of one trace.
+
+    `trace`: a `Trace`, or a table in the schema (columns may be absent but for `id`). `by`: one of
+    `WAYS`; None: by events where rows tell of sendings and arrivals, else by clocks where these are
+    the only thing that tells, else by declared causes. `part`: of a trace, which may have rows of
+    one kind alone and still goes by events where `by` says so; `whole`: the same of a part that may
+    lack clocks, causes or times that the trace has. `source` names the evidence
+    (`antecede.tables.trace.evidence`). Raises InputError for a table that does not tell what `by`
+    asks for, and without evidence; `unproven`: note that instead.
+
+    >>> import pyarrow as pa
+    >>> from antecede.tables.causality import Causality
+    >>> log = pa.table({"id": ["a", "b", "c", "d"], "parents": [[], ["a"], ["a"], ["c"]]})
+    >>> asked = Causality(log)
+    >>> asked.precedes("a", "d"), asked.concurrent("b")["id"].to_pylist()
+    (True, ['c', 'd'])
+    >>> asked.path("a", "d")["id"].to_pylist()
+    ['a', 'c', 'd']
+    """
+
+    def __init__(
+        self,
+        trace: Trace | pyarrow.Table,
+        *,
+        by: str | None = None,
+        part: bool = False,
+        whole: Whole | None = None,
+        unproven: bool = False,
+    ) -> None:
+        if by is not None and by not in WAYS:
+            raise InputError(f"by= is one of {', '.join(WAYS)}, not {by!r:.40}")
+        if not isinstance(trace, Trace):
+            _check_table(trace)
+            columns: dict[str, int | str] = {COLUMNS: ", ".join(trace.column_names)[:300]}
+            trace = Trace(conform(trace), QUARANTINE_SCHEMA.empty_table(), "table", columns)
+        self._is_part = whole is not None
+        table = conform(trace.events)
+        if by is None and evidence.has_receipts(table):
+            by = EVENTS
+        self._alike: dict[int, Ints] = {}
+        self.notes: list[str] = []
+        """What was set aside, and what hides answers: sentences."""
+        if by == EVENTS:
+            self._by_events(table, part or self._is_part)
+        else:
+            self._by_table(trace, by, whole)
+        self.source = str(trace.details.get(SOURCE, SOURCES[self.by]))
+        """The source of causality: a constant of `antecede.tables.trace.evidence`."""
+        if self.source == SEQUENCE:
+            self.notes += sequence.notes(trace.details)
+        elif not (part or self._is_part or self._is_supported(trace.format)):
+            if not unproven:
+                raise InputError(evidence.describe_none(table, trace.details))
+            self.source = evidence.NONE
+            self.notes.append(evidence.describe_none(table, trace.details))
+
+    def _is_supported(self, format: str) -> bool:
+        """Return whether a cell, or the format, supports the way in use."""
+        if self.by == EVENTS:
+            return evidence.has_receipts(self.events)
+        has = evidence.has_clocks if self.by == CLOCKS else evidence.has_causes
+        supported = has(self.events, format)
+        if supported and self.by == CAUSES and len(self.events) > 1 and not len(self._steps.causes):
+            self.notes.append(
+                f"no event declares a cause: all {len(self.events):,} are roots of the {format}"
+            )
+        return supported
+
+    def _by_events(self, table: pyarrow.Table, part: bool) -> None:
+        if not (part or tells_of_arrivals(table)):
+            raise InputError(
+                "by events: no rows of both sendings and receipts or deliveries are there"
+            )
+        self.by, self.events = EVENTS, table
+        found = execution(table)
+        self._steps = found.steps
+        if found.never_sent:
+            self.notes.append(
+                f"{counted(found.never_sent, 'arrival')} of messages that no row says to be sent: "
+                "what came before these there is not known"
+            )
+        if found.on_cycles:
+            self.notes.append(f"{counted(found.on_cycles, 'row')} before themselves: set aside")
+
+    def _by_table(self, trace: Trace, by: str | None, whole: Whole | None) -> None:
+        prepared = prepare(trace) if whole is None else prepare(trace, None, *whole)
+        found = CAUSES if prepared.spec.clock is None else CLOCKS
+        if by is not None and by != found:
+            raise InputError(f"by {by}: this trace tells what came before what by {found} alone")
+        self.by, self.events = found, prepared.events
+        self._graph = graph = graph_of(prepared.events, prepared.spec)
+        if found == CLOCKS:
+            self._note_alike(graph)
+        self._steps = Steps(graph.keys.offsets, graph.causes, graph.alive, graph.order)
+        lacking = int(np.count_nonzero(graph.kinds == MISSING))
+        if lacking:
+            self._note_lacking(lacking)
+        if aside := len(graph.alive) - int(graph.alive.sum()):
+            self.notes.append(f"{counted(aside, 'row')} without a place in any order: set aside")
+        if refused := len(prepared.quarantine):
+            self.notes.append(f"{counted(refused, 'row')} {NO_EVENTS}")
+
+    def _note_alike(self, graph: Graph) -> None:
+        """Find the events that share a member and a number: clocks cannot distinguish them."""
+        keys = graph.keys
+        again = np.isin(keys.status, [code(Status.DUPLICATE), code(Status.CONFLICT)])
+        if not again.any():
+            return
+        rows = np.flatnonzero(graph.alive | again)
+        pairs = np.stack([keys.actor[rows], keys.count[rows]])
+        _, which = np.unique(pairs, axis=1, return_inverse=True)
+        which = which.reshape(-1)
+        order = np.argsort(which, kind="stable")
+        groups = np.split(rows[order], np.flatnonzero(np.diff(which[order])) + 1)
+        several = [group for group in groups if len(group) > 1]
+        self._alike = {int(row): group for group in several for row in group}
+        shown = "; ".join(self._describe_alike(group) for group in several[:LOOK_ALIKE])
+        more = f"; and {len(several) - LOOK_ALIKE:,} more" if len(several) > LOOK_ALIKE else ""
+        self.notes.append(f"{shown}{more}; an answer that names the first may be of any of them")
+
+    def _describe_alike(self, rows: Ints) -> str:
+        """Return the names of events that clocks cannot distinguish, and of their number."""
+        told = self.events.take(pa.array(rows)).to_pylist()
+        number = int(self._graph.keys.count[rows[0]])
+        names = [_short(row["id"]) for row in told]
+        if len(set(names)) < len(names):
+            places = [(row["source"], row["line"]) for row in told]
+            names = [
+                f"{name} ({source}, line {line})" if line is not None else f"{name} (row {row + 1})"
+                for name, (source, line), row in zip(names, places, rows.tolist(), strict=True)
+            ]
+        are = "are both" if len(names) == 2 else "are all"
+        what = f"{' and '.join(names)} {are} event {number:,} of {told[0]['member']}"
+        return f"{what}: they cannot be distinguished"
+
+    def _note_lacking(self, count: int) -> None:
+        """Say which causes are nowhere, and which of them may be several written as one."""
+        ids: Any = self.events["id"]
+        lists: Any = self.events["parents"].combine_chunks()
+        named = pc.list_flatten(lists)
+        there = pc.is_in(
+            in_run(self.events, named, pc.list_parent_indices(lists)), keys(self.events)
+        )
+        nowhere: Any = named.filter(pc.invert(there)).unique()
+        which, where = "", "the trace"
+        if len(nowhere) and self.by == CAUSES:
+            shown = [_short(one) for one in nowhere.slice(0, LOOK_ALIKE).to_pylist()]
+            more = ", ..." if len(nowhere) > LOOK_ALIKE else ""
+            which = "" if len(nowhere) == count else f" of {counted(len(nowhere), 'id')}"
+            which += f" ({', '.join(shown)}{more})"
+            if pc.any(pc.is_in(nowhere, ids.combine_chunks())).as_py():
+                where = "the run of their effect"
+        self.notes.append(
+            f"{counted(count, 'cause')}{which} that {where} does not have: what came before "
+            "these is not known"
+        )
+        if hint := several_in_one(nowhere.to_pylist(), set(ids.to_pylist())):
+            self.notes.append("; ".join(list_separators.words(hint)))
+
+    # -- which event ---------------------------------------------------------------------------
+
+    @cached_property
+    def _is_arrival(self) -> Bools:
+        found: Bools = pc.is_in(self.events["kind"], pa.array([RECEIVE, DELIVER])).to_numpy(False)
+        return found if self.by == EVENTS else np.zeros(len(found), np.bool_)
+
+    def has(self, id: str) -> bool:
+        """Tell whether an event has this id; a blank names none."""
+        if not _is_text(id) or is_blank(id):
+            return False
+        found: bool = pc.any(pc.equal(self.events["id"], id)).as_py() or False
+        return found
+
+    @property
+    def alive(self) -> Bools:
+        """Mask of the rows that have a place in the order."""
+        return self._steps.alive
+
+    @property
+    def placed(self) -> int:
+        """How many events have a place in the order."""
+        return int(np.count_nonzero(self._steps.alive))
+
+    def row(self, event: Named) -> int:
+        """Return the row of an event in `events`. Raises InputError where there is none, or several
+        that could be meant.
+        """
+        asked = Event(event) if isinstance(event, str) else event
+        for part in asked:
+            if part is not None and not _is_text(part):
+                raise InputError(f"{part!r:.80} is no text: no event is called that")
+        check_not_blank(asked.id)
+        if not self.has(asked.id):
+            raise InputError(self._nowhere(asked.id))
+        mask = pc.fill_null(pc.equal(self.events["id"], asked.id), False)
+        if asked.run is not None:
+            mask = pc.and_(mask, pc.fill_null(pc.equal(self.events["run"], asked.run), False))
+        rows: Ints = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+        rows = rows[self._at(rows, asked)]
+        for row in rows.tolist():
+            if row in self._alike:
+                raise InputError(
+                    f"{self._describe_alike(self._alike[row])}; give each event of a member its "
+                    "own number, and each restart a run or member name of its own"
+                )
+        if not len(rows):
+            raise InputError(
+                f"{asked} is not in the trace; the id {asked.id} is{self._where(asked.id)}"
+            )
+        placed = rows[self._steps.alive[rows]]
+        if not len(placed):
+            raise InputError(f"{asked} has no place in the order: its row was set aside")
+        runs = pc.unique(self.events["run"].take(pa.array(placed))).to_pylist()
+        if len(runs) > 1:
+            shown = ", ".join(str(run) for run in runs[:LOOK_ALIKE])
+            raise InputError(f"{asked} is in {len(runs)} runs: say which ({shown})")
+        return int(placed[0])
+
+    def _at(self, rows: Ints, asked: Event) -> Bools:
+        if asked.member is None:
+            first = ~self._is_arrival[rows]
+            return first if first.any() else np.ones(len(rows), np.bool_)
+        members = self.events["member"].take(pa.array(rows))
+        here: Bools = pc.fill_null(pc.equal(members, asked.member), False).to_numpy(
+            zero_copy_only=False
+        )
+        return here
+
+    def _where(self, id: str) -> str:
+        """Say at which members, or in which runs, an id is; a part of a trace does not know."""
+        if self._is_part:
+            return ""
+        there: Any = self.events.filter(pc.equal(self.events["id"], id))
+        found = []
+        for word, name in (("at", "member"), ("in run", "run")):
+            names = [one for one in pc.unique(there[name]).to_pylist() if one is not None]
+            more = ", ..." if len(names) > LOOK_ALIKE else ""
+            if names:
+                found.append(f"{word} {', '.join(map(_short, names[:LOOK_ALIKE]))}{more}")
+        return f", {', '.join(found)}" if found else ""
+
+    def _nowhere(self, name: str) -> str:
+        """Say that an id is not there, and which ones look like it or say it."""
+        ids: Any = self.events["id"]
+
+        def having(texts: Any) -> list[str]:
+            if not name:
+                return []
+            mask = pc.match_substring(texts, name, ignore_case=True)
+            alike: Any = ids.filter(pc.fill_null(mask, False))
+            found: list[str] = pc.unique(alike.slice(0, 1000)).to_pylist()[:LOOK_ALIKE]
+            return [_short(one) for one in found]
+
+        if alike := having(ids):
+            hint = f"; there are {', '.join(alike)}"
+        elif saying := having(self.events["text"]):
+            hint = f"; it is in what these say: {', '.join(saying)}"
+        else:
+            first = [_short(one) for one in ids.slice(0, 1000).unique().to_pylist()[:LOOK_ALIKE]]
+            hint = f"; ids here are like {', '.join(first)}" if first else ""
+        return f"no event has the id {name}{hint}"
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def precedes(self, a: Named, b: Named) -> bool:
+        """Tell whether a happened before b. Raises InputError as `row` does."""
+        start, end = self.row(a), self.row(b)
+        return bool(self._mask([end], backwards=True)[start])
+
+    def past(self, *events: Named) -> pyarrow.Table:
+        """Return the rows that happened before any of the events, as `events` lists them."""
+        return self._rows(self._mask([self.row(one) for one in events], backwards=True))
+
+    def future(self, *events: Named) -> pyarrow.Table:
+        """Return the rows that happened after any of the events."""
+        return self._rows(self._mask([self.row(one) for one in events], backwards=False))
+
+    def around(self, row: int) -> tuple[Bools, Bools]:
+        """Return masks of the rows before and after a row of `events`; empty if it has no place."""
+        placed = [row] if self._steps.alive[row] else []
+        return self._mask(placed, backwards=True), self._mask(placed, backwards=False)
+
+    @cached_property
+    def depths(self) -> Ints:
+        """Causes in the longest chain before each row of `events` [n]; -1 without a place."""
+        steps = self._steps
+        return longest_chains(steps.order, steps.offsets, steps.causes, steps.alive)
+
+    def placed_rows(self, rows: pyarrow.Table, *, nearest: bool = False) -> pyarrow.Table:
+        """Return rows of an answer in an order in which causes come first; `nearest`: last."""
+        places = self._place[pc.index_in(rows["file_order"], self.events["file_order"]).to_numpy()]
+        order = np.argsort(places, kind="stable")
+        return rows.take(pa.array(order[::-1] if nearest else order))
+
+    def concurrent(self, event: Named) -> pyarrow.Table:
+        """Return the rows of the same run that happened neither before nor after the event."""
+        row = self.row(event)
+        related = self._mask([row], backwards=True) | self._mask([row], backwards=False)
+        related[row] = True
+        return self._rows(self._steps.alive & ~related & self._same_run(row))
+
+    def between(self, a: Named, b: Named) -> pyarrow.Table:
+        """Return the rows that happened after a and before b; none where a is not before b."""
+        start, end = self.row(a), self.row(b)
+        return self._rows(self._mask([start], backwards=False) & self._mask([end], backwards=True))
+
+    def path(self, a: Named, b: Named) -> pyarrow.Table:
+        """Return a chain of causes from a to b, both in it, first to last; none: a is not before b.
+
+        A shortest one: of declared causes, of steps and messages, or of immediate causes by clocks.
+        """
+        start, end = self.row(a), self.row(b)
+        steps = self._steps
+        found: Ints = np.empty(0, np.int64)
+        if start != end and self._mask([end], backwards=True)[start]:
+            causes = steps.causes
+            if self.by == CLOCKS:
+                causes = np.where(self._immediate, causes, -1)
+            found = fewest_steps(steps.order, steps.offsets, causes, steps.alive, start, end)
+        chain: pyarrow.Table = self.events.take(pa.array(found))
+        return chain
+
+    @cached_property
+    def _place(self) -> Ints:
+        place = np.full(len(self._steps.alive), -1, np.int64)
+        place[self._steps.order] = np.arange(len(self._steps.order))
+        return place
+
+    # -- parts of the graph ----------------------------------------------------------------------
+
+    def edges_among(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Return (offsets, causes) of the graph of these rows alone, renumbered as listed.
+
+        -1: a cause that is not among them.
+        """
+        steps = self._steps
+        number = np.full(len(steps.alive), -1, np.int64)
+        number[rows] = np.arange(len(rows))
+        edges = self._edges_of(rows)
+        offsets = np.concatenate([[0], np.cumsum(np.diff(steps.offsets)[rows])]).astype(np.int64)
+        causes = steps.causes[edges]
+        found: Ints = np.where(causes >= 0, number[np.maximum(causes, 0)], -1)
+        return offsets, found
+
+    def _edges_of(self, rows: Ints) -> Ints:
+        """Return the edges of some rows, row by row."""
+        start, size = self._steps.offsets[rows], np.diff(self._steps.offsets)[rows]
+        within = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
+        edges: Ints = np.repeat(start, size) + within
+        return edges
+
+    def immediate_among(self, rows: Ints) -> Bools:
+        """Mask the edges of `edges_among` that no other cause implies; by clocks alone."""
+        found: Bools = self._immediate[self._edges_of(rows)]
+        return found
+
+    @cached_property
+    def _immediate(self) -> Bools:
+        return immediate_edges(self._graph)
+
+    def own_counts(self, rows: Ints) -> Ints:
+        """Return what the clock of each of these rows counts of its own member; by clocks alone."""
+        table = self.events.take(pa.array(rows))
+        lists = [table[name].combine_chunks() for name in ("clock_members", "clock_counts")]
+        of = pc.list_parent_indices(lists[0])
+        own = pc.equal(pc.list_flatten(lists[0]), table["member"].combine_chunks().take(of))
+        counts: Ints = pc.list_flatten(lists[1]).filter(own).to_numpy().astype(np.int64)
+        return counts
+
+    def _mask(self, rows: Sequence[int], *, backwards: bool) -> Bools:
+        steps = self._steps
+        asked = np.zeros(len(steps.alive), np.bool_)
+        asked[list(rows)] = True
+        walk = before if backwards else behind
+        found: Bools = walk(steps.order, steps.offsets, steps.causes, steps.alive, asked)
+        return found
+
+    def _same_run(self, row: int) -> Bools:
+        runs: Any = self.events["run"]
+        run = runs[row]
+        same = pc.is_null(runs) if not run.is_valid else pc.fill_null(pc.equal(runs, run), False)
+        found: Bools = same.to_numpy(zero_copy_only=False)
+        return found
+
+    def _rows(self, mask: Bools) -> pyarrow.Table:
+        rows: pyarrow.Table = self.events.filter(pa.array(mask))
+        return rows

@@ -1,0 +1,245 @@
+"""The past and the future of events: rows of a table that are causally before or after them.
+
+By stamps alone, or by declared causes where there are no stamps. Both say the same. Strictly: an
+event is in its own past never, and in that of another event given if it happened before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+
+from antecede.errors import InputError
+from antecede.tables.causality.kernels.reachability import before, behind
+from antecede.tables.causality.labels import STAMP
+from antecede.tables.causality.spec import order_spec
+from antecede.tables.kernels.topological import Bools, Ints
+from antecede.tables.order.key_types import plain
+from antecede.tables.order.keys import Array
+from antecede.tables.order.table import graph_of
+from antecede.tables.trace.evidence import unsupported
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+Events = Sequence[Any] | pyarrow.Table
+
+
+def past(
+    table: pyarrow.Table,
+    events: Events,
+    *,
+    id: str | None = None,
+    stamp: str = "stamp",
+    after: str | Sequence[str] = (),
+    group: str | None = None,
+    time: str | None = None,
+) -> pyarrow.Table:
+    """Return the rows that happened before any of the given events.
+
+    `events`: their ids, as values of the column `id` (in whatever group), or a table of rows with
+    the column `stamp`. The table needs the column `stamp` of `with_clocks`; with `after` it needs
+    none, and causes are followed as they are declared (`id`, `after`, `group`, `time` as there).
+    Raises InputError when an event is not in the table or has no place in its order, when stamps
+    were not made together, and when a column is absent.
+
+    >>> import pyarrow as pa
+    >>> from antecede.tables.causality import past, with_clocks
+    >>> log = pa.table({"id": ["a", "b", "c", "d"], "after": [None, "a", "a", "c"]})
+    >>> past(log, ["d"], id="id", after="after")["id"].to_pylist()
+    ['a', 'c']
+    >>> stamped = with_clocks(log, id="id", after="after")
+    >>> past(stamped, ["b", "d"], id="id")["id"].to_pylist()
+    ['a', 'c']
+    """
+    if after:
+        ways = {"id": id, "after": after, "group": group, "time": time}
+        return table.filter(pa.array(_along_edges(table, events, ways, backwards=True)))
+    stamps = _stamps(table, stamp)
+    rows, edges = _coded(stamps, _given(table, events, id, stamp))
+    top: Ints = np.full(edges.width, 0, np.int64)
+    np.maximum.at(top, edges.code, edges.position)
+    np.maximum.at(top, edges.own, edges.own_position - 1)
+    return table.filter(pa.array(rows.there & (rows.own_position <= top[rows.own])))
+
+
+def future(
+    table: pyarrow.Table,
+    events: Events,
+    *,
+    id: str | None = None,
+    stamp: str = "stamp",
+    after: str | Sequence[str] = (),
+    group: str | None = None,
+    time: str | None = None,
+) -> pyarrow.Table:
+    """Return the rows that happened after any of the given events; all else as for `past`.
+
+    >>> import pyarrow as pa
+    >>> from antecede.tables.causality import future
+    >>> log = pa.table({"id": ["a", "b", "c", "d"], "after": [None, "a", "a", "c"]})
+    >>> future(log, ["c"], id="id", after="after")["id"].to_pylist()
+    ['d']
+    """
+    if after:
+        ways = {"id": id, "after": after, "group": group, "time": time}
+        return table.filter(pa.array(_along_edges(table, events, ways, backwards=False)))
+    stamps = _stamps(table, stamp)
+    rows, edges = _coded(stamps, _given(table, events, id, stamp))
+    low: Ints = np.full(edges.width, np.iinfo(np.int64).max, np.int64)
+    np.minimum.at(low, edges.own, edges.own_position)
+    found = rows.there & (rows.own_position > low[rows.own])
+    found[rows.row[rows.position >= low[rows.code]]] = True
+    return table.filter(pa.array(found))
+
+
+def marked(graph: Any, events: Bools, *, backwards: bool) -> Bools:
+    """Return the mask of rows of a graph before (else after) the rows `events`."""
+    walk = before if backwards else behind
+    alive = graph.alive
+    return walk(graph.order, graph.keys.offsets, graph.causes, alive, events & alive)
+
+
+def not_there(name: Any) -> str:
+    """Say that an event is not in the table."""
+    return f"no row has the id {name}"
+
+
+NO_PLACE = "has no place in the order: its rows were set aside"
+"""What is wrong with an event whose stamp is null; its status says why."""
+UNLIKE = "stamps of the events and of the rows were not made by one call of with_clocks"
+
+
+def _along_edges(table: pyarrow.Table, events: Events, ways: Any, *, backwards: bool) -> Bools:
+    spec = order_spec(**ways)
+    spec.check_columns(table.column_names)
+    if isinstance(events, pyarrow.Table):
+        raise InputError("with after=, events are ids: give the values of the column id")
+    name = str(spec.id)
+    given = _matching(table, events, name)
+    if not table.num_rows:
+        return np.zeros(0, np.bool_)
+    graph = graph_of(table, spec)
+    _refuse_unknown(table, events, name, given, graph.alive)
+    if not graph.is_supported(spec):
+        raise InputError(unsupported(spec.ways, table.column_names))
+    return marked(graph, given, backwards=backwards)
+
+
+def _matching(table: pyarrow.Table, events: Sequence[Any], name: str) -> Bools:
+    """Return the mask of rows whose id is among the given; raises InputError for one nowhere."""
+    if isinstance(events, str | bytes) or not isinstance(events, Sequence):
+        raise InputError(f"events must be a list of ids or a table, not {type(events).__name__}")
+    column, wanted = _ids(table, name), _wanted(table, events, name)
+    if wanted.null_count:
+        raise InputError("an event without an id: null is no id")
+    absent = wanted.filter(pc.invert(pc.is_in(wanted, column)))
+    if len(absent):
+        raise InputError(not_there(absent[0].as_py()))
+    mask: Bools = pc.is_in(column, wanted).to_numpy()
+    return mask
+
+
+def _refuse_unknown(
+    table: pyarrow.Table, events: Sequence[Any], name: str, given: Bools, alive: Bools
+) -> None:
+    """Raise InputError where no row of an event has a place."""
+    placed = _ids(table, name).filter(pa.array(given & alive))
+    wanted = _wanted(table, events, name)
+    absent = wanted.filter(pc.invert(pc.is_in(wanted, placed)))
+    if len(absent):
+        raise InputError(f"the event {absent[0].as_py()} {NO_PLACE}")
+
+
+def _ids(table: pyarrow.Table, name: str) -> Array:
+    """Return a column of ids so that equal ones are found: floats know two zeros."""
+    column: Any = table.column(name)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return plain(column, name) if pa.types.is_floating(column.type) else column
+
+
+def _wanted(table: pyarrow.Table, events: Sequence[Any], name: str) -> Array:
+    kind = _ids(table.slice(0, 0), name).type
+    try:
+        wanted = pa.array(list(events), kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise InputError(f"the events are no ids of column {name}, {kind}: {error}") from error
+    return plain(wanted, name) if pa.types.is_floating(kind) else wanted
+
+
+def _stamps(table: pyarrow.Table, stamp: str) -> Array:
+    if stamp not in table.column_names:
+        raise InputError(
+            f"no column {stamp}: make it by with_clocks, or give after= to do without stamps"
+        )
+    column: Any = table.column(stamp)
+    if column.type != STAMP:
+        raise InputError(f"column {stamp} is no stamp of with_clocks: {column.type}")
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], STAMP)
+
+
+def _given(table: pyarrow.Table, events: Events, id: str | None, stamp: str) -> Array:
+    """Return the stamps of the given events. Raises InputError where one has none."""
+    if isinstance(events, pyarrow.Table):
+        stamps = _stamps(events, stamp)
+        if stamps.null_count:
+            raise InputError(
+                f"{stamps.null_count} of the events: an event without a stamp {NO_PLACE}"
+            )
+        return stamps
+    if id is None:
+        raise InputError("events given by their ids: id= names the column")
+    if id not in table.column_names:
+        raise InputError(f"no column {id}; there are {', '.join(table.column_names)}")
+    stamps, given = _stamps(table, stamp), _matching(table, events, id)
+    placed = stamps.is_valid().to_numpy(zero_copy_only=False)
+    _refuse_unknown(table, events, id, given, placed)
+    return stamps.filter(pa.array(given & placed))
+
+
+class _Entries:
+    """Stamps as numbers: what they know of each chain; a chain of a group is one code."""
+
+    def __init__(self, stamps: Array, groups: Ints, chains: int, width: int) -> None:
+        self.width = width
+        self.there = stamps.is_valid().to_numpy(zero_copy_only=False)
+        numbers = [
+            pc.fill_null(pc.struct_field(stamps, f), 0).to_numpy(zero_copy_only=False)
+            for f in ("chain", "position")
+        ]
+        base = groups * chains
+        self.own, self.own_position = base + numbers[0], numbers[1].astype(np.int64)
+        lists = pc.struct_field(stamps, "chains")
+        sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+        self.row = np.repeat(np.arange(len(stamps)), sizes)
+        entries = (pc.list_flatten(pc.struct_field(stamps, f)) for f in ("chains", "positions"))
+        chain, position = (part.to_numpy(zero_copy_only=False) for part in entries)
+        self.code, self.position = base[self.row] + chain, position.astype(np.int64)
+
+
+def _coded(stamps: Array, given: Array) -> tuple[_Entries, _Entries]:
+    """Number groups and chains of rows and events alike. Raises InputError for unlike stamps."""
+    both = pa.concat_arrays([stamps, given])
+    encoded = pc.struct_field(both, "group").dictionary_encode()
+    groups = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False) + 1
+    _refuse_unlike(both, groups, len(stamps))
+    chains = (pc.max(pc.struct_field(both, "chain")).as_py() or 0) + 1
+    width = (len(encoded.dictionary) + 1) * chains
+    parts = (stamps, groups[: len(stamps)]), (given, groups[len(stamps) :])
+    rows, events = (_Entries(part, codes, chains, width) for part, codes in parts)
+    return rows, events
+
+
+def _refuse_unlike(both: Array, groups: Ints, rows: int) -> None:
+    there = both.is_valid().to_numpy(zero_copy_only=False)
+    version = pc.fill_null(pc.struct_field(both, "version"), 0).to_numpy(zero_copy_only=False)
+    of_rows = np.flatnonzero(there[:rows])
+    known = np.full(int(groups.max(initial=0)) + 1, -1, np.int64)
+    known[groups[of_rows]] = of_rows
+    where = known[groups[rows:]]
+    if (where < 0).any() or (version[where] != version[rows:]).any():
+        raise InputError(UNLIKE)

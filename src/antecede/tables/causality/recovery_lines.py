@@ -1,0 +1,141 @@
+"""The latest consistent set of checkpoints of a table of events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+
+from antecede.errors import InputError
+from antecede.tables.causality.cuts import check_columns, combined, cut_spec, process_codes
+from antecede.tables.causality.kernels.recovery_lines import recovery
+from antecede.tables.causality.spec import refuse_fixed
+from antecede.tables.kernels.topological import Bools, Ints
+from antecede.tables.order.key_types import identities
+from antecede.tables.order.keys import Array
+from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order.table import Digests, Graph, graph_of
+from antecede.tables.trace.evidence import unsupported
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+LINE = ("line", "kept", "undone", "discarded")
+"""The columns of `recovery_line`, after the process."""
+
+
+def recovery_line(
+    table: pyarrow.Table,
+    checkpoints: str,
+    *,
+    process: str | None = None,
+    at: str,
+    id: str | None = None,
+    after: str | Sequence[str] = (),
+    clock: str | None = None,
+    member: str | None = None,
+    group: str | None = None,
+    time: str | None = None,
+) -> pyarrow.Table:
+    """Return the latest consistent set of checkpoints: where each process can go on from.
+
+    `checkpoints`: the boolean column that marks them; a checkpoint holds its process's events up
+    to its own value of `at`, itself too. The line is the greatest consistent cut made of
+    checkpoints alone: what lies after the last checkpoints is lost, and so is every checkpoint
+    that knows of something lost (the domino effect, Randell 1975). One row a process (and group):
+    `line` (the checkpoint's `at`; null: back to the beginning), `kept` and `undone` (events), and
+    `discarded` (checkpoints that are lost). Causes that are nowhere hold nothing up.
+
+    Other arguments as for `cut`. Raises InputError as there, for a process or `at` that is null in
+    an event, and for a column of checkpoints that is not boolean.
+
+    >>> import pyarrow as pa
+    >>> from antecede.tables.causality import recovery_line
+    >>> log = pa.table({"id": ["p", "s", "r", "q"], "after": [None, "p", "s", "r"],
+    ...                 "host": ["a", "a", "b", "b"], "n": [1, 2, 1, 2],
+    ...                 "saved": [True, False, False, True]})
+    >>> line = recovery_line(log, "saved", process="host", at="n", id="id", after="after")
+    >>> line.sort_by("host").select(["host", "line", "undone"]).to_pylist()
+    [{'host': 'a', 'line': 1, 'undone': 1}, {'host': 'b', 'line': None, 'undone': 2}]
+    """
+    ways = {"id": id, "after": after, "clock": clock, "member": member, "group": group}
+    spec, process = cut_spec({**ways, "time": time}, process, at, "antecede_status")
+    check_columns(table, spec, process, at, checkpoints)
+    keys = [process] if group is None else [group, process]
+    refuse_fixed(keys, LINE)
+    kept, proven = held(table, spec, process, at, checkpoints)
+    if not proven:
+        raise InputError(unsupported(spec.ways, table.column_names))
+    marked = pc.fill_null(table[checkpoints], False)
+    nothing = pa.scalar(None, table.schema.field(at).type)
+    number = {
+        "line": pc.if_else(pc.and_(marked, pc.fill_null(kept, False)), table[at], nothing),
+        "kept": pc.fill_null(kept, False).cast(pa.int64()),
+        "undone": pc.fill_null(pc.invert(kept), False).cast(pa.int64()),
+        "discarded": pc.and_(marked, pc.fill_null(pc.invert(kept), False)).cast(pa.int64()),
+    }
+    rows = pa.table({**{key: table[key] for key in keys}, **number})
+    rows = rows.filter(kept.is_valid())
+    sums = [("line", "max"), ("kept", "sum"), ("undone", "sum"), ("discarded", "sum")]
+    made = rows.group_by(keys).aggregate(sums)
+    made = made.select([*keys, *(f"{name}_{how}" for name, how in sums)])
+    line: pyarrow.Table = made.rename_columns([*keys, *LINE])
+    return line
+
+
+def held(
+    table: pyarrow.Table,
+    spec: OrderSpec,
+    process: str,
+    at: str,
+    checkpoints: str,
+    digest: Digests | None = None,
+    said: tuple[str, str] | None = None,
+) -> tuple[Array, bool]:
+    """Return of each row whether the recovery line holds it (null without a place), and whether
+    the cells support an answer.
+
+    `said`: what the columns of processes and positions are called where they came from.
+    """
+    if not table.num_rows:
+        return pa.array([], pa.bool_()), True
+    graph = graph_of(table, spec, digest)
+    _refuse_nulls(table, graph, (process, at), said or (process, at))
+    codes = process_codes(table, spec, process)
+    marks: Bools = pc.fill_null(table[checkpoints], False).to_numpy() & graph.alive
+    level, counts = _levels(codes, _ranks(table, at), marks, graph.alive)
+    line = recovery(graph.keys.offsets, graph.causes, graph.alive, codes, level, counts)
+    return pa.array(level < line[codes], mask=~graph.alive), graph.is_supported(spec)
+
+
+def _levels(process: Ints, rank: Ints, marks: Bools, alive: Bools) -> tuple[Ints, Ints]:
+    """Return how many checkpoints are before each row, and how many each process has."""
+    counts = np.bincount(process[marks], minlength=int(process.max(initial=0)) + 1)
+    width = int(rank.max(initial=0)) + 1
+    of_marks = np.unique(process[marks] * width + rank[marks])  # checkpoints at one point are one
+    first = np.searchsorted(of_marks, process * width)
+    level = np.searchsorted(of_marks, process * width + rank) - first
+    counts = np.bincount(of_marks // width, minlength=len(counts))
+    return level.astype(np.int64), counts.astype(np.int64)
+
+
+def _ranks(table: pyarrow.Table, at: str) -> Ints:
+    column = combined(table, at)
+    ranks: Ints = pc.rank(column, tiebreaker="dense").to_numpy().astype(np.int64)
+    return ranks
+
+
+def _refuse_nulls(
+    table: pyarrow.Table, graph: Graph, names: tuple[str, str], said: tuple[str, str]
+) -> None:
+    columns = [combined(table, name) for name in names]
+    columns[0] = identities(columns[0], f"column {names[0]}")
+    for column, called in zip(columns, said, strict=True):
+        lacking = np.flatnonzero(column.is_null().to_numpy(False) & graph.alive)
+        if len(lacking):
+            raise InputError(
+                f"{len(lacking)} events have no {called}: they are in no local state, and a line "
+                "without them would be none; give it, or leave them out"
+            )

@@ -1,0 +1,81 @@
+"""What tells causes, and what to call the added columns: one frozen value for every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from antecede.errors import InputError
+from antecede.tables.order.spec import OrderSpec
+
+WIDEST = 1024
+"""Entries of a stamp at most, unless the caller says otherwise: 8 KiB."""
+_HIDDEN = ("position", "waited_for", "missing_causes", "waited_ms", "released_at")
+
+
+@dataclass(frozen=True, slots=True)
+class ClockSpec:
+    """How `with_clocks` reads a table: `order` says by which columns, as for `order` itself."""
+
+    order: OrderSpec
+    stamp: str
+    widest: int
+
+    @property
+    def added(self) -> tuple[str, str]:
+        """Names of the added columns: the stamp and the status."""
+        return self.stamp, self.order.status
+
+
+def clock_spec(
+    *, stamp: str = "stamp", status: str = "antecede_status", widest: int = WIDEST, **ways: Any
+) -> ClockSpec:
+    """Make a spec of the arguments of `with_clocks`. Raises InputError."""
+    if not isinstance(stamp, str) or not stamp:
+        raise InputError(f"stamp is the name of a column, as text; this is {stamp!r}")
+    if isinstance(widest, bool) or not isinstance(widest, int) or widest < 1:
+        raise InputError(f"widest must be a whole number of at least 1, not {widest!r}")
+    if stamp == status:
+        raise InputError(f"stamp and status need distinct names, not {stamp!r} twice")
+    return ClockSpec(order_spec(status=status, **ways), stamp, widest)
+
+
+def order_spec(**ways: Any) -> OrderSpec:
+    """Make an `OrderSpec` that reads columns by these ways, and adds nothing but a status."""
+    several = {name: _names(ways[name]) for name in ("after", "content") if ways.get(name)}
+    hidden = {name: f"__antecede_{name}" for name in _HIDDEN}
+    return OrderSpec(**{**ways, **several, **hidden})
+
+
+def _names(given: Any) -> tuple[Any, ...]:
+    several = isinstance(given, Sequence) and not isinstance(given, str)
+    return tuple(given) if several else (given,)
+
+
+def refuse_taken(columns: Sequence[str], added: Mapping[str, str], *, fold: bool = False) -> None:
+    """Raise InputError when a column to add is there already.
+
+    `added`: the argument by which to rename a column -> its name. `fold`: names that differ in
+    case alone are one, as for Spark.
+    """
+    there = {name.lower() if fold else name for name in columns}
+    folded = {option: name.lower() if fold else name for option, name in added.items()}
+    taken = {option: added[option] for option, name in folded.items() if name in there}
+    if taken:
+        how = ", ".join(f"{option}=" for option in taken)
+        raise InputError(
+            f"the input has a column {', '.join(taken.values())} already: rename it, or the added "
+            f"one with {how}"
+        )
+
+
+def refuse_fixed(columns: Sequence[str], added: Sequence[str], *, fold: bool = False) -> None:
+    """Raise InputError when a column is called like one that is added under no other name."""
+    there = {name.lower() if fold else name for name in columns}
+    taken = [name for name in added if name in there]
+    if taken:
+        raise InputError(
+            f"the input has a column {', '.join(taken)} already, and so is one called that is "
+            "added: rename it"
+        )

@@ -1,0 +1,294 @@
+"""Pairs that a rule orders and declared causes tie: the meter where no vectors are.
+
+The causal past of an event under declared causes (replies, commits) is a set, not a few counters.
+Linear time grows along causes, so what a rule asks of it holds for every causal pair, and what is
+left of a rule is a window for the difference of two values. With the events of each sender in the
+order of their values, a window is a stretch of these columns for each sender:
+
+| causes | pairs in the windows | work |
+|---|---|---|
+| one parent each | depth first, a Fenwick tree of ancestors' columns | events * log * senders |
+| any | bits of the past by blocks of columns, counted between places | events * edges / 64 |
+| times that do not grow | every causal pair is asked | the same, and the causal pairs |
+
+`senders` is 1 where all are alike. Where a rule has no window the causal pairs are counted alone
+(`tables.kernels.pairs`). What the rule orders at all needs no past: the kernel of
+`tables.false_causality.kernels.counts` counts it with all events in one lane, by linear time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from antecede.tables.false_causality.kernels.rule_terms import FAR, LESS, NOT_MORE, Plan
+from antecede.tables.kernels.fenwick import add, below
+from antecede.tables.kernels.graph import Graph, Ints, causes_first, graph
+from antecede.tables.kernels.jit import inlined, njit
+from antecede.tables.kernels.pairs import MAX_BYTES, MAX_WORDS, _ones, pair_counts
+
+
+def depths(of: Graph) -> Ints:
+    """Return the linear time of each node: one more than the greatest of its causes, or 0 [n].
+
+    Raises CycleError.
+    """
+    return _depths(causes_first(of), of.start, of.parent)
+
+
+def count_both(of: Graph, sender: Ints, plan: Plan, words: int | None = None) -> tuple[int, int]:
+    """Return causal pairs, and those of them that the rule orders; raises CycleError."""
+    if not _grows(of, plan.lt):
+        return count_both_one_by_one(of, sender, plan, words)
+    causal = pair_counts(of, words).ordered
+    if (plan.low <= -FAR).all() and (plan.high >= FAR).all():
+        return causal, causal if len(plan.linear) else 0
+    columns = _columns(sender, plan)
+    if np.diff(of.start).max(initial=0) <= 1:
+        above = np.full(of.nodes, -1, np.int64)
+        above[of.child()] = of.parent
+        kids = np.argsort(above, kind="stable").astype(np.int64)
+        begin = np.searchsorted(above[kids], np.arange(-1, of.nodes + 1)).astype(np.int64)
+        found = _forest(kids, begin, sender, plan.value, *columns, plan.low, plan.high)
+        return causal, int(found)
+    inner, order = _causes_first(of)
+    width = _width(of, words)
+    rows = sender[order], plan.value[order]
+    place = columns.place[order]
+    ascending, begin = columns.ascending, columns.begin
+    found = _by_bits(
+        inner.start, inner.parent, width, *rows, place, ascending, begin, plan.low, plan.high
+    )
+    return causal, int(found)
+
+
+def count_both_one_by_one(
+    of: Graph, sender: Ints, plan: Plan, words: int | None = None
+) -> tuple[int, int]:
+    """Return the same as `count_both`, asking each causal pair; raises CycleError."""
+    inner, order = _causes_first(of)
+    causal, both = _both(
+        inner.start,
+        inner.parent,
+        _width(of, words),
+        sender[order],
+        plan.lt[order],
+        plan.value[order],
+        plan.linear,
+        plan.low,
+        plan.high,
+    )
+    return int(causal), int(both)
+
+
+class _Columns(NamedTuple):
+    """Events of each sender in the order of their values."""
+
+    place: Ints
+    """[n] column of each event."""
+    ascending: Ints
+    """[n] values by column."""
+    begin: Ints
+    """[senders + 1] where each sender's columns begin."""
+
+
+def _columns(sender: Ints, plan: Plan) -> _Columns:
+    order = np.lexsort((plan.value, sender))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    begin = np.searchsorted(sender[order], np.arange(plan.low.shape[1] + 1))
+    return _Columns(place, plan.value[order].astype(np.int64), begin.astype(np.int64))
+
+
+def _grows(of: Graph, lt: Ints) -> bool:
+    """Tell whether linear times are less for every cause."""
+    return bool((lt[of.parent] < lt[of.child()]).all())
+
+
+def _causes_first(of: Graph) -> tuple[Graph, Ints]:
+    """Return the graph numbered so that causes come first, and the node of each number."""
+    order = causes_first(of)
+    rank = np.empty(of.nodes, np.int64)
+    rank[order] = np.arange(of.nodes)
+    return graph(of.nodes, rank[of.child()], rank[of.parent]), order
+
+
+def _width(of: Graph, words: int | None) -> int:
+    return words or int(min(MAX_WORDS, max(1, MAX_BYTES // (8 * max(of.nodes, 1)))))
+
+
+@njit
+def _forest(
+    kids: Ints,
+    kid_begin: Ints,
+    sender: Ints,
+    value: Ints,
+    place: Ints,
+    ascending: Ints,
+    begin: Ints,
+    low: Ints,
+    high: Ints,
+) -> int:
+    """Count pairs of an event and an ancestor in the windows; `kid_begin[v + 1]`: kids of v.
+
+    Depth first: the tree holds the columns of the ancestors of the event at hand.
+    """
+    n = len(sender)
+    tree = np.zeros(n + 1, np.int64)
+    stack = np.empty(2 * n + 1, np.int64)
+    found = depth = 0
+    for at in range(kid_begin[0], kid_begin[1]):
+        stack[depth] = kids[at]
+        depth += 1
+    while depth > 0:
+        depth -= 1
+        node = stack[depth]
+        if node < 0:  # all below it is done
+            add(tree, n, place[-node - 1], -1)
+            continue
+        for term in range(len(low)):
+            for source in range(len(begin) - 1):
+                least, most = low[term, source, sender[node]], high[term, source, sender[node]]
+                first, after = _stretch(ascending, begin, source, value[node], least, most)
+                if after > first:
+                    found += below(tree, after) - below(tree, first)
+        if kid_begin[node + 1] < kid_begin[node + 2]:
+            add(tree, n, place[node], 1)
+            stack[depth] = -node - 1
+            depth += 1
+            for at in range(kid_begin[node + 1], kid_begin[node + 2]):
+                stack[depth] = kids[at]
+                depth += 1
+    return found
+
+
+@inlined
+def _stretch(ascending, begin, source, value, least, most):  # type: ignore[no-untyped-def]
+    """Return the columns of a sender that `value` exceeds by `least` to `most`."""
+    own = ascending[begin[source] : begin[source + 1]]
+    first = begin[source] + np.searchsorted(own, value - most)
+    after = begin[source] + np.searchsorted(own, value - least, side="right")
+    return first, after
+
+
+@njit
+def _by_bits(
+    start: Ints,
+    parent: Ints,
+    words: int,
+    sender: Ints,
+    value: Ints,
+    place: Ints,
+    ascending: Ints,
+    begin: Ints,
+    low: Ints,
+    high: Ints,
+) -> int:
+    """Count causal pairs in the windows; a bit is a column, a row an event, causes first."""
+    n = len(start) - 1
+    past = np.zeros((n, words), np.uint64)
+    found = first_source = 0
+    for block in range(0, n, 64 * words):
+        end = min(n, block + 64 * words)
+        while begin[first_source + 1] <= block:
+            first_source += 1
+        for b in range(n):
+            row = past[b]
+            row[:] = 0
+            for edge in range(start[b], start[b + 1]):
+                above = parent[edge]
+                for word in range(words):
+                    row[word] |= past[above, word]
+                column = place[above] - block
+                if 0 <= column < 64 * words:
+                    row[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
+            if start[b] == start[b + 1]:
+                continue
+            source = first_source
+            while source < len(begin) - 1 and begin[source] < end:
+                for term in range(len(low)):
+                    least, most = low[term, source, sender[b]], high[term, source, sender[b]]
+                    first, after = _stretch(ascending, begin, source, value[b], least, most)
+                    first, after = max(first, block) - block, min(after, end) - block
+                    if after > first:
+                        found += _between(row, first, after)
+                source += 1
+    return found
+
+
+@inlined
+def _between(row, first, after):  # type: ignore[no-untyped-def]
+    """Count the bits from one place up to another."""
+    everything = ~np.uint64(0)
+    found = 0
+    for word in range(first >> 6, (after + 63) >> 6):
+        bits = row[word]
+        if word == first >> 6:
+            bits &= everything << np.uint64(first & 63)
+        if word == after >> 6:
+            bits &= ~(everything << np.uint64(after & 63))
+        found += int(_ones(bits))
+    return found
+
+
+@njit
+def _depths(order: Ints, start: Ints, parent: Ints) -> Ints:
+    depth = np.zeros(len(start) - 1, np.int64)
+    for node in order:
+        for edge in range(start[node], start[node + 1]):
+            depth[node] = max(depth[node], depth[parent[edge]] + 1)
+    return depth
+
+
+@njit
+def _both(
+    start: Ints,
+    parent: Ints,
+    words: int,
+    sender: Ints,
+    lt: Ints,
+    value: Ints,
+    linear: Ints,
+    low: Ints,
+    high: Ints,
+) -> tuple[int, int]:
+    n = len(start) - 1
+    past = np.zeros((n, words), np.uint64)
+    causal = both = 0
+    for first in range(0, n, 64 * words):
+        for b in range(first, n):  # nodes before the block have no past in it
+            row = past[b]
+            row[:] = 0
+            for edge in range(start[b], start[b + 1]):
+                above = parent[edge]
+                if above >= first:
+                    for word in range(words):
+                        row[word] |= past[above, word]
+                column = above - first
+                if 0 <= column < 64 * words:
+                    row[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
+            for word in range(words):
+                left = row[word]
+                while left != np.uint64(0):
+                    lowest = left & (~left + np.uint64(1))
+                    left ^= lowest
+                    a = first + 64 * word + int(_ones(lowest - np.uint64(1)))
+                    causal += 1
+                    both += _holds(a, b, sender, lt, value, linear, low, high)
+    return causal, both
+
+
+@inlined
+def _holds(a, b, sender, lt, value, linear, low, high):  # type: ignore[no-untyped-def]
+    """Tell whether a term orders a before b; declared causes know no order within a sender."""
+    apart = value[b] - value[a]
+    for term in range(len(linear)):
+        if linear[term] == LESS and lt[a] >= lt[b]:
+            continue
+        if linear[term] == NOT_MORE and lt[a] > lt[b]:
+            continue
+        i, j = sender[a], sender[b]
+        if low[term, i, j] <= apart <= high[term, i, j]:
+            return True
+    return False

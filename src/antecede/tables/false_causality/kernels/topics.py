@@ -1,0 +1,211 @@
+"""Pairs with topics in common, counted by sender instead of by sender and set of topics.
+
+Theory of operation
+-------------------
+Let b be about the topics Q. Of the first so many messages of a sender, those about a topic of Q
+are a prefix sum, made once for each distinct Q. For each topic x of Q the counts along the
+sender's messages about x grow, so there is a first one that is not less than b's: v_x. Before the
+least v_x every message about a topic of Q is less than b in all they share. After it, up to the
+last message that is less in some x at all, messages are looked at one by one: these have overtaken
+each other in different topics, and are few, as many as are under way at a time.
+
+Work: O(messages * (senders * topics of a message * log + sets of topics)), and what was overtaken.
+With clocks that go back, and for total orders, `tables.false_causality.kernels.counts` counts by
+lanes instead.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from antecede.tables.false_causality.kernels.rule_terms import ANY, FAR, LESS, Facts, Plan
+from antecede.tables.kernels.graph import Bools, Ints
+from antecede.tables.kernels.jit import inlined, njit
+
+Words = npt.NDArray[np.uint64]
+Counters = npt.NDArray[np.int32]
+
+
+class Publications(NamedTuple):
+    """Messages that are about something, by sender, in the order of their numbers."""
+
+    row: Ints
+    """[m] row of the facts."""
+    start: Ints
+    """[senders + 1]"""
+    sender: Ints
+    """[m]"""
+    seq: Ints
+    """[m]"""
+    topics: Words
+    """[m]"""
+    vector: Counters
+    """[m, senders]"""
+    counts: Counters
+    """[m, topics]"""
+    by_topics: Ints
+    """[m] messages, those with the same topics together."""
+    about: Ints
+    """[...] messages of each sender about each topic, in order."""
+    about_start: Ints
+    """[senders * topics + 1] where these begin."""
+
+
+def publications(facts: Facts) -> Publications:
+    """Return the messages that are about a topic of the observer."""
+    row = np.lexsort((facts.seq, facts.sender))
+    row = row[facts.topics[row] != 0].astype(np.int64)
+    sender, topics = facts.sender[row].astype(np.int64), facts.topics[row]
+    senders, width = facts.vector.shape[1], facts.counts.shape[1]
+    start = np.searchsorted(sender, np.arange(senders + 1)).astype(np.int64)
+    lists, sizes = [], []
+    for one in range(senders):
+        own = np.arange(start[one], start[one + 1])
+        for topic in range(width):
+            about = own[(topics[own] >> np.uint64(topic)) & np.uint64(1) != 0]
+            lists.append(about)
+            sizes.append(len(about))
+    return Publications(
+        row,
+        start,
+        sender,
+        facts.seq[row].astype(np.int64),
+        topics,
+        np.ascontiguousarray(facts.vector[row]),
+        np.ascontiguousarray(facts.counts[row]),
+        np.argsort(topics, kind="stable").astype(np.int64),
+        np.concatenate([np.zeros(0, np.int64), *lists]).astype(np.int64),
+        np.r_[0, np.cumsum(np.array(sizes, np.int64))].astype(np.int64),
+    )
+
+
+def can_count(of: Publications, plan: Plan) -> bool:
+    """Tell whether a plan can be counted here: no total order, no clock that goes back."""
+    if plan.total:
+        return False
+    if (plan.low <= -FAR).all() and (plan.high >= FAR).all():
+        return True
+    falls = np.diff(plan.value[of.row]) < 0
+    return not bool((falls & (np.diff(of.sender) == 0)).any())
+
+
+def count_common(of: Publications, plan: Plan | None, *, causal: bool) -> int:
+    """Count pairs with a topic in common that a rule orders; `causal`: that are causal, too.
+
+    Without a plan every causal pair counts. Exact where `can_count` says so.
+    """
+    if plan is None:
+        square = np.zeros((of.vector.shape[1],) * 2, np.int64)
+        nothing = np.zeros(len(of.row), np.int64)
+        flags = np.array([True, False, True, False])
+        return int(_common(*of[1:], nothing, nothing, ANY, square, square, flags))
+    found = 0
+    for term in range(len(plan.linear)):
+        low, high = plan.low[term], plan.high[term]
+        windowed = bool((low > -FAR).any() or (high < FAR).any())
+        # Pairs of one sender belong to the rule, not to a term: the first one counts them.
+        flags = np.array([causal or plan.vector, plan.topics, term == 0, windowed])
+        times = plan.lt[of.row], plan.value[of.row]
+        found += int(_common(*of[1:], *times, int(plan.linear[term]), low, high, flags))
+    return found
+
+
+@njit
+def _common(
+    start: Ints,
+    sender: Ints,
+    seq: Ints,
+    topics: Words,
+    vector: Counters,
+    counts: Counters,
+    by_topics: Ints,
+    about: Ints,
+    about_start: Ints,
+    lt: Ints,
+    value: Ints,
+    linear: int,
+    low: Ints,
+    high: Ints,
+    flags: Bools,
+) -> int:
+    causal, by_counts, own, windowed = flags
+    m, width = len(sender), counts.shape[1]
+    shared = np.zeros(m + 1, np.int64)
+    first_not = np.zeros(width, np.int64)
+    found = 0
+    for place in range(m):
+        b = by_topics[place]
+        wanted = topics[b]
+        if place == 0 or wanted != topics[by_topics[place - 1]]:
+            for one in range(m):
+                shared[one + 1] = shared[one] + (topics[one] & wanted != np.uint64(0))
+        for s in range(len(start) - 1):
+            begin, end = start[s], start[s + 1]
+            if s == sender[b]:
+                if own:
+                    found += shared[b] - shared[begin]
+                continue
+            if causal:
+                end = _upto(seq, begin, end, vector[b, s])
+            if linear != ANY:
+                end = _upto(lt, begin, end, lt[b] - (1 if linear == LESS else 0))
+            if windowed:
+                end = _upto(value, begin, end, value[b] - low[s, sender[b]])
+                begin = _upto(value, begin, end, value[b] - high[s, sender[b]] - 1)
+            if end <= begin:
+                continue
+            if not by_counts:
+                found += shared[end] - shared[begin]
+                continue
+            sure, last = end, begin
+            for topic in range(width):
+                if (wanted >> np.uint64(topic)) & np.uint64(1):
+                    at, after = about_start[s * width + topic], about_start[s * width + topic + 1]
+                    less = _less(about, at, after, counts, topic, counts[b, topic])
+                    first_not[topic] = about[less] if less < after else m
+                    sure = min(sure, first_not[topic])
+                    if less > at:
+                        last = max(last, about[less - 1] + 1)
+            sure = max(sure, begin)
+            found += shared[sure] - shared[begin]
+            for a in range(sure, min(last, end)):
+                found += _before(a, topics[a] & wanted, first_not)
+    return found
+
+
+@inlined
+def _upto(keys, low, high, most):  # type: ignore[no-untyped-def]
+    """Return where the keys that are at most `most` end, between two places; they ascend."""
+    while low < high:
+        middle = (low + high) // 2
+        if keys[middle] <= most:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def _less(about, low, high, counts, topic, bound):  # type: ignore[no-untyped-def]
+    """Return where the messages about a topic with less than `bound` of it end."""
+    while low < high:
+        middle = (low + high) // 2
+        if counts[about[middle], topic] < bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def _before(a, common, first_not):  # type: ignore[no-untyped-def]
+    """Tell whether a message is before the first that is not less, in each common topic."""
+    if common == np.uint64(0):
+        return False
+    for topic in range(len(first_not)):
+        if (common >> np.uint64(topic)) & np.uint64(1) and a >= first_not[topic]:
+            return False
+    return True

@@ -1,0 +1,315 @@
+"""What the meter found in a trace, whole: for the terminal and as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.errors import InputError
+from antecede.formatting import counted, table
+from antecede.tables.false_causality import row_order
+from antecede.tables.false_causality.count import Counts
+from antecede.tables.false_causality.executions import ABSENT, DELIVERY, RECEIPT, REPLY, Run
+from antecede.tables.false_causality.measure import Observed, observed, rows_of, table_of
+from antecede.tables.false_causality.rules import RULES, rule_named
+from antecede.tables.false_causality.trace import NEVER_SENT, by_run, runs_of
+from antecede.tables.false_causality.violation_counts import (
+    WORDS,
+    Early,
+    early_deliveries,
+    together,
+)
+from antecede.tables.trace import evidence
+from antecede.tables.trace.causes import BLANK, REPEATED, ROUNDED, UNREADABLE, Causes
+
+SOURCES = {
+    DELIVERY: evidence.RECEIPTS,
+    RECEIPT: evidence.RECEIPTS,
+    REPLY: evidence.CAUSES,
+    "declared causes": evidence.CAUSES,
+    "vector clocks": evidence.CLOCKS,
+}
+"""Source of a run's causality -> its name in reports."""
+SHOWN = 5
+"""Absent causes, and messages that were never sent, that the terminal names."""
+_COUNTED = ("ordered", "causal", "unnecessary", "missed", "events")
+
+
+@dataclass
+class Summary:
+    """Counts and early deliveries of a trace."""
+
+    counts: pa.Table
+    """As `measure.SCHEMA`."""
+    early: Early
+    """Deliveries before a cause, and how many were looked at."""
+    relations: tuple[str, ...]
+    """What causality goes by, one a kind of run."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    not_measured: dict[str, str] = field(default_factory=dict)
+    """Rule -> why."""
+    to_everybody: bool = False
+    """Whether every message counted as one for every member."""
+    absent: pa.Table = field(default_factory=ABSENT.empty_table)
+    """As `trace.ABSENT`: declared causes that are nowhere, or set aside."""
+    never_sent: Sequence[str] = ()
+    """Ids of messages that came and that no row says to be sent."""
+    causes: Causes = field(default_factory=Causes)
+    """What was declared beside causes, and is left out."""
+    listed_back: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """As `listing.steps_back`."""
+    contradictions: int = 0
+    """Events whose vector clocks contradict others'; the counts go by what the clocks say."""
+
+    @property
+    def source(self) -> str:
+        """The sources of causality of all runs: constants of `antecede.tables.trace.evidence`."""
+        return ", ".join(dict.fromkeys(SOURCES[one] for one in self.relations)) or evidence.NONE
+
+    @property
+    def partial(self) -> int:
+        """Messages that came to some receiving members only; 0 where all were for all."""
+        return 0 if self.to_everybody else self.early.partial
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, text, lists and maps."""
+        return {
+            "causal_by": list(self.relations),
+            evidence.SOURCE: self.source,
+            "counts": self.counts.to_pylist(),
+            "deliveries": self.early.deliveries,
+            "early": self.early.table.to_pylist(),
+            "early_by": self.early.by,
+            "early_of": self.early.to_dict(),
+            "early_not_counted": self.early.not_counted,
+            "early_rows": {name: rows.to_pylist() for name, rows in self.early.tables.items()},
+            "messages_to_some": self.partial,
+            "left_out": self.left_out,
+            "never_sent": list(self.never_sent),
+            "self_parents": self.causes.self_named,
+            REPEATED: self.causes.repeated,
+            BLANK: self.causes.blank,
+            ROUNDED: self.causes.rounded,
+            UNREADABLE: self.causes.unreadable,
+            "absent_causes": self.absent.to_pylist(),
+            "listed_back": self.listed_back,
+            "contradictions": self.contradictions,
+            "not_measured": self.not_measured,
+        }
+
+    def lines(self, *, each: bool = False, witnesses: int = 5) -> Iterator[str]:
+        """Yield lines for people; `each`: a table for each observer, too."""
+        rows = self.counts.to_pylist()
+        observers = {(row["run"], row["observer"]): row["events"] for row in rows}
+        who = counted(len(observers), "observer")
+        received = counted(sum(observers.values()), "message")
+        yield f"{who}, {received} received; causal by " + (", ".join(self.relations) or "nothing")
+        yield table(_HEADER, (_HEADER_BELOW, *_cells(rows)))
+        if each and len(observers) > 1:
+            for run, observer in observers:
+                own = [row for row in rows if (row["run"], row["observer"]) == (run, observer)]
+                where = "" if run is None else f" of {run}"
+                yield f"\n{observer}{where}: {counted(own[0]['events'], 'message')}"
+                yield table(_HEADER, (_HEADER_BELOW, *_cells(own)))
+        yield from self._rest(witnesses)
+
+    def _rest(self, witnesses: int) -> Iterator[str]:
+        yield from self._early(witnesses)
+        if self.early.deliveries and self.partial:
+            yield (
+                f"in part     {counted(self.partial, 'message')} did not come to every member "
+                "that received any; no row says whom a message was for, so a cause that was lost "
+                "on its way to a member is not missed there (--to-everybody: all were for all)"
+            )
+        for reason, count in self.left_out.items():
+            yield f"left out    {counted(count, 'row')}: {reason}" + self._which(reason)
+        if said := row_order.words(self.listed_back):
+            yield f"listed      {'; '.join(said)}"
+        for what, fate in self.causes.notes():
+            yield f"causes      {what}, {fate}"
+        yield from self._absent()
+        if self.contradictions:
+            events = counted(self.contradictions, "event")
+            yield (
+                f"doubtful    {events} with a clock that contradicts others; "
+                "antecede audit says how"
+            )
+        reasons: dict[str, list[str]] = {}
+        for rule, reason in self.not_measured.items():
+            reasons.setdefault(reason, []).append(rule)
+        for reason, rules in reasons.items():
+            yield f"unmeasured  {', '.join(rules)}: {reason}"
+
+    def _early(self, witnesses: int) -> Iterator[str]:
+        label = "early"
+        for sentence, rows in self.early.blocks(witnesses) if self.early.deliveries else ():
+            yield f"{label:12}{sentence}"
+            label = ""
+            for row in rows:
+                when = "never came" if row["cause_order"] is None else "came later"
+                where = f"{row['member']}" + ("" if row["run"] is None else f" of {row['run']}")
+                yield f"            {row['message']} at {where}: its cause {row['cause']} {when}"
+        for relation, why in self.early.not_counted.items():
+            yield f"uncompared  what came before a cause {WORDS[relation]} is not counted: {why}"
+        if (unsent := self.early.unsent).of:
+            yield (
+                f"uncompared  {unsent.judged()}: in {counted(unsent.runs, 'run')} no row tells of "
+                "a sending"
+            )
+
+    def _which(self, reason: str) -> str:
+        if reason != NEVER_SENT:
+            return ""
+        more = len(self.never_sent) - SHOWN
+        rest = f" and {more:,} more" if more > 0 else ""
+        return f" ({', '.join(self.never_sent[:SHOWN])}{rest})"
+
+    def _absent(self) -> Iterator[str]:
+        if not len(self.absent):
+            return
+        named = [
+            f"{row['message']} names {row['cause']}"
+            + ("" if row["run"] is None else f" (run {row['run']})")
+            for row in self.absent.slice(0, SHOWN).to_pylist()
+        ]
+        more = len(self.absent) - len(named)
+        rest = f" and {more:,} more, see antecede audit --missing" if more else ""
+        causes = counted(len(self.absent), "reference")
+        yield f"absent      {causes} to causes that no counted row has: {', '.join(named)}{rest}"
+
+
+_HEADER = ("", "", "", "unneces-", "", "each:", "unneces-", "")
+_HEADER_BELOW = ("rule", "ordered", "causal", "sary", "missed", "ordered", "sary", "missed")
+
+
+def _cells(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """Add up the observers' counts, a line a rule."""
+    total: dict[str, Counts] = {}
+    for row in rows:
+        own = Counts(*(row[name] for name in _COUNTED))
+        before = total.get(row["rule"], Counts(0, 0, 0, 0, 0))
+        total[row["rule"]] = Counts(*(a + b for a, b in zip(before, own, strict=True)))
+    for rule, counts in total.items():
+        ordered, _, unnecessary, missed = counts.per_event()
+        each = (f"{ordered:,.1f}", f"{unnecessary:,.2f}", f"{missed:,.2f}")
+        yield (rule, *(f"{count:,}" for count in counts[:4]), *each)
+
+
+def summarize(
+    events: pa.Table,
+    rules: Sequence[str] | None = None,
+    observers: Collection[str] | None = None,
+    *,
+    bounds: Bounds[str] | None = None,
+    subscriptions: Subscriptions[str] | None = None,
+    relation: str | None = None,
+    truth: str | None = None,
+    to_everybody: bool = False,
+    format: str = "table",
+) -> Summary:
+    """Count pairs and find early deliveries; options and errors are those of `measure`.
+
+    `to_everybody`: see `violations.found_in`.
+    """
+    wanted = None if rules is None else [rule_named(name) for name in rules]
+    rows: list[tuple[Any, ...]] = []
+    parts = []
+    for _, own in by_run(events):
+        for run in runs_of(own, relation):
+            parts.append(part := part_of(run, own, relation, to_everybody=to_everybody))
+            for seen in observed(run, observers, bounds, subscriptions):
+                part.note(seen)
+                rows += rows_of(seen, wanted, truth)
+    evidence.demand(events, format)
+    return summary_of(
+        parts,
+        rows,
+        observers,
+        all_rules=wanted is None,
+        relation=relation,
+        to_everybody=to_everybody,
+    )
+
+
+@dataclass
+class Part:
+    """What one run tells beside its counts."""
+
+    source: str
+    observers: frozenset[str]
+    """All that received, whoever was asked for."""
+    left_out: dict[str, int]
+    absent: pa.Table
+    never_sent: Sequence[str]
+    contradictions: int
+    causes: Causes
+    early: Early
+    listed_back: dict[str, dict[str, Any]]
+    lacking: dict[str, str] = field(default_factory=dict)
+    measured: set[str] = field(default_factory=set)
+
+    def note(self, seen: Observed) -> None:
+        """Remember which rules one observer allows."""
+        self.lacking |= seen.lacking
+        self.measured |= RULES.keys() - seen.lacking.keys()
+
+
+def part_of(run: Run, own: pa.Table, relation: str | None, *, to_everybody: bool = False) -> Part:
+    """Return what a run tells, whose rows are `own`; its observers are noted by the caller."""
+    return Part(
+        run.source,
+        frozenset(run.arrivals),
+        dict(run.notes),
+        run.absent,
+        tuple(run.never_sent),
+        run.contradictions,
+        run.causes,
+        early_deliveries(own, relation, to_everybody=to_everybody),
+        row_order.steps_back(own),
+    )
+
+
+def summary_of(
+    parts: Sequence[Part],
+    rows: Iterable[tuple[Any, ...]],
+    observers: Collection[str] | None = None,
+    *,
+    all_rules: bool,
+    relation: str | None = None,
+    to_everybody: bool = False,
+) -> Summary:
+    """Return the summary of a trace from its runs in their order and the rows of `rows_of`.
+
+    `all_rules`: no rule was asked for by name. Raises InputError for an observer who is none.
+    """
+    left_out: dict[str, int] = {}
+    lacking: dict[str, str] = {}
+    causes = Causes()
+    for part in parts:
+        causes = causes.plus(part.causes)
+        lacking |= part.lacking
+        for reason, count in part.left_out.items():
+            left_out[reason] = left_out.get(reason, 0) + count
+    received = {name for part in parts for name in part.observers}
+    measured = {name for part in parts for name in part.measured}
+    if unknown := sorted({*(observers or ())} - received):
+        known = ", ".join(sorted(received)) or "nobody"
+        raise InputError(f"{unknown[0]!r} received nothing; observers: {known}")
+    return Summary(
+        table_of(rows),
+        together([part.early for part in parts], relation),
+        tuple(dict.fromkeys(part.source for part in parts)),
+        left_out,
+        {name: why for name, why in lacking.items() if name not in measured} if all_rules else {},
+        to_everybody,
+        pa.concat_tables([ABSENT.empty_table(), *(part.absent for part in parts)]),
+        [name for part in parts for name in part.never_sent],
+        causes,
+        row_order.merged(part.listed_back for part in parts),
+        sum(part.contradictions for part in parts),
+    )

@@ -1,0 +1,225 @@
+"""Deliveries before a cause of a whole trace: the one count that meter and audit both give.
+
+A run that tells of deliveries is judged by them, any other by its receipts. What a cause is can be
+told in several ways: by delivery, by receipt, by declared causes. Every run is counted in each way
+that its own rows tell of, and nothing is added up over two ways: each has a row of its own, which
+says how many deliveries, receipts and runs it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from antecede.errors import InputError
+from antecede.formatting import count_and_part, counted
+from antecede.tables.false_causality.columns import is_kind
+from antecede.tables.false_causality.executions import DELIVERY, RECEIPT, RELATIONS, REPLY
+from antecede.tables.false_causality.trace import by_run
+from antecede.tables.false_causality.violations import SCHEMA, Found, found_in
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+
+WORDS = {DELIVERY: "by delivery", RECEIPT: "by receipt", REPLY: "by declared causes"}
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What one way of telling causes has counted."""
+
+    early: int = 0
+    deliveries: int = 0
+    """Of so many deliveries, in runs that tell of them,"""
+    receipts: int = 0
+    """and of so many receipts, in runs that tell of no delivery."""
+    runs: int = 0
+    """Runs whose rows tell causes in this way."""
+
+    def __add__(self, other: Tally) -> Tally:
+        """Return the tally of two disjoint sets of runs."""
+        return Tally(
+            self.early + other.early,
+            self.deliveries + other.deliveries,
+            self.receipts + other.receipts,
+            self.runs + other.runs,
+        )
+
+    @property
+    def of(self) -> int:
+        """How many were looked at."""
+        return self.deliveries + self.receipts
+
+    def judged(self) -> str:
+        """Return how many of what were looked at, in words."""
+        return judged(self.deliveries, self.receipts)
+
+    def part(self) -> str:
+        """Return how many of how many came early, in words."""
+        return f"{count_and_part(self.early, self.of)} of {self.judged()}"
+
+
+def judged(deliveries: int, receipts: int) -> str:
+    """Return numbers of deliveries and receipts in words; what there is none of is not named."""
+    words = [counted(receipts, "receipt")] if receipts else []
+    if deliveries or not receipts:
+        words.insert(0, counted(deliveries, "delivery", "deliveries"))
+    return " and ".join(words)
+
+
+def way(relation: str, tally: Tally, runs: int) -> str:
+    """Say what told the causes, and in how many of the runs that were judged if not in all."""
+    some = "" if tally.runs == runs else f" in {tally.runs:,} of {counted(runs, 'run')}"
+    return WORDS[relation] + some
+
+
+@dataclass(frozen=True)
+class Early:
+    """What came before a cause, and how much was looked at."""
+
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    """A tally for each way of telling causes; the one that was asked for first."""
+    table: pa.Table = field(default_factory=SCHEMA.empty_table)
+    """As `violations.SCHEMA`: by what was asked for, else of each run by its own first way."""
+    tables: dict[str, pa.Table] = field(default_factory=dict)
+    """The same for each way."""
+    partial: int = 0
+    """Messages that came to some receiving members only."""
+    total: Tally = field(default_factory=Tally)
+    """What was looked at in all runs, in whichever way; `early` is 0."""
+    not_counted: dict[str, str] = field(default_factory=dict)
+    """Ways in which some run could not be counted: why."""
+    unsent: Tally = field(default_factory=Tally)
+    """Deliveries and receipts of runs in which no row tells of a sending, and these runs."""
+
+    @property
+    def deliveries(self) -> int:
+        """How many deliveries and receipts were looked at; 0: the trace tells of none."""
+        return self.total.of
+
+    @property
+    def by(self) -> dict[str, int]:
+        """Early ones by what causality goes by; of how many says `tallies`."""
+        return {relation: tally.early for relation, tally in self.tallies.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was looked at, by what causality goes by, as plain values."""
+        return {relation: asdict(tally) for relation, tally in self.tallies.items()}
+
+    def blocks(self, witnesses: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+        """Yield a sentence for each way of telling causes, and the first early ones found by it.
+
+        At most `witnesses`, none that an earlier sentence has; nothing where nothing was judged.
+        """
+        known: set[tuple[Any, ...]] = set()
+        for relation, tally in self.tallies.items():
+            sentence = f"{tally.part()} came before a cause, "
+            rows = self.tables[relation].to_pylist()
+            places = [(row["run"], row["member"], row["message"]) for row in rows]
+            fresh = [row for row, at in zip(rows, places, strict=True) if at not in known]
+            known.update(places)
+            yield sentence + way(relation, tally, self.total.runs), fresh[:witnesses]
+
+
+def early_deliveries(
+    events: pa.Table, relation: str | None = None, *, to_everybody: bool = False
+) -> Early:
+    """Return the deliveries before a cause; options and errors are those of `found_in`."""
+    parts = [_of_run(run, relation, to_everybody) for run in told(events)]
+    return together(parts, relation)
+
+
+def told(events: pa.Table) -> Iterator[pa.Table]:
+    """Yield the rows of each run that tells of deliveries or receipts."""
+    for _, run in by_run(events):
+        if {RECEIVE, DELIVER} & {*run["kind"].unique().to_pylist()}:
+            yield run
+
+
+def _of_run(run: pa.Table, relation: str | None, to_everybody: bool) -> Early:
+    """Count one run in every way that its rows tell of."""
+    kinds = {*run["kind"].unique().to_pylist()}
+    delivers = DELIVER in kinds
+    if SEND not in kinds:
+        rows = int(np.count_nonzero(is_kind(run, DELIVER if delivers else RECEIVE)))
+        return Early(unsent=_tally(0, rows, delivers))
+    told = [(DELIVERY, delivers), (RECEIPT, RECEIVE in kinds), (REPLY, _declares(run))]
+    ways = [one for one, there in told if there]
+    chosen = relation or ways[0]
+    found, why = _each_way(run, chosen, ways, to_everybody)
+    any_one = next(iter(found.values()))  # what is looked at is the same in each way
+    return Early(
+        {one: _tally(len(f.table), f.checked, delivers) for one, f in found.items()},
+        found[chosen].table if chosen in found else SCHEMA.empty_table(),
+        {one: f.table for one, f in found.items()},
+        any_one.partial,
+        _tally(0, any_one.checked, delivers),
+        why,
+    )
+
+
+def _each_way(
+    run: pa.Table, chosen: str, ways: Sequence[str], to_everybody: bool
+) -> tuple[dict[str, Found], dict[str, str]]:
+    """Return what each way finds, the chosen one first, and why others found nothing.
+
+    Raises what `found_in` does, for the chosen way.
+    """
+    found: dict[str, Found] = {}
+    why: dict[str, str] = {}
+    if chosen == REPLY and REPLY not in ways:
+        why = {REPLY: "no message declares a cause"}
+    else:
+        (found[chosen],) = found_in(run, chosen, to_everybody=to_everybody)
+    for other in ways:
+        if other != chosen:
+            try:
+                (found[other],) = found_in(run, other, to_everybody=to_everybody)
+            except InputError as error:
+                why[other] = error.message
+    return found, why
+
+
+def _declares(run: pa.Table) -> bool:
+    """Tell whether a message that is sent declares a cause."""
+    if "parents" not in run.column_names:
+        return False
+    sent = run["parents"].filter(pa.array(is_kind(run, SEND)))
+    return bool(pc.sum(pc.list_value_length(sent)).as_py())
+
+
+def _tally(early: int, looked_at: int, delivers: bool) -> Tally:
+    return Tally(early, *((looked_at, 0) if delivers else (0, looked_at)), runs=1)
+
+
+def together(parts: Sequence[Early], relation: str | None) -> Early:
+    """Return one of disjoint runs; ways in the order of `RELATIONS`, the chosen one first."""
+    order = [relation] if relation else []
+    order += [name for name in RELATIONS if name not in order]
+    named = [name for name in order if any(name in part.tallies for part in parts)]
+    empty = SCHEMA.empty_table()
+    why: dict[str, str] = {}
+    for part in reversed(parts):
+        why |= part.not_counted
+    return Early(
+        added([part.tallies for part in parts], named),
+        pa.concat_tables([empty, *(part.table for part in parts)]),
+        {
+            name: pa.concat_tables([empty, *(p.tables[name] for p in parts if name in p.tables)])
+            for name in named
+        },
+        sum(part.partial for part in parts),
+        sum((part.total for part in parts), Tally()),
+        why,
+        sum((part.unsent for part in parts), Tally()),
+    )
+
+
+def added(parts: Sequence[Mapping[str, Tally]], names: Sequence[str]) -> dict[str, Tally]:
+    """Add up the tallies of disjoint sets of runs, each way for itself."""
+    return {name: sum((part.get(name, Tally()) for part in parts), Tally()) for name in names}

@@ -1,0 +1,168 @@
+"""Deliveries before a cause, in a trace: which, where, and the cause that was missing.
+
+Every message that was delivered to a member counts as addressed to it, and so does what arrived
+there; `addressed` says more where it is known, so that causes that never came are found too. What
+nobody addressed to a member is not owed to it, but causality goes through it all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from antecede.errors import InputError
+from antecede.tables.false_causality.executions import REPLY, Run
+from antecede.tables.false_causality.kernels.violations import (
+    NEVER,
+    Copies,
+    Early,
+    early_by_causes,
+    early_by_vectors,
+)
+from antecede.tables.false_causality.trace import runs_of
+from antecede.tables.kernels.graph import Ints
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+
+_FIELDS: list[Any] = [
+    pa.field("run", pa.string()),
+    pa.field("member", pa.string(), nullable=False),
+    pa.field("message", pa.string(), nullable=False),
+    pa.field("file_order", pa.int64(), nullable=False),
+    pa.field("cause", pa.string(), nullable=False),
+    pa.field("cause_order", pa.int64()),
+]
+SCHEMA = pa.schema(_FIELDS)
+"""One row an early delivery: where it stands, a cause that was missing, and where that was
+delivered; null when it never was."""
+
+
+class Found(NamedTuple):
+    """The early deliveries of one run."""
+
+    run: Run
+    checked: int
+    """Deliveries that were looked at."""
+    table: pa.Table
+    """As `SCHEMA`."""
+    partial: int = 0
+    """Messages that came to some of the members that received anything, and not to all others."""
+
+
+def violations(
+    events: pa.Table,
+    relation: str | None = None,
+    addressed: Mapping[str, Collection[str]] | None = None,
+) -> pa.Table:
+    """Return the deliveries before a cause, run by run, in the order of rows; see `SCHEMA`.
+
+    `relation`: see `trace.runs_of`; under "reply" causes are the declared parents. `addressed`:
+    message -> members, beside those where it came. A run that tells of no delivery is judged by
+    its receipts; one without either has no violations. Raises as `runs_of`, and InputError when
+    `addressed` names a message that was not sent.
+    """
+    parts = [SCHEMA.empty_table()]
+    parts += [found.table for found in found_in(events, relation, addressed)]
+    return pa.concat_tables(parts)
+
+
+def found_in(
+    events: pa.Table,
+    relation: str | None = None,
+    addressed: Mapping[str, Collection[str]] | None = None,
+    *,
+    to_everybody: bool = False,
+) -> Iterator[Found]:
+    """Yield the early deliveries of each run, with the number that was looked at.
+
+    `to_everybody`: every message is for every member of its run, wherever it came.
+    """
+    kinds = {*events["kind"].unique().to_pylist()} if "kind" in events.column_names else set()
+    if SEND not in kinds or not kinds & {RECEIVE, DELIVER}:
+        return
+    declared = relation == REPLY
+    for run in runs_of(events, None if declared else relation):
+        if run.rows is None:
+            continue
+        copies = _copies(run, _everything(run) if to_everybody else _pairs(run, addressed or {}))
+        if declared:
+            if run.declared is None:
+                raise InputError("no column parents: nothing declares causes")
+            early = early_by_causes(run.declared, copies)
+        else:
+            assert run.steps is not None
+            early = early_by_vectors(run.rows, run.steps, run.sender, copies)
+        checked = int(np.count_nonzero(copies.place != NEVER))
+        yield Found(run, checked, _table(run, copies, early), _partial(run, copies))
+
+
+def _partial(run: Run, copies: Copies) -> int:
+    """Count the messages of which some member that receives has no copy."""
+    receivers = np.unique(copies.member)
+    has = np.bincount(copies.message, minlength=len(run.ids))
+    due = len(receivers) - np.isin(run.sender, receivers)
+    return int(np.count_nonzero(has < due))
+
+
+def _copies(run: Run, addressed: Ints) -> Copies:
+    """Return the copies of a run: delivered ones, those that only arrived, those addressed.
+
+    `addressed` are pairs, member * messages + message.
+    """
+    rows = run.rows
+    assert rows is not None
+    assert run.delivered is not None
+    foreign = ~rows.sends & (run.sender[rows.message] != rows.member)
+    pair = rows.member * len(run.ids) + rows.message
+    came = np.flatnonzero(foreign & run.delivered)
+    delivered, first = np.unique(pair[came], return_index=True)
+    others = np.unique(np.r_[pair[foreign], addressed])
+    others = np.setdiff1d(others, delivered, assume_unique=True)
+    pairs = np.r_[delivered, others]
+    place = np.r_[came[first], np.full(len(others), NEVER)]
+    return Copies(pairs % max(len(run.ids), 1), pairs // max(len(run.ids), 1), place)
+
+
+def _everything(run: Run) -> Ints:
+    """Return the pairs of every message with every member but its sender."""
+    message = np.tile(np.arange(len(run.ids)), len(run.members))
+    member = np.repeat(np.arange(len(run.members)), len(run.ids))
+    others = run.sender[message] != member
+    found: Ints = (member * len(run.ids) + message)[others].astype(np.int64)
+    return found
+
+
+def _pairs(run: Run, addressed: Mapping[str, Collection[str]]) -> Ints:
+    if not addressed:
+        return np.zeros(0, np.int64)
+    messages = {name: number for number, name in enumerate(run.ids)}
+    members = {name: number for number, name in enumerate(run.members)}
+    found = []
+    for message, receivers in addressed.items():
+        if message not in messages:
+            raise InputError(f"message {message!r} is addressed, but was not sent")
+        number = messages[message]
+        others = {members[name] for name in receivers if name in members} - {run.sender[number]}
+        found += [member * len(run.ids) + number for member in others]
+    return np.array(found, dtype=np.int64)
+
+
+def _table(run: Run, copies: Copies, early: Early) -> pa.Table:
+    ids, members = np.asarray(run.ids, object), np.asarray(run.members, object)
+    assert run.file_order is not None
+    place, missing = copies.place[early.copy], copies.place[early.cause]
+    never = missing == NEVER
+    order = run.file_order[np.where(never, 0, missing)] if len(missing) else missing
+    return pa.table(
+        [
+            pa.array([run.name] * len(place), pa.string()),
+            pa.array(members[copies.member[early.copy]], pa.string()),
+            pa.array(ids[copies.message[early.copy]], pa.string()),
+            pa.array(run.file_order[place], pa.int64()),
+            pa.array(ids[copies.message[early.cause]], pa.string()),
+            pa.array(order, pa.int64(), mask=never),
+        ],
+        schema=SCHEMA,
+    )

@@ -1,0 +1,46 @@
+"""Counting in words of 64 bits: one machine instruction each, which numba has no name for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from antecede.tables.kernels.jit import inlined_lent as inlined
+
+from numba import types  # isort: skip  (jit says what to install when there is no numba)
+from numba.extending import intrinsic  # isort: skip
+
+_63 = np.uint64(63)
+
+
+@intrinsic
+def _ones_of(typing: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.ctpop(values[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def _leading_zeros_of(typing: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return builder.ctlz(values[0], context.get_constant(types.boolean, False))
+
+    return types.uint64(types.uint64), generate
+
+
+_ones: Any = _ones_of
+_leading_zeros: Any = _leading_zeros_of
+
+
+@inlined
+def ones(word: np.uint64) -> np.uint64:
+    """Return the number of bits that are set."""
+    return np.uint64(_ones(word))
+
+
+@inlined
+def highest(word: np.uint64) -> np.uint64:
+    """Return the place of the highest bit that is set, 0 to 63; the word is not 0."""
+    return np.uint64(_63 - _leading_zeros(word))

@@ -1,0 +1,79 @@
+"""Strong components of a graph: what can reach each other, as on a cycle."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from antecede.tables.kernels.jit import njit
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+OUTSIDE = -1
+"""Component of a node that does not take part."""
+
+
+@njit
+def strong_components(first: Ints, last: Ints, neighbour: Ints, inside: Bools) -> Ints:
+    """Return the number of the strong component of each node, OUTSIDE where it is not `inside` [n].
+
+    The neighbours of node v are `neighbour[first[v]:last[v]]`; one below 0 or not inside is passed
+    over. Tarjan's algorithm (1972) with stacks of its own, so that a path of any length is fine;
+    O(n + edges).
+    """
+    n = len(inside)
+    component = np.full(n, OUTSIDE, np.int64)
+    index = np.full(n, -1, np.int64)
+    low = np.zeros(n, np.int64)
+    waiting = np.empty(n, np.int64)
+    path = np.empty(n, np.int64)
+    position = first.copy()
+    count = found = waits = 0
+    for root in range(n):
+        if not inside[root] or index[root] >= 0:
+            continue
+        path[0] = root
+        depth = 1
+        while depth > 0:
+            node = path[depth - 1]
+            if index[node] < 0:
+                index[node] = low[node] = count
+                count += 1
+                waiting[waits] = node
+                waits += 1
+            if position[node] < last[node]:
+                above = neighbour[position[node]]
+                position[node] += 1
+                if above < 0 or not inside[above]:
+                    continue
+                if index[above] < 0:
+                    path[depth] = above
+                    depth += 1
+                elif component[above] < 0:
+                    low[node] = min(low[node], index[above])
+                continue
+            depth -= 1
+            if depth > 0:
+                low[path[depth - 1]] = min(low[path[depth - 1]], low[node])
+            if low[node] == index[node]:
+                while True:
+                    waits -= 1
+                    component[waiting[waits]] = found
+                    if waiting[waits] == node:
+                        break
+                found += 1
+    return component
+
+
+@njit
+def on_cycles(component: Ints) -> Bools:
+    """Mask the nodes whose component has more than one node [n]; a loop of one is not a cycle."""
+    size = np.zeros(len(component), np.int64)
+    for number in component:
+        if number != OUTSIDE:
+            size[number] += 1
+    found = np.zeros(len(component), np.bool_)
+    for node, number in enumerate(component):
+        found[node] = number != OUTSIDE and size[number] > 1
+    return found

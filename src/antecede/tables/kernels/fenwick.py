@@ -1,0 +1,25 @@
+"""A Fenwick tree over an array of counts: how many stand before a place, in O(log n)."""
+
+from __future__ import annotations
+
+from antecede.tables.kernels.jit import inlined
+
+
+@inlined
+def add(tree, size, place, change):  # type: ignore[no-untyped-def]
+    """Change the count at a place (from 0) of a tree of `size` places."""
+    node = place + 1
+    while node <= size:
+        tree[node] += change
+        node += node & -node
+
+
+@inlined
+def below(tree, place):  # type: ignore[no-untyped-def]
+    """Return how many stand before a place."""
+    found = 0
+    node = place
+    while node > 0:
+        found += tree[node]
+        node -= node & -node
+    return found

@@ -1,0 +1,161 @@
+"""Graphs of declared causes: who causes whom, an order of causes first, cycles.
+
+Nodes are the rows of a table of events, 0 to n-1. A graph is held by its parents: those of
+node v are `parent[start[v]:start[v+1]]`, distinct and in ascending order. Public functions
+take and give Arrow tables and numpy arrays; functions that begin with an underscore are the
+compiled loops.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from antecede.errors import CycleError
+from antecede.tables.kernels.components import strong_components
+from antecede.tables.kernels.jit import njit
+from antecede.tables.trace.identities import in_run
+from antecede.tables.trace.identities import keys as keys
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+class Graph(NamedTuple):
+    """Parents of each node, as offsets and a flat list."""
+
+    start: Ints
+    """[n + 1]: where each node's parents begin."""
+    parent: Ints
+    """[edges]: parents, node after node."""
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.start) - 1
+
+    def child(self) -> Ints:
+        """Return the child of each edge, beside `parent`."""
+        return np.repeat(np.arange(self.nodes, dtype=np.int64), np.diff(self.start))
+
+
+def edge_table(events: pa.Table) -> pa.Table:
+    """Return the declared causes as rows (child, parent, parent_id) of an Arrow table.
+
+    `child` and `parent` are row numbers of `events`, whose ids must be distinct (pairs of run
+    and id, where `run` is set). `parent` is null when no row has that id. A parent that is
+    declared twice by one event stands once; an event that names itself has child = parent.
+    """
+    parents = cast("Any", events["parents"].combine_chunks())
+    if isinstance(parents, pa.ChunkedArray):  # no chunk at all
+        parents = pa.array([], parents.type)
+    names = pc.list_flatten(parents)
+    child = cast("Any", pc.list_parent_indices(parents)).cast(pa.int64())
+    known = names.is_valid()
+    names, child = names.filter(known), child.filter(known)
+    own = in_run(events, names, child)
+    parent = pc.index_in(own, value_set=keys(events)).cast(pa.int64())
+    table = pa.table({"child": child, "parent": parent, "parent_id": names})
+    if len(table) < 2:
+        return table
+    return (
+        table.group_by(["child", "parent_id"], use_threads=False)
+        .aggregate([("parent", "min")])
+        .rename_columns(["child", "parent_id", "parent"])
+        .select(["child", "parent", "parent_id"])
+    )
+
+
+def graph(nodes: int, child: Ints, parent: Ints) -> Graph:
+    """Return the graph of edges given in any order; double edges and self-loops are dropped."""
+    keep = child != parent
+    child, parent = child[keep], parent[keep]
+    order = np.lexsort((parent, child))
+    child, parent = child[order], parent[order]
+    if len(child):
+        first = np.ones(len(child), dtype=np.bool_)
+        first[1:] = (child[1:] != child[:-1]) | (parent[1:] != parent[:-1])
+        child, parent = child[first], parent[first]
+    start = np.zeros(nodes + 1, dtype=np.int64)
+    np.cumsum(np.bincount(child, minlength=nodes), out=start[1:])
+    return Graph(start, np.ascontiguousarray(parent))
+
+
+def causes_first(of: Graph) -> Ints:
+    """Return all nodes, every node after its parents, else as early as in the input [n].
+
+    Raise CycleError (naming rows) if there is none.
+    """
+    order = _causes_first(of.start, of.parent)
+    if len(order) < of.nodes:
+        rows = one_cycle(of)
+        raise CycleError(f"rows {rows} cause each other in a circle")
+    return order
+
+
+def on_cycles(of: Graph) -> Ints:
+    """Return for each node the number of the cycle it is on, from 0, or -1 [n].
+
+    Nodes that can reach each other share a number (a strongly connected component).
+    """
+    if len(_causes_first(of.start, of.parent)) == of.nodes:
+        return np.full(of.nodes, -1, dtype=np.int64)
+    everywhere = np.ones(of.nodes, dtype=np.bool_)
+    component = strong_components(of.start[:-1], of.start[1:], of.parent, everywhere)
+    big = np.bincount(component, minlength=1) > 1
+    number = np.cumsum(big) - 1
+    return np.where(big[component], number[component], -1)
+
+
+def one_cycle(of: Graph) -> list[int]:
+    """Return the nodes of one cycle, each a parent of the one before; [] if there is none."""
+    component = on_cycles(of)
+    inside = np.flatnonzero(component >= 0)
+    if not len(inside):
+        return []
+    node, seen = int(inside[0]), dict[int, int]()
+    path: list[int] = []
+    while node not in seen:
+        seen[node] = len(path)
+        path.append(node)
+        parents = of.parent[of.start[node] : of.start[node + 1]]
+        node = int(parents[component[parents] == component[node]][0])
+    return path[seen[node] :]
+
+
+@njit
+def _causes_first(start: Ints, parent: Ints) -> Ints:
+    """Depth first from each node in turn; what cannot be placed for a cycle is left out."""
+    n = len(start) - 1
+    order = np.empty(n, np.int64)
+    state = np.zeros(n, np.int8)  # 0 new, 1 on the stack, 2 placed
+    stack = np.empty(n, np.int64)
+    position = start[:-1].copy()
+    placed = 0
+    for root in range(n):
+        if state[root] != 0:
+            continue
+        stack[0] = root
+        state[root] = 1
+        depth = 1
+        while depth > 0:
+            node = stack[depth - 1]
+            if position[node] < start[node + 1]:
+                above = parent[position[node]]
+                position[node] += 1
+                if state[above] == 1:
+                    return order[:placed]
+                if state[above] == 0:
+                    state[above] = 1
+                    stack[depth] = above
+                    depth += 1
+            else:
+                depth -= 1
+                state[node] = 2
+                order[placed] = node
+                placed += 1
+    return order

@@ -1,0 +1,210 @@
+"""The one decorator of compiled kernels: compile on first use, keep the machine code on disk.
+
+Theory of operation. Numba keeps compiled code beside the source, and checks only the file of
+the function that was called: after an edit in another file, or an upgrade, stale code may run.
+Here the folder of the cache is named after a hash of *all* kernel sources and of numba's
+version, and stands below `NUMBA_CACHE_DIR` or the user's cache folder. So an installation may
+be read-only, an edit anywhere gives a fresh cache, and a package that runs from a zip file, as
+Spark ships it, shares the cache of an installation with the same sources. On a Spark executor
+whose user has no folder for caches it stands in Spark's own folder for temporary files. Where
+nothing can be written kernels compile in memory, every process for itself.
+
+Nothing is ever cached below a folder that others may write to, such as /tmp: loading cached
+machine code means trusting whoever wrote it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib.resources
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar, cast
+
+from antecede.errors import MissingExtraError
+
+try:
+    import numba
+    from llvmlite import binding
+    from numba.core import caching, config
+except ImportError as error:
+    raise MissingExtraError("compiled kernels (numba)", "trace") from error
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_numba_config: Any = config  # its attributes are made at run time
+_Located: Any = caching._CacheLocator
+_numba_njit: Any = numba.njit  # its option _nrt is not in the stubs
+
+
+def njit(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` with numba in nopython mode, without the GIL, cached on disk.
+
+    Callees must be decorated too; they may live in any file of this package.
+    """
+    compiled = numba.njit(nogil=True)(function)
+    if cache_folder() is not None:
+        _enable_cache(compiled)
+    return cast("Callable[P, R]", compiled)
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a small helper that LLVM puts into every kernel that calls it.
+
+    For inner loops: half of the speed is lost without. Not cached by itself; its callers are.
+    """
+    return cast("Callable[P, R]", numba.njit(nogil=True, forceinline=True)(function))
+
+
+def njit_lent(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile like `njit` what works on arrays of its caller alone, without counting references.
+
+    In a loop that calls helpers with many arrays the counting costs half of the time or more.
+    Neither the function nor what it calls (`inlined_lent`) may make or return an array. What it
+    calls is compiled in the same way; but what was compiled before, by `njit`, may make arrays.
+    """
+    compiled = _numba_njit(nogil=True, _nrt=False)(function)
+    if cache_folder() is not None:
+        _enable_cache(compiled)
+    return cast("Callable[P, R]", compiled)
+
+
+def inlined_lent(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile like `inlined`, for kernels under `njit_lent`."""
+    compiled = _numba_njit(nogil=True, forceinline=True, _nrt=False)(function)
+    return cast("Callable[P, R]", compiled)
+
+
+@functools.cache
+def cache_folder() -> str | None:
+    """Folder for machine code of exactly these sources; None if nothing can be written."""
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    for name, source in _sources(importlib.resources.files("antecede")):
+        digest.update(name.encode() + b"\0" + source)
+    for base in _base_folders():
+        folder = base / f"kernels-{digest.hexdigest()[:16]}"
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK | os.X_OK):
+                return str(folder)
+    return None
+
+
+@contextlib.contextmanager
+def first_on_machine(what: str) -> Iterator[bool]:
+    """Tell one process of many, of those that share a cache, to compile `what` for all.
+
+    Gives True to the first that asks, False to the others, which wait here until that one has
+    left the block. Also False where there is no cache, or no locks: then each compiles for itself.
+    """
+    folder = cache_folder()
+    processor = binding.get_host_cpu_name()  # code is for one kind; folders can be shared
+    done = None if folder is None else Path(folder) / f"{what}-{processor}.compiled"
+    if done is None or done.exists():
+        yield False
+        return
+    with _locked(done.with_suffix(".lock")) as locked:
+        first = locked and not done.exists()
+        yield first
+        if first:
+            with contextlib.suppress(OSError):  # a full disk: the next one compiles
+                done.touch()
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[bool]:
+    """Hold the lock of a file, which ends with the process at the latest; False: no such lock."""
+    try:
+        import fcntl
+
+        file = path.open("wb")
+    except (ImportError, OSError):
+        yield False
+        return
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError:  # a file system without locks
+            yield False
+            return
+        yield True
+
+
+def _sources(package: Any) -> list[tuple[str, bytes]]:
+    """Return names and bytes of the files that may hold compiled code, also of a zip file."""
+    return sorted(_compiled(package, "", package.name == "kernels"))
+
+
+def _compiled(folder: Any, path: str, within: bool) -> Iterator[tuple[str, bytes]]:
+    for entry in folder.iterdir():
+        place = f"{path}{entry.name}"
+        if entry.is_dir():
+            found = (
+                within or entry.name in ("kernels", "compiled") or place == "tables/order/stream"
+            )
+            yield from _compiled(entry, f"{place}/", found)
+        elif within and entry.name.endswith(".py"):
+            yield place, entry.read_bytes()
+
+
+def _base_folders() -> list[Path]:
+    """Return where caches may stand, the best first."""
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    if chosen:
+        return [Path(chosen) / "antecede"]
+    if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
+        return [Path(os.environ["LOCALAPPDATA"]) / "antecede"]
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    spark = filter(None, os.environ.get("SPARK_LOCAL_DIRS", "").split(","))
+    return [Path(home) / "antecede", *(Path(each) / "antecede" for each in spark if _ours(each))]
+
+
+def _ours(folder: str) -> bool:
+    """Tell whether this user alone can write into a folder."""
+    with contextlib.suppress(OSError, AttributeError):
+        found = os.stat(folder)
+        return found.st_uid == os.getuid() and not found.st_mode & 0o022
+    return False
+
+
+class Locator(_Located):  # type: ignore[misc]
+    """Where numba keeps a kernel: by its module and line, wherever the sources lie."""
+
+    def __init__(self, function: Any, file: str) -> None:
+        self._py_file = file  # numba names it in warnings
+        self._function = function
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> Locator:
+        """Return the locator of a kernel; numba's signature."""
+        return cls(py_func, py_file)
+
+    def get_cache_path(self) -> str:
+        """Return the folder."""
+        return str(cache_folder())
+
+    def get_source_stamp(self) -> str:
+        """Return nothing: the folder is named after all sources."""
+        return ""
+
+    def get_disambiguator(self) -> str:
+        """Return what tells kernels of one name apart."""
+        line = self._function.__code__.co_firstlineno
+        return f"{self._function.__module__}-{line}"
+
+
+def _enable_cache(compiled: object) -> None:
+    # numba reads its configuration when the cache is switched on, so that is when ours must
+    # stand there; other users of numba in this process keep theirs.
+    before = _numba_config.CACHE_LOCATOR_CLASSES
+    _numba_config.CACHE_LOCATOR_CLASSES = f"{__name__}.{Locator.__name__}"
+    try:
+        compiled.enable_caching()  # type: ignore[attr-defined]
+    except RuntimeError:  # no place that can be written after all: compile in memory
+        pass
+    finally:
+        _numba_config.CACHE_LOCATOR_CLASSES = before

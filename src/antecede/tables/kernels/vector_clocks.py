@@ -1,0 +1,324 @@
+"""Vector-clock logs: what the clocks say of order, and where they contradict themselves.
+
+Event e of member h has the clock V(e); its own entry V(e)[h] is its number at h. The event
+(g, n) is in the causal past of e when V(e)[g] >= n (Mattern 1989), so the
+pairs are counted by binary search in each member's numbers (prefix counts), entry by entry: the
+work grows with the entries written in the log, not with the square of the events.
+
+A member's events are taken in the order of their own numbers, as files list them in any
+order. Where a member repeats a number (it restarted, or does not count every event) there is
+no such order: its events are then taken as the file lists them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from antecede.tables.kernels.graph import Bools, Ints
+from antecede.tables.kernels.jit import njit
+
+
+class ClockLog(NamedTuple):
+    """Clocks of events as numbers; events are sorted by member, then by their order there."""
+
+    row: Ints
+    """[n] row of the Arrow table that each event came from."""
+    member: Ints
+    """[n] member (of an execution) of each event, from 0."""
+    own: Ints
+    """[n] own entry of each event."""
+    start: Ints
+    """[members + 1] where each member's events begin."""
+    entry_start: Ints
+    """[n + 1] where each event's clock begins."""
+    entry_member: Ints
+    """[entries] members in ascending order within each event."""
+    entry_count: Ints
+    """[entries] counters, above zero."""
+    sorted_own: Ints
+    """[n] own entries in ascending order within each member."""
+    sorted_event: Ints
+    """[n] the event of each of them."""
+
+
+class ClockEdges(NamedTuple):
+    """Edges between members, and which edges others imply; numbers are those of the log."""
+
+    sender: Ints
+    """[edges] event that became known ..."""
+    receiver: Ints
+    """[edges] ... at this event."""
+    redundant_steps: int
+    """Program-order edges that message edges imply."""
+
+
+class ClockDefects(NamedTuple):
+    """Where clocks contradict themselves; numbers are those of the log."""
+
+    lowered: Bools
+    """[n] the event's clock loses or lowers an entry of the member's event before."""
+    repeated: int
+    """Events with the same number as the member's event before."""
+    mutual: int
+    """Events that know an event of another member which knows them."""
+    unmerged: int
+    """Events that know an event of another member, but not all that that event knows."""
+    gaps: int
+    """Numbers skipped by members, counted once a gap."""
+
+
+class ClockPairs(NamedTuple):
+    """Pairs of events of the same execution, by clock comparison."""
+
+    ordered: int
+    concurrent: int
+
+
+def clock_log(events: pa.Table) -> ClockLog:
+    """Return the clocks of a table; each row needs `member`, its own entry, and a clock."""
+    n = len(events)
+    run = _codes(events, "run")
+    names = pa.array(events["member"].to_pylist(), pa.string())
+    lists = cast("Any", events["clock_members"].combine_chunks())
+    entry_event = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
+    counts = cast("Any", pc.list_flatten(events["clock_counts"].combine_chunks())).to_numpy()
+    all_names = pa.concat_arrays([names, pc.list_flatten(lists).cast(pa.string())])
+    codes = all_names.dictionary_encode().indices.to_numpy().astype(np.int64)
+    width = int(codes.max(initial=0)) + 1
+    in_run = np.concatenate([run, run[entry_event]]) * width + codes
+    keys, numbers = np.unique(in_run, return_inverse=True)  # members without events too
+    member, entry_member = numbers[:n], numbers[n:]
+    own = np.zeros(n, dtype=np.int64)
+    mine = entry_member == member[entry_event]
+    own[entry_event[mine]] = counts[mine]
+    order = _event_order(member, own)
+    position = np.empty(n, dtype=np.int64)
+    position[order] = np.arange(n)
+    member, own = member[order].astype(np.int64), own[order]
+    entries = np.lexsort((entry_member, position[entry_event]))
+    sorted_event = np.lexsort((np.arange(n), own, member))
+    return ClockLog(
+        row=order,
+        member=member,
+        own=own,
+        start=_offsets(member, len(keys)),
+        entry_start=_offsets(np.sort(position[entry_event]), n),
+        entry_member=entry_member[entries].astype(np.int64),
+        entry_count=counts[entries].astype(np.int64),
+        sorted_own=own[sorted_event],
+        sorted_event=sorted_event.astype(np.int64),
+    )
+
+
+def clock_edges(log: ClockLog) -> ClockEdges:
+    """Return the message edges and count the program-order edges that they imply.
+
+    After each event: the entries of other members that are higher than ever before at this
+    member, whose event is logged, none of them known to another of them.
+    """
+    sender, receiver, redundant = _edges(*log[1:])
+    return ClockEdges(sender, receiver, int(redundant))
+
+
+def clock_defects(log: ClockLog) -> ClockDefects:
+    """Find where the clocks contradict themselves."""
+    lowered = _lowered(log.member, log.start, log.entry_start, log.entry_member, log.entry_count)
+    mutual, unmerged = _contradictions(*log[1:])
+    same = log.member[1:] == log.member[:-1]
+    step = np.diff(log.own)
+    first = np.ones(len(log.own), dtype=np.bool_)
+    first[1:] = ~same
+    gaps = int(np.count_nonzero(same & (step > 1)) + np.count_nonzero(first & (log.own > 1)))
+    return ClockDefects(
+        lowered, int(np.count_nonzero(same & (step == 0))), int(mutual), int(unmerged), gaps
+    )
+
+
+def clock_pairs(log: ClockLog, events: pa.Table) -> ClockPairs:
+    """Count ordered and concurrent pairs; exact for clocks without defects."""
+    ordered = int(_ordered_pairs(*log[1:]))
+    sizes = np.bincount(_codes(events, "run"))
+    return ClockPairs(ordered, int((sizes * (sizes - 1) // 2).sum()) - ordered)
+
+
+def _codes(events: pa.Table, column: str) -> Ints:
+    """Number the distinct values of a text column; null and "" are one, as in identities [n]."""
+    if column not in events.column_names:
+        return np.zeros(len(events), dtype=np.int64)
+    values = pa.array([value or "" for value in events[column].to_pylist()], pa.string())
+    encoded = values.dictionary_encode()
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _event_order(member: Ints, own: Ints) -> Ints:
+    """Sort by member, then own number; by row where a member repeats a number."""
+    order = np.lexsort((own, member))
+    same = (member[order][1:] == member[order][:-1]) & (own[order][1:] == own[order][:-1])
+    repeats = np.zeros(int(member.max(initial=-1)) + 1, dtype=np.bool_)
+    repeats[member[order][1:][same]] = True
+    return np.lexsort((np.where(repeats[member], 0, own), member)).astype(np.int64)
+
+
+def _offsets(sorted_numbers: Ints, size: int) -> Ints:
+    start = np.zeros(size + 1, dtype=np.int64)
+    np.cumsum(np.bincount(sorted_numbers, minlength=size), out=start[1:])
+    return start
+
+
+@njit
+def _entry(event: int, member: int, entry_start: Ints, entry_member: Ints, counts: Ints) -> int:
+    """Entry of one member in one event's clock, 0 if there is none; by binary search."""
+    low, high = entry_start[event], entry_start[event + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if entry_member[middle] < member:
+            low = middle + 1
+        else:
+            high = middle
+    if low < entry_start[event + 1] and entry_member[low] == member:
+        return int(counts[low])
+    return 0
+
+
+@njit
+def _known(member: int, count: int, start: Ints, sorted_own: Ints) -> int:
+    """Position, in the sorted events, after the last event of `member` numbered <= count."""
+    low, high = start[member], start[member + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if sorted_own[middle] <= count:
+            low = middle + 1
+        else:
+            high = middle
+    return int(low)
+
+
+@njit
+def _ordered_pairs(
+    member: Ints,
+    own: Ints,
+    start: Ints,
+    entry_start: Ints,
+    entry_member: Ints,
+    entry_count: Ints,
+    sorted_own: Ints,
+    sorted_event: Ints,
+) -> int:
+    total = 0
+    for event in range(len(own)):
+        for entry in range(entry_start[event], entry_start[event + 1]):
+            other = entry_member[entry]
+            total += _known(other, entry_count[entry], start, sorted_own) - start[other]
+        total -= 1  # the event itself
+    return total
+
+
+@njit
+def _edges(
+    member: Ints,
+    own: Ints,
+    start: Ints,
+    entry_start: Ints,
+    entry_member: Ints,
+    entry_count: Ints,
+    sorted_own: Ints,
+    sorted_event: Ints,
+) -> tuple[Ints, Ints, int]:
+    members = len(start) - 1
+    n = len(own)
+    senders = np.empty(len(entry_member), np.int64)
+    receivers = np.empty(len(entry_member), np.int64)
+    highest = np.zeros(members, np.int64)
+    fresh = np.empty(members, np.int64)
+    found = redundant = 0
+    for event in range(n):
+        here = member[event]
+        if event == start[here]:
+            highest[:] = 0
+        count = 0
+        for entry in range(entry_start[event], entry_start[event + 1]):
+            other, number = entry_member[entry], entry_count[entry]
+            if other == here or number <= highest[other]:
+                continue
+            highest[other] = number
+            place = _known(other, number, start, sorted_own)
+            if place > start[other] and sorted_own[place - 1] == number:
+                fresh[count] = sorted_event[place - 1]
+                count += 1
+        before = found
+        for one in range(count):
+            implied = False
+            for two in range(count):
+                if one != two and (
+                    _entry(fresh[two], member[fresh[one]], entry_start, entry_member, entry_count)
+                    >= own[fresh[one]]
+                ):
+                    implied = True
+                    break
+            if not implied:
+                senders[found] = fresh[one]
+                receivers[found] = event
+                found += 1
+        if event > start[here]:
+            for edge in range(before, found):
+                known = _entry(senders[edge], here, entry_start, entry_member, entry_count)
+                if known >= own[event - 1]:
+                    redundant += 1
+                    break
+    return senders[:found].copy(), receivers[:found].copy(), redundant
+
+
+@njit
+def _lowered(
+    member: Ints, start: Ints, entry_start: Ints, entry_member: Ints, entry_count: Ints
+) -> Bools:
+    n = len(member)
+    lowered = np.zeros(n, np.bool_)
+    for event in range(1, n):
+        if member[event] != member[event - 1]:
+            continue
+        for entry in range(entry_start[event - 1], entry_start[event]):
+            other = entry_member[entry]
+            now = _entry(event, other, entry_start, entry_member, entry_count)
+            if now < entry_count[entry]:
+                lowered[event] = True
+                break
+    return lowered
+
+
+@njit
+def _contradictions(
+    member: Ints,
+    own: Ints,
+    start: Ints,
+    entry_start: Ints,
+    entry_member: Ints,
+    entry_count: Ints,
+    sorted_own: Ints,
+    sorted_event: Ints,
+) -> tuple[int, int]:
+    """Count events that are in their own past through another, and that know too little."""
+    mutual = unmerged = 0
+    for event in range(len(own)):
+        circle = ignorant = False
+        for entry in range(entry_start[event], entry_start[event + 1]):
+            other = entry_member[entry]
+            if other == member[event]:
+                continue
+            place = _known(other, entry_count[entry], start, sorted_own)
+            if place == start[other]:
+                continue
+            known = sorted_event[place - 1]
+            for above in range(entry_start[known], entry_start[known + 1]):
+                third, number = entry_member[above], entry_count[above]
+                if third == member[event] and number >= own[event]:
+                    circle = True
+                elif _entry(event, third, entry_start, entry_member, entry_count) < number:
+                    ignorant = True
+        mutual += circle
+        unmerged += ignorant
+    return mutual, unmerged

@@ -1,0 +1,110 @@
+"""Release times and depths of a part of all rows, as packed arrays that fit one task.
+
+The nodes of a part are 0 .. n-1; edges go from `cause` to `effect`. What other parts say comes as
+a value for a node (`flood`), or as an edge whose cause is below 0 (`layers`): KNOWN, with what it
+gives, or OPEN. Both are least fixpoints, so the parts may be settled in any order, again and
+again with more said, until no part has anything new to say.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from antecede.tables.kernels.jit import njit
+
+Longs = NDArray[np.int64]
+Ints = NDArray[np.int32]
+
+KNOWN, OPEN = -1, -2
+"""In place of a cause: it is in another part, and its depth is known; or is not yet."""
+
+
+def out_edges(n: int, cause: Ints, effect: Ints) -> tuple[Longs, Ints]:
+    """Return where each node's effects begin, shape (n + 1,), and the effects."""
+    return _out_edges(n, cause, effect)
+
+
+@njit
+def _out_edges(n: int, cause: Ints, effect: Ints) -> tuple[Longs, Ints]:
+    start = np.zeros(n + 1, np.int64)
+    for edge in range(len(cause)):
+        if cause[edge] >= 0:
+            start[cause[edge] + 1] += 1
+    for node in range(n):
+        start[node + 1] += start[node]
+    effects = np.empty(start[n], np.int32)
+    for edge in range(len(cause)):
+        if cause[edge] >= 0:
+            effects[start[cause[edge]]] = effect[edge]
+            start[cause[edge]] += 1
+    for node in range(n, 0, -1):
+        start[node] = start[node - 1]
+    start[0] = 0
+    return start, effects
+
+
+@njit
+def flood(start: Longs, effects: Ints, released: Longs, by_time: Longs) -> None:
+    """Raise `released` to the greatest of each node and all that come before it.
+
+    `by_time` are the nodes by falling `released`. Whoever is reached first is reached by the
+    greatest, so each node and edge is seen once; cycles do not matter.
+    """
+    done = np.zeros(len(released), np.bool_)
+    stack = np.empty(len(released), np.int32)
+    for first in by_time:
+        if done[first]:
+            continue
+        value = released[first]
+        done[first] = True
+        stack[0] = first
+        size = 1
+        while size:
+            size -= 1
+            node = stack[size]
+            for edge in range(start[node], start[node + 1]):
+                effect = effects[edge]
+                if not done[effect]:
+                    done[effect] = True
+                    released[effect] = value
+                    stack[size] = effect
+                    size += 1
+
+
+@njit
+def layers(start: Longs, effects: Ints, cause: Ints, effect: Ints, given: Ints) -> Ints:
+    """Return the longest chain of causes before each node; -1 where it is not settled.
+
+    `given` is what a KNOWN cause gives its effect. Not settled is what stands on a cycle, after
+    one, or after an OPEN cause.
+    """
+    n = len(start) - 1
+    waiting = np.zeros(n, np.int32)
+    depth = np.zeros(n, np.int32)
+    for edge in range(len(cause)):
+        if cause[edge] == KNOWN:
+            depth[effect[edge]] = max(depth[effect[edge]], given[edge])
+        else:
+            waiting[effect[edge]] += 1
+    queue = np.empty(n, np.int32)
+    filled = 0
+    for node in range(n):
+        if waiting[node] == 0:
+            queue[filled] = node
+            filled += 1
+    done = 0
+    while done < filled:
+        node = queue[done]
+        done += 1
+        for edge in range(start[node], start[node + 1]):
+            after = effects[edge]
+            depth[after] = max(depth[after], depth[node] + 1)
+            waiting[after] -= 1
+            if waiting[after] == 0:
+                queue[filled] = after
+                filled += 1
+    for node in range(n):
+        if waiting[node] > 0:
+            depth[node] = -1
+    return depth

@@ -1,0 +1,154 @@
+"""One form for identities and causes, whatever columns they come from.
+
+An identity and the cause that means it must be equal as values, and equal as text, because a
+stream compares text. So every column of keys is brought to one form here, and two columns that
+have none in common are refused: they would never match, and every cause would count as missing.
+
+    whole numbers, any width       as they are                "7"
+    decimals                       the largest scale of all   "7.00"
+    floats                         whole numbers below 2**53  "7"
+    text, dictionaries             as they are
+    whole numbers beside text      their digits               "7"
+    bytes                          hexadecimal digits         "ff00"
+    timestamps of one kind         the finest unit of all
+
+Which values name nothing, and which floats are ids, is defined in `tables.trace.identities`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import pyarrow
+import pyarrow.compute
+
+from antecede.errors import InputError
+from antecede.tables.trace.identities import (
+    float_causes,
+    is_blank,
+    is_text,
+    whole_numbers,
+    without_blanks,
+)
+
+Array: TypeAlias = Any
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+_UNITS = ("s", "ms", "us", "ns")
+_WIDEST = 38
+_LONGEST = 2**31 - 1
+"""Bytes of text that fit the type with offsets of 32 bits."""
+
+
+def plain(column: Array, what: str) -> Array:
+    """Return a column of keys in its one form. Raises InputError where its type has none."""
+    kind, types = column.type, pa.types
+    if types.is_dictionary(kind):
+        return plain(column.dictionary_decode(), what)
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        text = pa.large_string() if 2 * column.nbytes > _LONGEST else pa.string()
+        return pa.array([None if v is None else v.hex() for v in column.to_pylist()], text)
+    if types.is_floating(kind):
+        values = column.cast(pa.float64())
+        values = pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)
+        return pc.add(values, 0.0)  # -0.0 + 0.0 is 0.0
+    if _family(kind) is None:
+        raise InputError(f"{what} is {kind}: an identity must be a number, text, bytes or a time")
+    return column
+
+
+def identities(column: Array, what: str) -> Array:
+    """Return ids in their one form, null where there is none. Raises InputError as `plain`."""
+    kind, types = column.type, pa.types
+    if types.is_dictionary(kind):
+        return identities(column.dictionary_decode(), what)
+    if types.is_floating(kind):
+        return whole_numbers(column)[0]
+    if types.is_string_view(kind):
+        column = column.cast(pa.large_string())
+    if is_text(column.type):
+        return without_blanks(column)
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        blank = pa.array(map(is_blank, column.to_pylist()), pa.bool_())
+        return pc.if_else(blank, pa.scalar(None, pa.string()), plain(column, what))
+    return plain(column, what)
+
+
+def causes(column: Array, what: str) -> Array:
+    """Return causes in the form of `identities`; floats that are no id get a name of their own.
+
+    Then all of them are text, as which `common` compares them. Raises InputError as `plain`.
+    """
+    if pa.types.is_dictionary(column.type):
+        return causes(column.dictionary_decode(), what)
+    if pa.types.is_floating(column.type):
+        texts, unreadable = float_causes(column)
+        return texts if unreadable else identities(column, what)
+    return identities(column, what)
+
+
+def common(columns: list[Array], names: list[str], given: list[Array]) -> list[Array]:
+    """Bring identities and causes to one type; each is in its one form already.
+
+    Raises InputError for types that have no form in common, naming the columns and the types
+    `given` that they came in.
+    """
+    kinds = [column.type for column in columns]
+    known = [kind for kind in kinds if not pa.types.is_null(kind)]
+    if all(kind == kinds[0] for kind in kinds):
+        return columns
+    families = {_family(kind) for kind in known}
+    if "decimal" in families and any(map(pa.types.is_floating, given)):
+        raise _unlike(given, names)
+    if families <= {"text", "whole"}:
+        return [column.cast(pa.large_string()) for column in columns]
+    if families <= {"whole", "decimal"}:
+        target = _decimal(known, given, names)
+    elif families == {"time"} and len({bool(kind.tz) for kind in known}) == 1:
+        unit = max((kind.unit for kind in known), key=_UNITS.index)
+        target = pa.timestamp(unit, known[0].tz)
+    elif len(families) == 1 and families != {"time"}:
+        target = known[0]
+    else:
+        raise _unlike(given, names)
+    try:
+        return [column.cast(target) for column in columns]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise _unlike(given, names) from error
+
+
+def _decimal(known: list[Array], kinds: list[Array], names: list[str]) -> Array:
+    """Return the decimal type that holds all of these; raises InputError when none can."""
+    scale, whole = 0, 0
+    for kind in known:
+        if pa.types.is_decimal(kind):
+            scale = max(scale, kind.scale)
+            whole = max(whole, kind.precision - kind.scale)
+        else:
+            whole = max(whole, 19 if kind.bit_width == 64 else 10)
+    if scale + whole > 2 * _WIDEST:
+        raise _unlike(kinds, names)
+    return (pa.decimal128 if scale + whole <= _WIDEST else pa.decimal256)(scale + whole, scale)
+
+
+def _family(kind: Array) -> str | None:
+    types = pa.types
+    tests = (
+        ("whole", types.is_integer),
+        ("decimal", types.is_decimal),
+        ("float", types.is_floating),
+        ("time", types.is_timestamp),
+        ("date", types.is_date),
+        ("flag", types.is_boolean),
+        ("none", types.is_null),
+    )
+    if is_text(kind):
+        return "text"
+    return next((name for name, test in tests if test(kind)), None)
+
+
+def _unlike(kinds: list[Array], names: list[str]) -> InputError:
+    said = dict.fromkeys(f"{name} is {kind}" for name, kind in zip(names, kinds, strict=True))
+    return InputError(
+        f"ids and causes can never be equal: {', '.join(said)}; cast them to one type"
+    )

@@ -1,0 +1,350 @@
+"""From the user's columns to identities and causes as numbers.
+
+Each of the three ways of `OrderSpec` becomes the same thing: a row has an identity
+(actor, count) and causes that are such pairs. Declared ids are actors with the one count 1;
+with a clock or numbers the actor is the member or sender. The actor includes the group, so
+that rows of different groups never meet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+
+from antecede.errors import InputError
+from antecede.tables.kernels.topological import Bools, Bytes, Ints, first_mention
+from antecede.tables.order.key_types import causes, common, identities, plain
+from antecede.tables.order.spec import OrderSpec, Status
+
+Array: TypeAlias = Any
+"""An Arrow array: pyarrow's stubs know too few of the types that meet here."""
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+
+_LONGEST = 2**31 - 1
+"""Bytes that Arrow's offsets of 32 bits reach: longer columns get offsets of 64."""
+STATUSES = tuple(Status)
+_CODE = {status: np.int8(code) for code, status in enumerate(STATUSES)}
+
+
+def code(status: Status) -> np.int8:
+    """Return the number that stands for a status in arrays."""
+    return _CODE[status]
+
+
+@dataclass(slots=True)
+class Keys:
+    """Rows and their causes as numbers; edges are sorted by row.
+
+    `required` is false for an edge that only orders and whose cause need not exist (the number
+    before a sender's first). `label` and `labels` give an edge's name in the text of
+    `waited_for`; with `numbered` the count follows the name.
+    """
+
+    status: Bytes
+    group: Ints
+    groups: int
+    actor: Ints
+    count: Ints
+    offsets: Ints
+    cause_actor: Ints
+    cause_count: Ints
+    required: Bools
+    label: Ints
+    labels: Array
+    numbered: bool
+
+    def names(self, edges: Ints) -> Array:
+        """Return the causes of the given edges as text."""
+        try:
+            text = self.labels.take(pa.array(self.label[edges])).cast(pa.string())
+            if not self.numbered:
+                return text
+            counts = pa.array(self.cause_count[edges]).cast(pa.string())
+            return pc.binary_join_element_wise(text, counts, ":")
+        except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
+            raise InputError(
+                f"the names of {len(edges):,} causes that came late or are nowhere are more text "
+                "than one Arrow array holds (2 GiB): take shorter ids, or let a task have fewer "
+                "rows (Spark: a higher shards=, or a lower rows_a_task=)"
+            ) from error
+
+
+def goes_by_value(kind: Array) -> bool:
+    """Tell how ties between identities of an Arrow type are broken, in a batch and in a stream.
+
+    Numbers of any type go by their value (2 before 10); every other type goes by the code
+    points of its text. The stream's kernel follows this rule in
+    `tables.order.stream.kernels.tie_break`.
+    """
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def tie_columns(table: pyarrow.Table, spec: OrderSpec) -> list[Array]:
+    """Return the columns by which rows of one time are sorted: id, or member, or sender and seq.
+
+    Each so that ascending order is the rule of `goes_by_value`.
+    """
+    columns = []
+    for name in (spec.id, spec.member, spec.sender, spec.seq):
+        if name is None:
+            continue
+        column = _identities(table, name)
+        if not goes_by_value(column.type):
+            column = column.cast(pa.large_string())
+        columns.append(column)
+    return columns
+
+
+def keys_of(table: pyarrow.Table, spec: OrderSpec) -> Keys:
+    """Read identities and causes of a table by a spec.
+
+    Raises InputError when a column has a type that cannot serve.
+    """
+    status = np.full(table.num_rows, code(Status.ORDERED), np.int8)
+    group, groups = _groups(table, spec, status)
+    if spec.clock is not None:
+        return _by_clock(table, spec, status, group, groups)
+    if spec.sender is not None:
+        return _by_number(table, spec, status, group, groups)
+    return _by_id(table, spec, status, group, groups)
+
+
+def _by_id(table: pyarrow.Table, spec: OrderSpec, status: Bytes, group: Ints, groups: int) -> Keys:
+    rows_of, values = [], []
+    given = [table.schema.field(str(spec.id)).type]
+    for name in spec.after:
+        rows, named = _flatten(_column(table, name))
+        rows_of.append(rows)
+        given.append(named.type)
+        values.append(causes(named, f"column {name}"))
+    names = [str(spec.id), *spec.after]
+    ids, *values = common([_identities(table, names[0]), *values], names, given)
+    cause_row = np.concatenate(rows_of)
+    by_row = np.argsort(cause_row, kind="stable")
+    codes, labels = _encode(pa.chunked_array([ids, *values], type=ids.type))
+    own, causes_code = codes[: len(ids)], codes[len(ids) :][by_row]
+    cause_row = cause_row[by_row]
+    status[own < 0] = code(Status.NULL_KEY)
+    known = (causes_code >= 0) & (own[cause_row] >= 0)
+    myself = known & (own[cause_row] == causes_code)
+    status[cause_row[myself]] = code(Status.SELF_PARENT)
+    cause_row, causes_code = cause_row[known], causes_code[known]
+    first = first_mention(_offsets(cause_row, len(ids)), causes_code, len(labels))
+    cause_row, causes_code = cause_row[first], causes_code[first]
+    return Keys(
+        status=status,
+        group=group,
+        groups=groups,
+        actor=group * len(labels) + own,
+        count=np.ones(len(ids), np.int64),
+        offsets=_offsets(cause_row, len(ids)),
+        cause_actor=group[cause_row] * len(labels) + causes_code,
+        cause_count=np.ones(len(causes_code), np.int64),
+        required=np.ones(len(causes_code), np.bool_),
+        label=causes_code,
+        labels=labels,
+        numbered=False,
+    )
+
+
+def _by_clock(
+    table: pyarrow.Table, spec: OrderSpec, status: Bytes, group: Ints, groups: int
+) -> Keys:
+    rows, names, counts, broken = _entries(_column(table, str(spec.clock)))
+    given = [table.schema.field(str(spec.member)).type, names.type]
+    names = identities(names, f"the members in {spec.clock}")
+    members, names = common(
+        [_identities(table, str(spec.member)), names],
+        [str(spec.member), f"members in {spec.clock}"],
+        given,
+    )
+    codes, labels = _encode(pa.chunked_array([members, names], type=members.type))
+    member, entry = codes[: len(members)], codes[len(members) :]
+    bad = (entry < 0) | (counts < 0)
+    status[rows[bad]] = code(Status.BAD_CLOCK)
+    status[broken] = code(Status.BAD_CLOCK)
+    mine = entry == member[rows]
+    own = np.zeros(len(members), np.int64)
+    own[rows[mine]] = counts[mine]
+    status[(own <= 0) & (status == code(Status.ORDERED))] = code(Status.BAD_CLOCK)
+    status[member < 0] = code(Status.NULL_KEY)
+    cause_count = np.where(mine, counts - 1, counts)
+    cause = (cause_count > 0) & ~bad & (status[rows] == code(Status.ORDERED))
+    rows, entry, cause_count = rows[cause], entry[cause], cause_count[cause]
+    return Keys(
+        status=status,
+        group=group,
+        groups=groups,
+        actor=group * len(labels) + member,
+        count=own,
+        offsets=_offsets(rows, len(members)),
+        cause_actor=group[rows] * len(labels) + entry,
+        cause_count=cause_count,
+        required=np.ones(len(rows), np.bool_),
+        label=entry,
+        labels=labels,
+        numbered=True,
+    )
+
+
+def _by_number(
+    table: pyarrow.Table, spec: OrderSpec, status: Bytes, group: Ints, groups: int
+) -> Keys:
+    sender, labels = _encode(_chunked(_identities(table, str(spec.sender))))
+    numbers = _column(table, str(spec.seq))
+    seq = _int64(numbers, f"column {spec.seq}")
+    status[seq < 0] = code(Status.BAD_CLOCK)
+    status[(sender < 0) | _nulls(numbers)] = code(Status.NULL_KEY)
+    rows = np.flatnonzero(status == code(Status.ORDERED))
+    actor = group * len(labels) + sender
+    return Keys(
+        status=status,
+        group=group,
+        groups=groups,
+        actor=actor,
+        count=seq,
+        offsets=_offsets(rows, len(seq)),
+        cause_actor=actor[rows],
+        cause_count=seq[rows] - 1,
+        required=seq[rows] > spec.first_seq,
+        label=sender[rows],
+        labels=labels,
+        numbered=True,
+    )
+
+
+def _groups(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> tuple[Ints, int]:
+    if spec.group is None:
+        return np.zeros(table.num_rows, np.int64), 1
+    codes, values = _encode(_chunked(_key(table, spec.group)))
+    status[codes < 0] = code(Status.NULL_KEY)
+    return np.maximum(codes, 0), max(len(values), 1)
+
+
+def _entries(clock: Array) -> tuple[Ints, Array, Ints, Ints]:
+    """Return (row, member, count) of all entries of a vector column, and rows out of shape."""
+    kind = clock.type
+    if pa.types.is_map(kind):
+        pair = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
+        rows, entries = _flatten(clock.cast(pa.list_(pair)))
+        names, counts = (pc.struct_field(entries, k) for k in (0, 1))
+        return rows, names, _count(counts), np.zeros(0, np.int64)
+    if _is_list(kind):
+        rows, counts = _flatten(clock)
+        starts = _offsets(rows, len(clock))
+        return (
+            rows,
+            pa.array(np.arange(len(rows)) - starts[rows]),
+            _count(counts),
+            np.zeros(0, np.int64),
+        )
+    if pa.types.is_struct(kind) and kind.num_fields == 2 and all(_is_list(f.type) for f in kind):
+        fields = [pc.struct_field(clock, k) for k in (0, 1)]
+        lengths = [pc.fill_null(pc.list_value_length(f), -1) for f in fields]
+        uneven = pc.not_equal(*lengths).to_numpy(zero_copy_only=False)
+        even = pa.array(~uneven)
+        fields = [pc.if_else(even, f, pa.scalar(None, f.type)) for f in fields]
+        (rows, names), (_, counts) = (_flatten(f) for f in fields)
+        return rows, names, _count(counts), np.flatnonzero(uneven)
+    raise InputError(
+        f"a clock column must be a map from member to number, a struct of two arrays (members, "
+        f"numbers), or an array of numbers by member number; it is {kind}"
+    )
+
+
+def _column(table: pyarrow.Table, name: str) -> Array:
+    column: Array = table.column(name)
+    if column.nbytes > _LONGEST:
+        column = column.cast(_large(column.type))
+    column = column.combine_chunks()
+    if isinstance(column, pyarrow.ChunkedArray):  # no chunk at all, or too long for one
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else column.type
+    if isinstance(column, pyarrow.DataType):
+        column = pa.array([], column)
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _large(kind: Array) -> Array:
+    """Return the type that holds the same values, and more than 2 GiB of them."""
+    types = pa.types
+    if types.is_string(kind):
+        return pa.large_string()
+    if types.is_binary(kind):
+        return pa.large_binary()
+    if types.is_list(kind):
+        return pa.large_list(_large(kind.value_type))
+    if types.is_struct(kind):
+        return pa.struct([(field.name, _large(field.type)) for field in kind])
+    return kind
+
+
+def _key(table: pyarrow.Table, name: str) -> Array:
+    """Return a column of keys in the one form of its type. Raises InputError."""
+    return plain(_column(table, name), f"column {name}")
+
+
+def _identities(table: pyarrow.Table, name: str) -> Array:
+    """Return a column of ids, null where there is none. Raises InputError."""
+    return identities(_column(table, name), f"column {name}")
+
+
+def _chunked(array: Array) -> Array:
+    return pa.chunked_array([array], type=array.type)
+
+
+def _is_list(kind: Array) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _flatten(column: Array) -> tuple[Ints, Array]:
+    """Return row number and value of each element; a plain column has one element a row."""
+    if not _is_list(column.type):
+        return np.arange(len(column), dtype=np.int64), column
+    rows = pc.list_parent_indices(column).cast(pa.int64())
+    return rows.to_numpy(zero_copy_only=False), pc.list_flatten(column)
+
+
+def _encode(column: Array) -> tuple[Ints, Array]:
+    """Number the distinct values of a column; -1 for null."""
+    if column.nbytes > _LONGEST:
+        column = column.cast(_large(column.type))
+    try:
+        encoded = column.combine_chunks().dictionary_encode()
+    except pa.ArrowNotImplementedError as error:
+        raise InputError(f"a column of type {column.type} cannot serve as a key") from error
+    codes = pc.fill_null(encoded.indices.cast(pa.int64()), -1)
+    return codes.to_numpy(zero_copy_only=False).copy(), encoded.dictionary
+
+
+def _count(counts: Array) -> Ints:
+    """Return the counters of vectors; -1, which no vector holds, for null."""
+    return _int64(counts, "a clock's numbers", null=-1)
+
+
+def _int64(array: Array, what: str, null: int = 0) -> Ints:
+    if not (pa.types.is_integer(array.type) or pa.types.is_null(array.type)):
+        raise InputError(f"{what} must be whole numbers, not {array.type}")
+    try:
+        numbers = pc.fill_null(array.cast(pa.int64()), null)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{what} must fit in 63 bits: {error}") from error
+    whole: Ints = numbers.to_numpy(zero_copy_only=False)
+    return whole
+
+
+def _nulls(array: Array) -> Bools:
+    mask: Bools = array.is_null().to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _offsets(rows: Ints, n: int) -> Ints:
+    """Return where each row's edges begin, for edges sorted by row."""
+    offsets = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=n), out=offsets[1:])
+    return offsets

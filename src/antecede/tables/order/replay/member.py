@@ -1,0 +1,342 @@
+"""One member's log, played back through its `Group`: what became of each row, and when.
+
+Theory of operation
+-------------------
+`take` is given the rows of one (group, observer) in the order of their arrival. Before a row, time
+passes up to it (`advance`); then its bytes go through `Group.receive`. `Group.effects` says what
+that brought about, and each effect is assigned to the row whose message it speaks of: to a held row
+when the message is one that waits, else to the row that has just come.
+
+**Own messages.** A row marked as sent is sent again: `Group.post` with the payload of its bytes.
+A protocol is deterministic, so the same bytes come out when the log is whole; when others
+do, the row says so. Rows with further copies of the last sending are not sent once more. What a
+protocol sends by itself (acknowledgements, heartbeats) it sends here by itself too.
+
+**Time** counts in whole nanoseconds and never goes back: a row from before the clock is taken at
+it.
+A protocol that wants to be told the time gets `tick` at the multiples of `tick_s`. A gap may hold
+millions of them: `Group.pass_time` finds the first at which something happens. Sending a heartbeat
+is something, too; but in a gap of years only the first `MOST_IDLE` of them are gone through.
+
+**Total order.** An observer's own messages are delivered, too, each in its turn. So the row of a
+sending waits like a received one and leaves, as sent, with the position of that delivery: positions
+are without gaps, and a message has the same one at every observer. In all other orders such a row
+leaves at once, without a position.
+
+**Patience.** A held row whose patience is over leaves, but the protocol goes on holding its
+message: when it is delivered after all, nothing comes out, and positions stay without gaps.
+
+`snapshot` is the group's snapshot with clock, counts and held tickets around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from antecede.core.clocks.nanoseconds import LONGEST_NS, Seconds, seconds_text, span_ns, up_ns
+from antecede.core.group.message import Blocked, GroupEffect, Id, Message
+from antecede.core.protocols.base import DUPLICATE, OWN, Relation
+from antecede.core.protocols.serialization.codec import pack_state, unpack_state
+from antecede.core.protocols.serialization.schema import (
+    BYTES,
+    NUMBER,
+    SIGNED,
+    TEXT,
+    TIME,
+    Many,
+    OneOf,
+    Shape,
+    misfit,
+)
+from antecede.errors import DecodeError, LocalError, ProtocolError
+from antecede.tables.order.replay.rows import Arrival, HeldRow, RowOutcome
+from antecede.tables.order.replay.spec import DeliverSpec, DeliverStatus
+
+Key: TypeAlias = tuple[int, int]
+"""Names a message at its member, as `Group.effects` and `Group.blocked_by_id` do."""
+NS_PER_MS = 10**6
+MOST_IDLE = 1000
+"""After so many ticks in a row that only sent heartbeats, heartbeats are no longer searched for."""
+_FIELDS = 9
+_STORED: Shape = (
+    *(BYTES, OneOf(None, TIME), SIGNED, NUMBER, NUMBER),
+    Many(((NUMBER, NUMBER), NUMBER, TIME, Many(TEXT), OneOf(None, TEXT))),
+    Many((NUMBER, NUMBER)),
+    *(Many(BYTES), Many(BYTES)),
+)
+"""Group, clock, last tick, delivered, tickets; held rows, expired ones, own bytes."""
+
+
+class ReplayedMember:
+    """One observer's group and the rows that it holds back.
+
+    Times are whole nanoseconds. Raises LocalError when the observer can have no group.
+    """
+
+    def __init__(self, spec: DeliverSpec, name: str, group: Any = None) -> None:
+        self.group = spec.group_of(name, group)
+        self._ticks = self.group.heeds_time
+        self._in_turn = self.group.guarantee.relation is Relation.TOTAL
+        """Whether one's own messages are delivered in their turn, so that their rows wait."""
+        self._tick = span_ns(spec.tick_s, "tick_s")
+        self._patience = None if spec.patience_s is None else up_ns(spec.patience_s, "patience_s")
+        self._clock: int | None = None
+        self._ticked = 0
+        """The last multiple of the tick that the protocol was told."""
+        self._delivered = 0
+        self._held: dict[Key, HeldRow] = {}
+        self._expired: set[Key] = set()
+        self._posted: tuple[bytes, ...] = ()
+        self._unclaimed: tuple[bytes, ...] = ()
+        self.tickets = 0
+        """Tickets given out so far, for a caller that keeps no count of its own."""
+
+    @property
+    def waiting(self) -> frozenset[int]:
+        """Tickets of the rows that are held back."""
+        return frozenset(waiting.ticket for waiting in self._held.values())
+
+    # -- rows and time ----------------------------------------------------------------------
+
+    def take(self, arrival: Arrival) -> list[RowOutcome]:
+        """Let time pass up to a row and take it in; return all rows that leave."""
+        left = self.advance(arrival.at)
+        now = self._clock or 0
+        try:
+            if arrival.wire is None and arrival.topics is None:
+                raise LocalError("no bytes")
+            if arrival.sent:
+                return [*left, *self._send(arrival, now)]
+            if arrival.wire is None:
+                raise LocalError("no bytes")
+            ahead = self.group.stats().ahead
+            self.group.receive(arrival.wire, now_ns=now)
+            if self.group.stats().ahead > ahead:
+                raise DecodeError("its sender knows of a member that the list here does not have")
+        except ProtocolError as error:
+            return [*left, RowOutcome(arrival.ticket, DeliverStatus.REFUSED, reason=str(error))]
+        self.group.outgoing()
+        return [*left, *self._received(arrival.ticket)]
+
+    def advance(self, until: int) -> list[RowOutcome]:
+        """Let time pass up to `until`; return the rows that leave."""
+        if self._clock is None:
+            self._clock, self._ticked = until, self._multiple(until)
+        left: list[RowOutcome] = []
+        while self._clock < until or self._overdue(self._clock):
+            stop = min(until, self._deadline(until))
+            if self._ticks:
+                left += self._tick_up_to(stop)
+            self._clock = max(self._clock, stop)
+            left += self._expire()
+        return left
+
+    def finish(self, finish_s: Seconds) -> list[RowOutcome]:
+        """Let time go on for so long, then give out what is held, as held."""
+        left = []
+        if self._clock is not None:
+            left += self.advance(self._clock + up_ns(finish_s, "finish_s"))
+        blocked = self.group.blocked_by_id() if self._held else {}
+        for key, waiting in self._held.items():
+            left.append(self._aside(waiting, blocked.get(key), DeliverStatus.HELD))
+        self._held = {}
+        return left
+
+    def due(self) -> int | None:
+        """Return a time before which the passing of time changes nothing; None: it never does."""
+        if not self._held or self._clock is None:
+            return None
+        if self._ticks:
+            return (self._ticked + 1) * self._tick
+        return None if self._patience is None else self._deadline(4 * LONGEST_NS)
+
+    # -- time -------------------------------------------------------------------------------
+
+    def _multiple(self, time: int) -> int:
+        return time // self._tick
+
+    def _deadline(self, otherwise: int) -> int:
+        """Return when the oldest held row's patience ends, or `otherwise`."""
+        if self._patience is None or not self._held:
+            return otherwise
+        return next(iter(self._held.values())).since + self._patience
+
+    def _overdue(self, now: int) -> bool:
+        return bool(self._held) and self._patience is not None and self._deadline(now) <= now
+
+    def _tick_up_to(self, stop: int) -> list[RowOutcome]:
+        left: list[RowOutcome] = []
+        last, idle = self._multiple(stop), 0
+        while self._ticked < last:
+            multiples = range((self._ticked + 1) * self._tick, last * self._tick + 1, self._tick)
+            reading, _ = self.group.pass_time(multiples, notes=idle < MOST_IDLE)
+            self._ticked = self._multiple(reading)
+            self._clock = max(self._clock or 0, reading)
+            about = any(effect.kind != "sent" for effect in self.group.effects())
+            idle = 0 if about else idle + 1
+            left += self._assigned(None)
+            self.group.outgoing()
+        return left
+
+    def _expire(self) -> list[RowOutcome]:
+        left: list[RowOutcome] = []
+        blocked: dict[Key, Blocked] = {}
+        while self._clock is not None and self._overdue(self._clock):
+            blocked = blocked or self.group.blocked_by_id()
+            key = next(iter(self._held))
+            waiting = self._held.pop(key)
+            self._expired.add(key)
+            left.append(self._aside(waiting, blocked.get(key), DeliverStatus.EXPIRED))
+        return left
+
+    # -- effects and rows -------------------------------------------------------------------
+
+    def _received(self, ticket: int) -> list[RowOutcome]:
+        left = self._assigned(ticket)
+        named = any(outcome.ticket == ticket for outcome in left)
+        held = bool(self._held) and next(reversed(self._held.values())).ticket == ticket
+        if not named and not held:
+            left.append(RowOutcome(ticket, DeliverStatus.CONTROL))
+        return left
+
+    def _assigned(self, ticket: int | None) -> list[RowOutcome]:
+        """Return what the last call's effects say of held rows and of the row that has come."""
+        left = []
+        for effect in self.group.effects():
+            key = effect.id
+            if effect.kind == "sent" or key is None:
+                continue
+            if effect.kind == "held":
+                self._hold(key, effect, ticket)
+                continue
+            waiting = self._held.get(key)
+            current = effect.arrived and ticket is not None
+            copy = current and effect.kind == "discarded"
+            if waiting is not None and (not copy or waiting.ticket == ticket):
+                del self._held[key]
+                left.append(self._left(effect, waiting))
+            elif key in self._expired and not copy:
+                self._expired.discard(key)
+            elif current and ticket is not None:
+                left.append(self._left(effect, HeldRow(ticket, self._clock or 0, ())))
+        return left
+
+    def _hold(self, key: Key, effect: GroupEffect, ticket: int | None) -> None:
+        # Roles that only forward say when they hold a message, but not when they send it on.
+        if ticket is not None and self.group.application:
+            self._held[key] = HeldRow(ticket, self._clock or 0, _ids(effect.waits_for))
+
+    def _left(self, effect: GroupEffect, waiting: HeldRow) -> RowOutcome:
+        message = effect.message
+        assert message is not None
+        waited_ms = ((self._clock or 0) - waiting.since) / NS_PER_MS
+        if effect.kind == "discarded":
+            twice = effect.reason in (DUPLICATE, OWN)
+            status = DeliverStatus.DUPLICATE if twice else DeliverStatus.DISCARDED
+            outcome = RowOutcome(waiting.ticket, status, reason=effect.reason)
+            return outcome._replace(sender=message.sender, seq=message.seq, payload=message.payload)
+        own = self._in_turn and message.sender == self.group.name
+        status = DeliverStatus.SENT if own else DeliverStatus.DELIVERED
+        waits_for = waiting.waits_for
+        if effect.kind == "released":
+            status, waits_for = DeliverStatus.RELEASED, _ids(effect.waits_for)
+        position, self._delivered = self._delivered, self._delivered + 1
+        said = waits_for, waiting.reason, *_shown(message)
+        return RowOutcome(waiting.ticket, status, position, waited_ms, *said)
+
+    def _aside(self, waiting: HeldRow, held: Blocked | None, status: DeliverStatus) -> RowOutcome:
+        """Return the outcome of a held row that leaves while its message stays held."""
+        waited_ms = ((self._clock or 0) - waiting.since) / NS_PER_MS
+        ticket, waits_for, reason = waiting.ticket, waiting.waits_for, waiting.reason
+        if held is None:
+            return RowOutcome(ticket, status, None, waited_ms, waits_for, reason)
+        said = (reason, held.reason or _silent(held), _early(held, self._clock or 0))
+        reason = "; ".join(words for words in said if words) or None
+        shown = _shown(held.message)
+        return RowOutcome(ticket, status, None, waited_ms, _ids(held.waits_for), reason, *shown)
+
+    # -- own messages -----------------------------------------------------------------------
+
+    def _send(self, arrival: Arrival, now: int) -> list[RowOutcome]:
+        """Send an own message again; return the rows that leave.
+
+        Raises DecodeError and LocalError.
+        """
+        ticket, wire = arrival.ticket, arrival.wire
+        if wire is not None and wire in self._posted:
+            if wire not in self._unclaimed:
+                return [RowOutcome(ticket, DeliverStatus.DUPLICATE, reason=DUPLICATE)]
+            self._unclaimed = tuple(other for other in self._unclaimed if other != wire)
+            return [RowOutcome(ticket, DeliverStatus.SENT)]
+        payload = b""
+        logged = {"to": arrival.to, "topics": arrival.topics}
+        chosen: dict[str, Any] = {n: value for n, value in logged.items() if value is not None}
+        if wire is not None:
+            said = self.group.said(wire)
+            if said is None:  # the protocol sends it by itself, when it is told the same
+                return [RowOutcome(ticket, DeliverStatus.CONTROL)]
+            payload, chosen = said.payload, {**said._asdict(), **chosen}
+            del chosen["payload"]
+            self.group.speak_as(wire)
+        packets = self.group.post(payload, now_ns=now, **chosen)
+        self.group.outgoing(), self.group.delivered()
+        self._posted = tuple(packet.wire for packet in packets)
+        self._unclaimed = tuple(other for other in self._posted if other != wire)
+        same = wire in self._posted if wire is not None else not packets
+        reason = None if same else "the protocol sends other bytes here: is the log whole?"
+        return self._sent(ticket, reason, payload)
+
+    def _sent(self, ticket: int, reason: str | None, payload: bytes) -> list[RowOutcome]:
+        """Return the row of what has just been sent, unless it waits, and what else leaves."""
+        sent = [effect for effect in self.group.effects() if effect.kind == "sent" and effect.id]
+        if self._in_turn and sent:
+            assert sent[0].id is not None
+            self._held[sent[0].id] = HeldRow(ticket, self._clock or 0, (), reason)
+            return self._assigned(None)
+        own = sent[0].message if sent else None
+        shown = _shown(own) if own else (self.group.name, None, payload)
+        outcome = RowOutcome(ticket, DeliverStatus.SENT, None, None, None, reason, *shown)
+        return [outcome, *self._assigned(None)]
+
+    # -- snapshot ---------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """Return the whole state as bytes."""
+        counts = self._clock, self._ticked, self._delivered, self.tickets
+        held = tuple((key, *waiting) for key, waiting in self._held.items())
+        expired = tuple(sorted(self._expired))
+        state = self.group.snapshot(), *counts, held, expired, self._posted, self._unclaimed
+        return pack_state(state)
+
+    def restore(self, state: bytes) -> None:
+        """Become what `snapshot` returned, in an observer made with the same arguments."""
+        parts = unpack_state(state, _FIELDS)
+        if where := misfit(parts, _STORED):
+            raise DecodeError(f"a stored state that is no observer's: {where}")
+        group, *counts, held, expired, posted, unclaimed = parts
+        self.group.restore(group, resume=True)
+        self._posted, self._unclaimed = posted, unclaimed
+        self._clock, self._ticked, self._delivered, self.tickets = counts
+        self._held = {key: HeldRow(*waiting) for key, *waiting in held}
+        self._expired = set(expired)
+
+
+def _shown(message: Message) -> tuple[str, int, bytes]:
+    return message.sender, message.seq, message.payload
+
+
+def _ids(ids: Iterable[Id]) -> tuple[str, ...]:
+    return tuple(f"{sender}:{seq}" for sender, seq in ids)
+
+
+def _early(held: Blocked, now_ns: int) -> str | None:
+    """Say how much time must still pass, where a message waits for time."""
+    left_ns = 0 if held.until_ns is None else held.until_ns - now_ns
+    return f"{seconds_text(left_ns)} s too early for it to go" if left_ns > 0 else None
+
+
+def _silent(held: Blocked) -> str | None:
+    """Say from whom something must still be heard, where no message can be named."""
+    names = ", ".join(held.silent)
+    return f"nothing heard yet of {names} that lets it go" if names else None

@@ -1,0 +1,282 @@
+"""Deliveries of an Arrow table of logged bytes: the one engine, run here and in every Spark task.
+
+Theory of operation
+-------------------
+Rows are split by (group, observer) and sorted by (time, tiebreak); what is equal in both goes by
+its bytes, then by the rest of the row, so that the result does not depend on the order of rows,
+chunks or partitions. Each observer's rows go through one `ReplayedMember`. A row that cannot be
+placed (no observer, no time) is refused and changes nothing.
+
+A dictionary and a few tuples a row: this engine runs the protocols' own readable classes and no
+compiled kernel. What that costs: docs/design/deliver.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import pyarrow
+import pyarrow.compute
+
+from antecede.core.clocks.nanoseconds import NS
+from antecede.errors import InputError, LocalError
+from antecede.tables.order.replay.member import ReplayedMember
+from antecede.tables.order.replay.rows import Arrival, RowOutcome
+from antecede.tables.order.replay.spec import ADDED, PER_S, DeliverSpec, DeliverStatus
+from antecede.tables.trace.identities import is_blank
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pc: Any = pyarrow.compute
+
+FAR = 2**62
+"""Nanoseconds from the epoch beyond which a time is taken for an error (the year 2116)."""
+
+ROW = "__antecede_row"
+"""Hidden column: number of the row in a table that an engine sees only a part of."""
+
+Engine = Callable[[pyarrow.Table, DeliverSpec], pyarrow.Table]
+"""Adds the columns of a spec to a table; rows in any order."""
+
+
+class Key(NamedTuple):
+    """Whose log a row belongs to; the group as text, None without one."""
+
+    group: str | None
+    observer: str
+
+
+class Log(NamedTuple):
+    """The rows of a table by observer, each in order of arrival, and those that have no place."""
+
+    rows: dict[Key, list[Arrival]]
+    refused: list[RowOutcome]
+
+
+def deliver_table(table: pyarrow.Table, spec: DeliverSpec) -> pyarrow.Table:
+    """Return the table, rows as they came, with the columns of `spec.added`.
+
+    Each row once. Raises InputError when a column is absent or has a type that cannot serve;
+    never for a value: rows with bad values or bytes are `refused`.
+    """
+    spec.check_columns(table.column_names)
+    log = read_log(table, spec)
+    outcomes = list(log.refused)
+    check_time(table.schema.field(spec.time).type, spec)
+    for key, rows in log.rows.items():
+        outcomes += _play(key, rows, spec)
+    return with_outcomes(table, outcomes, spec)
+
+
+def _play(key: Key, rows: list[Arrival], spec: DeliverSpec) -> list[RowOutcome]:
+    """Return what becomes of an observer's rows, from its first to the end of time."""
+    try:
+        observer = ReplayedMember(spec, key.observer, key.group)
+    except LocalError as error:
+        return refused(rows, error)
+    return [*take_all(observer, rows), *observer.finish(spec.finish_s)]
+
+
+def take_all(observer: ReplayedMember, rows: Iterable[Arrival]) -> list[RowOutcome]:
+    """Return the rows that leave while an observer takes in others."""
+    return [outcome for row in rows for outcome in observer.take(row)]
+
+
+def refused(rows: Iterable[Arrival], error: LocalError) -> list[RowOutcome]:
+    """Return the outcomes of the rows of an observer that can have no group."""
+    return [RowOutcome(row.ticket, DeliverStatus.REFUSED, reason=str(error)) for row in rows]
+
+
+# -- columns in -----------------------------------------------------------------------------
+
+
+def read_log(table: pyarrow.Table, spec: DeliverSpec) -> Log:
+    """Return rows by observer in order of arrival; tickets are row numbers.
+
+    Raises InputError for a column whose type cannot serve.
+    """
+    observers, groups = _observers(table, spec.observer), _texts(table, spec.group)
+    times = times_of_rows(table, spec)
+    wires = _values(table, spec.wire, pa.binary())
+    ties: Any = [None] * table.num_rows
+    if spec.tiebreak is not None:
+        ties = _plain(table, spec.tiebreak).to_pylist()
+    sent = _values(table, spec.sent, pa.bool_())
+    to, topics = _lists(table, spec.to), _lists(table, spec.topics)
+    log = Log({}, [])
+    ranked: dict[Key, list[tuple[Any, Arrival]]] = {}
+    for row, (observer, at) in enumerate(zip(observers, times, strict=True)):
+        if observer is None or at is None:
+            lack = f"no {spec.observer}" if observer is None else f"no {spec.time} that can be"
+            log.refused.append(RowOutcome(row, DeliverStatus.REFUSED, reason=lack))
+            continue
+        arrival = Arrival(row, at, wires[row], bool(sent[row]), to[row], topics[row])
+        tie = ties[row]
+        rank = at, tie is None, 0 if tie is None else tie, wires[row] or b""
+        ranked.setdefault(Key(groups[row], observer), []).append((rank, arrival))
+    for key, rows in ranked.items():
+        log.rows[key] = _in_order(table, rows)
+    return log
+
+
+def _in_order(table: pyarrow.Table, rows: list[tuple[Any, Arrival]]) -> list[Arrival]:
+    rows.sort(key=lambda pair: pair[0])
+    ordered: list[Arrival] = []
+    for _, equal in groupby(rows, key=lambda pair: pair[0]):
+        arrivals = [arrival for _, arrival in equal]
+        if len(arrivals) > 1:
+            whole = table.take(pa.array([arrival.ticket for arrival in arrivals])).to_pylist()
+            content = {a.ticket: repr(row) for a, row in zip(arrivals, whole, strict=True)}
+            arrivals.sort(key=lambda arrival: content[arrival.ticket])
+        ordered += arrivals
+    return ordered
+
+
+def check_time(kind: Any, spec: DeliverSpec) -> None:
+    """Raise InputError for an Arrow type that is no time."""
+    numbers = pa.types.is_floating(kind) or pa.types.is_integer(kind)
+    if numbers or pa.types.is_timestamp(kind):
+        return
+    raise InputError(f"time column {spec.time} must be a timestamp or a number; it is {kind}")
+
+
+def times_of_rows(table: pyarrow.Table, spec: DeliverSpec) -> list[Any]:
+    """Return times as whole nanoseconds; None where there is none that can be.
+
+    A float is read as the decimal that names it, and rounded down.
+    """
+    column: Any = table.column(spec.time)
+    check_time(column.type, spec)
+    if pa.types.is_floating(column.type):
+        per_s = PER_S[spec.time_unit]
+        return [_ns_of(time, per_s) for time in column.to_pylist()]
+    unit = column.type.unit if pa.types.is_timestamp(column.type) else spec.time_unit
+    ns = NS // PER_S[unit]
+    whole = column.cast(pa.int64(), safe=False) if unit else column
+    times = [None if time is None else time * ns for time in whole.to_pylist()]
+    return [time if time is not None and -FAR < time < FAR else None for time in times]
+
+
+def _ns_of(time: float | None, per_s: int) -> int | None:
+    if time is None or not math.isfinite(time):
+        return None
+    ns = math.floor(Fraction(Decimal(repr(time))) * NS / per_s)
+    return ns if -FAR < ns < FAR else None
+
+
+def _texts(table: pyarrow.Table, name: str | None) -> list[str | None]:
+    if name is None:
+        return [None] * table.num_rows
+    return list(_cast(_plain(table, name), pa.string(), name).to_pylist())
+
+
+def _observers(table: pyarrow.Table, name: str) -> list[str | None]:
+    """Return the names of members, None for blanks (`tables.trace.identities`)."""
+    return [None if is_blank(one) else one for one in _texts(table, name)]
+
+
+def _plain(table: pyarrow.Table, name: str) -> Any:
+    column: Any = table.column(name)
+    if pa.types.is_nested(column.type):
+        raise InputError(f"column {name} must hold plain values; it is {column.type}")
+    return column
+
+
+def _values(table: pyarrow.Table, name: str | None, kind: Any) -> list[Any]:
+    if name is None:
+        return [None] * table.num_rows
+    return list(_cast(table.column(name), kind, name).to_pylist())
+
+
+def _cast(column: Any, kind: Any, name: str) -> Any:
+    """Cast between layouts of one kind (large or not), never between kinds of values."""
+    if kind != pa.string() and str(column.type).removeprefix("large_") not in (str(kind), "null"):
+        raise InputError(f"column {name} must be {kind}; it is {column.type}")
+    try:
+        return column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(f"column {name} of type {column.type}: {error}") from error
+
+
+def _lists(table: pyarrow.Table, name: str | None) -> list[tuple[str, ...] | None]:
+    if name is None:
+        return [None] * table.num_rows
+    column: Any = table.column(name)
+    if not pa.types.is_list(column.type) or not pa.types.is_string(column.type.value_type):
+        raise InputError(f"column {name} must be an array of strings; it is {column.type}")
+    return [None if value is None else tuple(value) for value in column.to_pylist()]
+
+
+# -- columns out ----------------------------------------------------------------------------
+
+
+def added(spec: DeliverSpec) -> tuple[Any, ...]:
+    """Return the Arrow fields of the added columns, in order."""
+    kinds = (
+        pa.int64(),
+        pa.string(),
+        pa.float64(),
+        pa.list_(pa.string()),
+        pa.string(),
+        pa.string(),
+        pa.int64(),
+        pa.binary(),
+    )
+    return tuple(pa.field(name, kind) for name, kind in zip(spec.added, kinds, strict=True))
+
+
+def with_outcomes(
+    table: pyarrow.Table, outcomes: Sequence[RowOutcome], spec: DeliverSpec
+) -> pyarrow.Table:
+    """Append the added columns; the outcomes' tickets are all row numbers, each once."""
+    by_row = sorted(outcomes)
+    assert [outcome.ticket for outcome in by_row] == list(range(table.num_rows))
+    for name, field in zip(ADDED, added(spec), strict=True):
+        values = [getattr(outcome, name) for outcome in by_row]
+        if name == "status":
+            values = [str(status) for status in values]
+        elif name == "seq":  # a relayed message may claim any number as that of its origin
+            values = [seq if seq is None or seq < FAR else None for seq in values]
+        table = table.append_column(field, pa.array(values, field.type))
+    return table
+
+
+# -- wide tables and either engine ----------------------------------------------------------
+
+
+def deliver_wide(
+    table: pyarrow.Table, spec: DeliverSpec, engine: Engine = deliver_table
+) -> pyarrow.Table:
+    """Do what `deliver_table` does by any engine, which is given only the columns it needs.
+
+    Rows as they came, columns of any type left alone. Without a `tiebreak` rows of equal time
+    go by their place in the table. The result does not depend on the engine.
+    """
+    spec.check_columns(table.column_names)
+    narrow, inner = _narrowed(table, spec)
+    done: Any = engine(narrow, inner)
+    done = done.sort_by(ROW)
+    for name, field in zip(inner.added, added(spec), strict=True):
+        table = table.append_column(field, done[name].combine_chunks().cast(field.type))
+    return table
+
+
+def _narrowed(table: pyarrow.Table, spec: DeliverSpec) -> tuple[pyarrow.Table, DeliverSpec]:
+    """Return the columns that are read, in types that every engine takes, and their spec."""
+    chosen: dict[str, Any] = {}
+    for name in spec.used:
+        column: Any = table.column(name)
+        if name in (spec.observer, spec.group):
+            column = _cast(_plain(table, name), pa.string(), name)
+        elif pa.types.is_timestamp(column.type):  # Spark knows microseconds only
+            if name == spec.time:
+                spec = replace(spec, time_unit=column.type.unit)
+            column = column.cast(pa.int64())
+        chosen[name] = column
+    chosen[ROW] = pa.array(range(table.num_rows), pa.int64())
+    return pa.table(chosen), replace(spec, tiebreak=spec.tiebreak or ROW)

@@ -1,0 +1,123 @@
+"""A log that went through a protocol, as a trace: what was sent, came, was held and delivered.
+
+Rows of an observer stand in the order in which the replay took them. A held message is delivered
+right behind the row by which it waited no longer, or, where time released it, behind what had come
+until then; deliveries keep the order of their positions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyarrow
+
+from antecede.tables.order.replay.rows import Arrival
+from antecede.tables.order.replay.spec import DeliverSpec, DeliverStatus
+from antecede.tables.order.replay.table import read_log
+from antecede.tables.trace.arrow import SCHEMA
+from antecede.tables.trace.rows import conform
+from antecede.tables.trace.schema import DELIVER, EVENT, RECEIVE, SEND
+
+MS = 1_000_000
+LONGEST_TEXT = 200
+ARRIVED = (
+    DeliverStatus.DELIVERED,
+    DeliverStatus.DUPLICATE,
+    DeliverStatus.HELD,
+    DeliverStatus.EXPIRED,
+    DeliverStatus.DISCARDED,
+)
+
+
+class Shown(NamedTuple):
+    """The trace, in the schema, and how many rows of the log stand in no lane of it."""
+
+    events: pyarrow.Table
+    left_out: int
+
+
+class _Row(NamedTuple):
+    at: int
+    behind: int
+    """Row of the observer, in its order, at or behind which this happened."""
+    phase: int
+    place: int
+    event: dict[str, Any]
+
+
+def trace_of(table: pyarrow.Table, done: pyarrow.Table, spec: DeliverSpec) -> Shown:
+    """Return the trace of a log `table` and of what became of it, `done` (`deliver_wide`)."""
+    log = read_log(table, spec)
+    names = ("status", "sender", "seq", "position", "waited_ms", "reason", "payload")
+    told = [done[spec.prefix + name].to_pylist() for name in names]
+    outcomes = [dict(zip(names, row, strict=True)) for row in zip(*told, strict=True)]
+    rows: list[tuple[int, int, int, dict[str, Any]]] = []
+    for lane, (key, arrivals) in enumerate(log.rows.items()):
+        common = {"run": key.group, "member": key.observer}
+        newest = 0
+        for place, row in enumerate(_in_order(arrivals, outcomes)):
+            newest = max(newest, row.at) if place else row.at
+            rows.append((newest, lane, place, {**common, **row.event}))
+    rows.sort(key=lambda one: one[:3])
+    columns = {
+        name: pyarrow.array([event.get(name) for _, _, _, event in rows], SCHEMA.field(name).type)
+        for name in ("run", "kind", "id", "member", "seq", "arrival", "send_time", "text")
+    }
+    return Shown(conform(pyarrow.table(columns)), len(log.refused))
+
+
+def _in_order(arrivals: Sequence[Arrival], outcomes: Sequence[dict[str, Any]]) -> list[_Row]:
+    times = [arrival.at for arrival in arrivals]
+    rows, delivered = list[_Row](), list[_Row]()
+    for k, arrival in enumerate(arrivals):
+        outcome = outcomes[arrival.ticket]
+        rows.append(_Row(arrival.at, k, 0, 0, _came(arrival, outcome)))
+        # Only in total order are own messages delivered, each in its turn.
+        if outcome["position"] is not None:
+            delivered.append(_delivery(arrival, k, times, outcome))
+    delivered.sort(key=lambda row: row.place)
+    last = (delivered[0].at, delivered[0].behind) if delivered else (0, 0)
+    for row in delivered:
+        last = max(last, (row.at, row.behind))
+        rows.append(row._replace(at=last[0], behind=last[1]))
+    return sorted(rows, key=lambda row: row[:4])
+
+
+def _came(arrival: Arrival, outcome: dict[str, Any]) -> dict[str, Any]:
+    status = outcome["status"]
+    known = outcome["sender"] is not None and outcome["seq"] is not None
+    if known and status == DeliverStatus.SENT:
+        return {"kind": SEND, "send_time": arrival.at, **_message(outcome)}
+    if known and status in ARRIVED:
+        said = {} if outcome["reason"] is None else {"text": f"{status}: {outcome['reason']}"}
+        return {"kind": RECEIVE, "arrival": arrival.at, **_message(outcome), **said}
+    why = "" if outcome["reason"] is None else f": {outcome['reason']}"
+    text = f"{status}{why}"
+    return {"kind": EVENT, "id": f"row {arrival.ticket}", "arrival": arrival.at, "text": text}
+
+
+def _delivery(arrival: Arrival, k: int, times: Sequence[int], outcome: dict[str, Any]) -> _Row:
+    at = arrival.at + round((outcome["waited_ms"] or 0) * MS)
+    behind = k if at == arrival.at else max(k, bisect_right(times, at) - 1)
+    event = {"kind": DELIVER, "arrival": at, **_message(outcome)}
+    return _Row(at, behind, 1, outcome["position"], event)
+
+
+def _message(outcome: dict[str, Any]) -> dict[str, Any]:
+    found = {"id": f"{outcome['sender']}:{outcome['seq']}", "seq": outcome["seq"]}
+    if (text := _text(outcome["payload"])) is not None:
+        found["text"] = text
+    return found
+
+
+def _text(payload: bytes | None) -> str | None:
+    """Return what a message says, where it is text."""
+    if not payload:
+        return None
+    try:
+        text = payload[: 4 * LONGEST_TEXT].decode()
+    except UnicodeDecodeError:
+        return None
+    return text[:LONGEST_TEXT] if text.isprintable() else None

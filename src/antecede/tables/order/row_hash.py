@@ -1,0 +1,214 @@
+"""A 64-bit digest of a row's content, the same here as in Spark: what tells repeats from conflicts.
+
+Spark works it out in the JVM, before rows go to Python (`xxhash64` over the columns, seed 42), so
+that the content itself need not travel. Here the same number comes of an Arrow table, of the rows
+that share an identity alone. Equal content has equal digests; of unequal content one pair in
+2**64 does, and would be told a repeat. Spark's hash passes over nulls, so that (null, "a") and
+("a", null) have one digest, as [] and [null] have: where what is null follows the values (`marks`
+there, `_fold_marks` here), they have two. Plain digests are for keys, and for streams that began
+with them.
+
+Spark hashes no maps: they go by their entries, in the order in which they stand. Variants go by
+their text there, and here by their parts; equal stays equal, but which of two conflicting rows of
+one time comes first may differ.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+
+from antecede.tables.kernels.xxhash import Bytes, Hashes, Longs, hash_bytes, hash_ints, hash_longs
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+
+SEED = 42
+_EXACT = decimal.Context(prec=80)
+
+
+def digests(table: pyarrow.Table) -> Longs:
+    """Return the digest of each row over all columns, shape (rows,)."""
+    found: Hashes = np.full(table.num_rows, SEED, np.uint64)
+    for column in table.columns:
+        _fold(found, whole(column))
+    return found.view(np.int64)
+
+
+def content_digests(table: pyarrow.Table) -> Longs:
+    """Return the digest of each row over all columns and over what is null, shape (rows,)."""
+    found: Hashes = digests(table).view(np.uint64)
+    for column in table.columns:
+        _fold_marks(found, _plain_type(whole(column)))
+    return found.view(np.int64)
+
+
+def whole(column: Any) -> Any:
+    """Return a chunked column as one array."""
+    made = column.combine_chunks()
+    return pa.concat_arrays(made.chunks) if isinstance(made, pyarrow.ChunkedArray) else made
+
+
+def _fold(h: Hashes, array: Any) -> None:
+    """Fold one column into the digests, row by row; `h` is changed."""
+    array = _plain_type(array)
+    kind = array.type
+    if pa.types.is_null(kind):
+        return
+    if pa.types.is_struct(kind):
+        _fold_struct(h, array)
+    elif pa.types.is_map(kind) or _is_list(kind):
+        _fold_elements(h, array, _fold)
+    elif pa.types.is_decimal(kind):
+        _fold_decimal(h, array)
+    else:
+        _fold_plain(h, array)
+
+
+def _plain_type(array: Any) -> Any:
+    """Return the values of a dictionary or of a type of somebody else's."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array.storage if isinstance(array, pyarrow.ExtensionArray) else array
+
+
+def _fold_marks(h: Hashes, array: Any) -> None:
+    """Fold whether each value is null, then the same of what it consists of."""
+    array = _plain_type(array)
+    kind = array.type
+    null = array.is_null().to_numpy(zero_copy_only=False)
+    hash_ints(h, null.astype(np.uint64), np.ones(len(array), np.bool_))
+    if pa.types.is_struct(kind):
+        for field in array.flatten():
+            _fold_marks(h, field)
+    elif pa.types.is_map(kind) or _is_list(kind):
+        _fold_elements(h, array, _fold_marks)
+
+
+def _is_list(kind: Any) -> bool:
+    return bool(
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
+
+
+def _fold_struct(h: Hashes, array: Any) -> None:
+    rows = _valid(array).nonzero()[0]
+    some = h[rows]
+    for field in array.take(pa.array(rows)).flatten():
+        _fold(some, field)
+    h[rows] = some
+
+
+def _fold_elements(h: Hashes, array: Any, fold: Callable[[Hashes, Any], None]) -> None:
+    """Fold the first elements of all rows, then the second ones, and so on."""
+    sizes = pc.fill_null(pc.cast(pc.list_value_length(_as_list(array)), pa.int64()), 0).to_numpy()
+    values = pc.list_flatten(_as_list(array))
+    starts = np.cumsum(sizes) - sizes
+    for place in range(int(sizes.max(initial=0))):
+        rows = np.flatnonzero(sizes > place)
+        some = h[rows]
+        fold(some, values.take(pa.array(starts[rows] + place)))
+        h[rows] = some
+
+
+def _as_list(array: Any) -> Any:
+    """Return a map as the list of its entries."""
+    if not pa.types.is_map(array.type):
+        return array
+    entry = pa.struct([array.type.key_field, array.type.item_field])
+    return array.cast(pa.list_(pa.field("entries", entry, nullable=False)))
+
+
+def _fold_decimal(h: Hashes, array: Any) -> None:
+    """Decimals of up to 18 digits go by their whole number, longer ones by its bytes."""
+    valid, scale = _valid(array), array.type.scale
+    whole = [0 if v is None else int(v.scaleb(scale, _EXACT)) for v in array.to_pylist()]
+    if array.type.precision <= 18:
+        hash_longs(h, np.array(whole, np.int64).view(np.uint64), valid)
+        return
+    # As java.math.BigInteger.toByteArray: the fewest bytes that also hold the sign.
+    texts = [
+        w.to_bytes((w if w >= 0 else ~w).bit_length() // 8 + 1, "big", signed=True) for w in whole
+    ]
+    hash_bytes(h, *_text(pa.array(texts, pa.binary())), valid)
+
+
+def _fold_plain(h: Hashes, array: Any) -> None:
+    kind, valid = array.type, _valid(array)
+    if pa.types.is_boolean(kind) or pa.types.is_date32(kind):
+        hash_ints(h, _words(array.cast(pa.int32())), valid)
+    elif pa.types.is_integer(kind):
+        _fold_integer(h, array)
+    elif pa.types.is_floating(kind):
+        _fold_float(h, array)
+    elif pa.types.is_date64(kind):
+        hash_ints(h, _words(array.cast(pa.date32()).cast(pa.int32())), valid)
+    elif pa.types.is_timestamp(kind):
+        micros = array.cast(pa.timestamp("us", tz=kind.tz), safe=False)
+        hash_longs(h, _words(micros.cast(pa.int64())), valid)
+    elif pa.types.is_duration(kind):
+        micros = array.cast(pa.duration("us"), safe=False)
+        hash_longs(h, _words(micros.cast(pa.int64())), valid)
+    elif pa.types.is_time(kind):
+        nanos = array.cast(pa.time64("us")).cast(pa.time64("ns")).cast(pa.int64())
+        hash_longs(h, _words(nanos), valid)
+    else:
+        hash_bytes(h, *_text(_as_bytes(array)), valid)
+
+
+def _fold_integer(h: Hashes, array: Any) -> None:
+    kind, valid = array.type, _valid(array)
+    if kind.bit_width < 32 or kind == pa.int32():
+        hash_ints(h, _words(array.cast(pa.int32())), valid)
+    elif kind == pa.uint64():  # a decimal of 20 digits to Spark
+        _fold_decimal(h, array.cast(pa.decimal128(20, 0)))
+    else:
+        hash_longs(h, _words(array.cast(pa.int64())), valid)
+
+
+def _fold_float(h: Hashes, array: Any) -> None:
+    """Floats go by their bits; both zeros are one, and all that is no number is one."""
+    kind, valid = array.type, _valid(array)
+    short = kind.bit_width <= 32
+    values = pc.fill_null(array.cast(pa.float32() if short else pa.float64()), 0.0).to_numpy()
+    values = np.where(np.isnan(values), values.dtype.type(np.nan), values + 0)
+    if short:
+        hash_ints(h, values.view(np.uint32).astype(np.uint64), valid)
+    else:
+        hash_longs(h, values.view(np.uint64), valid)
+
+
+def _as_bytes(array: Any) -> Any:
+    """Return texts and bytes as they are, and what Spark has no type for as its text."""
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return array.cast(pa.large_string()).cast(pa.large_binary())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return array.cast(pa.large_binary())
+    if pa.types.is_fixed_size_binary(kind):
+        return array.cast(pa.binary())
+    return pa.array(
+        [None if v is None else repr(v).encode() for v in array.to_pylist()], pa.binary()
+    )
+
+
+def _text(array: Any) -> tuple[Bytes, Longs]:
+    """Return the bytes of an array of bytes and where each begins; null is empty."""
+    array = pc.fill_null(array.cast(pa.large_binary()), b"")
+    _, ends, data = array.buffers()
+    where = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
+    return np.frombuffer(data or b"", np.uint8), where
+
+
+def _words(array: Any) -> Hashes:
+    words: Hashes = pc.fill_null(array, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return words.view(np.uint64)
+
+
+def _valid(array: Any) -> Any:
+    return array.is_valid().to_numpy(zero_copy_only=False)

@@ -1,0 +1,76 @@
+"""What a row says of itself, row by row: status, identity, time, ties and causes as values.
+
+`tables.order.keys` numbers identities over a whole table; where no table holds all rows they must
+stay values. Here the same reading, of any few rows, gives each row's identity and causes as (text,
+count): equal text is equal identity, because every column of keys is brought to the one form of
+`tables.order.key_types` first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+
+from antecede.tables.order.keys import Keys, code, goes_by_value, keys_of, tie_columns
+from antecede.tables.order.spec import OrderSpec, Status
+from antecede.tables.order.table import times_of
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+
+CAUSE = pa.struct([("a", pa.string()), ("n", pa.int64()), ("required", pa.bool_())])
+
+
+def control(table: pyarrow.Table, spec: OrderSpec) -> Any:
+    """Return one struct a row: status, a, n, t, tie0, tie1, ..., causes.
+
+    `status` is the number of a status (`tables.order.keys.code`); `a` and `n` are the identity
+    within the group, null where the status is not ORDERED; `t` is the time in its own unit, or
+    null; ties are the columns of `tie_names`; `causes` has (a, n, required) in the order in which
+    they are named.
+    """
+    keys = keys_of(table, spec)
+    good = keys.status == code(Status.ORDERED)
+    width = len(keys.labels)
+    own = np.where(good, keys.actor - keys.group * width, 0)
+    time, timed, _ = times_of(table, spec)
+    text = keys.labels.cast(pa.string())
+    columns = {
+        "status": pa.array(keys.status),
+        "a": text.take(pa.array(own, mask=~good)),
+        "n": pa.array(keys.count, mask=~good),
+        "t": pa.array(time, mask=~timed),
+        **ties(table, spec),
+        "causes": _causes(keys, text),
+    }
+    return pa.StructArray.from_arrays(list(columns.values()), list(columns))
+
+
+def control_type(table: pyarrow.Table, spec: OrderSpec) -> Any:
+    """Return the type of `control` for tables of this shape."""
+    return control(table.slice(0, 0), spec).type
+
+
+def ties(table: pyarrow.Table, spec: OrderSpec) -> dict[str, Any]:
+    """Return the columns that break ties, by name; an id that goes by its text is `a` itself."""
+    found = tie_columns(table, spec)
+    if spec.id is not None and not goes_by_value(found[0].type):
+        return {}
+    return {
+        f"tie{k}": column.cast(pa.string()) if pa.types.is_large_string(column.type) else column
+        for k, column in enumerate(found)
+    }
+
+
+def tie_names(kind: Any) -> list[str]:
+    """Return the fields of a `control_type` by which rows of one time go."""
+    return [field.name for field in kind if field.name.startswith("tie")] or ["a"]
+
+
+def _causes(keys: Keys, text: Any) -> Any:
+    fields = [text.take(pa.array(keys.label)), pa.array(keys.cause_count), pa.array(keys.required)]
+    entries = pa.StructArray.from_arrays(fields, ["a", "n", "required"])
+    return pa.ListArray.from_arrays(pa.array(keys.offsets.astype(np.int32)), entries)

@@ -1,0 +1,269 @@
+"""What to put in causal order, and by which columns: one frozen value for every engine.
+
+Causes come in one of three ways, never mixed in one spec:
+
+declared      `id` names a row, the `after` columns name its causes (a value or an array).
+vector clock  `clock` holds the event's vector, `member` who made it. The event's identity is
+              (member, clock[member]); its causes are (m, clock[m]) for every other m and its
+              member's event before. In `waited_for` and `missing` a cause is "member:count".
+FIFO          `sender` and `seq`: the cause of number n is number n - 1 of the same sender,
+              written "sender:n-1"; numbers up to `first_seq` need nothing before them.
+
+Rows of different `group` values never wait for each other. The batch engine, the stream and
+the local engine read the same spec and add the same six columns.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from antecede.errors import InputError
+from antecede.tables.order.durations import duration_ms
+
+
+class Status(StrEnum):
+    """Value of the status column: what became of a row. No input row is ever left out."""
+
+    ORDERED = "ordered"
+    """Has a position; every cause has one before it."""
+    MISSING_CAUSE = "missing_cause"
+    """Has a position, but a cause is nowhere in the data (stream: did not come in time)."""
+    DUPLICATE = "duplicate"
+    """Set aside: a row with this identity and the same content has come already."""
+    CONFLICT = "conflict"
+    """Set aside: a row with this identity but other content has come already."""
+    SELF_PARENT = "self_parent"
+    """Set aside: names itself as its cause."""
+    CYCLE = "cycle"
+    """Set aside: is its own cause by way of other rows."""
+    NULL_KEY = "null_key"
+    """Set aside: no id (member, sender, number; blanks are none) or no group."""
+    BAD_CLOCK = "bad_clock"
+    """Set aside: the vector lacks its own member's entry, or an entry is negative or null."""
+    LATE = "late"
+    """Stream: came after rows that need it were released without it; has a position."""
+    DROPPED = "dropped"
+    """Stream, `missing="drop"`: set aside, a cause did not come in time."""
+    RESTARTED = "restarted"
+    """Stream, `remember=`: the first row of a group that was forgotten; has position 0 again."""
+
+
+POSITIONED = (Status.ORDERED, Status.MISSING_CAUSE, Status.LATE, Status.RESTARTED)
+"""The statuses of rows that have a position; all others have none."""
+
+MissingPolicy = Literal["hold", "release", "drop"]
+OverHeld = Literal["fail", "release", "drop"]
+TimeUnit = Literal["s", "ms", "us", "ns"]
+GiantPolicy = Literal["auto", "always", "never"]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderSpec:
+    """Columns that tell causes, policies, and the names of the columns to add.
+
+    `time` orders arrivals and breaks ties (then the id does); a timestamp gives `waited_ms`,
+    an integer column gives it only with `time_unit`. `missing` and `patience` are for
+    streams: in a batch a cause that is nowhere in the data counts as satisfied and the row is
+    marked. `patience` and `remember` are text with units ("10 minutes", "90 s") or a timedelta.
+    `content` lists the columns that tell a repeated row from a conflicting one (None:
+    all but `time`). `shards` is the number of partitions (None: the session's);
+    in a stream that of pieces of state, fixed for good (None: that of `checkpoint`; a new stream
+    with groups gets the session's partitions, doubled until they are 32 or more).
+    `remember` is how long a stream knows an id after its release (None: for good), and a group,
+    or a member of clocks and numbers, after its last row. `max_held` bounds how many rows a stream
+    holds back (None: not at all), and `over_held` says what becomes of the oldest beyond it: "fail"
+    stops the query, "release" and "drop" are what `missing` does once patience is over; where there
+    are groups each shard has its part of the bound. `checkpoint` is the folder that the query is
+    going to be started with: what stands there already is compared with this spec before anything
+    runs. `metrics` is the name under which a stream's figures are observed (None: not at all).
+    `giant` and `rows_a_task` are for Spark batches: groups of more rows than that (or "always" all)
+    are ordered by a fixpoint over joins, the others ("never": all) each in one task.
+    Raises InputError when the columns do not make up exactly one of the three ways.
+    """
+
+    id: str | None = None
+    after: tuple[str, ...] = ()
+    group: str | None = None
+    clock: str | None = None
+    member: str | None = None
+    sender: str | None = None
+    seq: str | None = None
+    first_seq: int = 1
+    time: str | None = None
+    time_unit: TimeUnit | None = None
+    missing: MissingPolicy = "hold"
+    patience: str | dt.timedelta = "10 minutes"
+    shards: int | None = None
+    remember: str | dt.timedelta | None = None
+    max_held: int | None = 10_000_000
+    over_held: OverHeld = "fail"
+    checkpoint: str | None = None
+    metrics: str | None = "antecede"
+    content: tuple[str, ...] | None = None
+    giant: GiantPolicy = "auto"
+    rows_a_task: int = 4_000_000
+    position: str = "position"
+    waited_for: str = "waited_for"
+    missing_causes: str = "missing"
+    waited_ms: str = "waited_ms"
+    released_at: str = "released_at"
+    status: str = "antecede_status"
+
+    def __post_init__(self) -> None:
+        for what in ("after", "content"):  # one name is as good as a tuple of one
+            if isinstance(getattr(self, what), str):
+                object.__setattr__(self, what, (getattr(self, what),))
+        self._check_kinds()
+        ways = {
+            "id and after": (self.id, self.after),
+            "clock and member": (self.clock, self.member),
+            "sender and seq": (self.sender, self.seq),
+        }
+        begun = [name for name, parts in ways.items() if any(parts)]
+        if len(begun) != 1 or not all(ways[begun[0]]):
+            given = f"parts of: {', '.join(begun)}" if begun else "none"
+            raise InputError(f"give exactly one of {' / '.join(ways)} in full; given {given}")
+        if self.missing not in ("hold", "release", "drop"):
+            raise InputError(f"missing must be hold, release or drop, not {self.missing!r}")
+        if self.over_held not in ("fail", "release", "drop"):
+            raise InputError(f"over_held must be fail, release or drop, not {self.over_held!r}")
+        if self.over_held != "fail" and self.max_held is None:
+            raise InputError("over_held says what becomes of rows beyond max_held: give that, too")
+        if self.first_seq != 1 and self.sender is None:
+            raise InputError("first_seq says where a sender's numbers begin: give sender and seq")
+        if self.time_unit is not None and self.time is None:
+            raise InputError("time_unit is the unit of the column time: give time, too")
+        duration_ms(self.patience, "patience")
+        if self.remember is not None:
+            duration_ms(self.remember, "remember")
+        if len(set(self.added)) != len(self.added):
+            raise InputError(f"the added columns need distinct names, not {self.added}")
+
+    def _check_kinds(self) -> None:
+        """Refuse columns that are not names, and numbers that are none."""
+        one = ("id", "group", "clock", "member", "sender", "seq", "time")
+        given = [(f, getattr(self, f)) for f in one if getattr(self, f) is not None]
+        given += [("after", name) for name in self.after]
+        given += [("content", name) for name in self.content or ()]
+        names = ("position", "waited_for", "missing_causes", "waited_ms", "released_at", "status")
+        given += list(zip(names, self.added, strict=True))
+        for what, name in given:
+            if not isinstance(name, str) or not name:
+                kind = type(name).__name__
+                raise InputError(f"{what} is the name of a column, as text; this is a {kind}")
+        for what in ("first_seq", "shards", "max_held", "rows_a_task"):
+            number = getattr(self, what)
+            if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
+                raise InputError(f"{what} must be a whole number, not {number!r}")
+        for what in ("shards", "max_held", "rows_a_task"):
+            number = getattr(self, what)
+            if number is not None and number < 1:
+                raise InputError(f"{what} must be at least 1, not {number}")
+        for what in ("checkpoint", "metrics"):
+            name = getattr(self, what)
+            if name is not None and (not isinstance(name, str) or not name):
+                raise InputError(f"{what} must be text, not {name!r}")
+        if self.giant not in ("auto", "always", "never"):
+            raise InputError(f"giant must be auto, always or never, not {self.giant!r}")
+        if self.time_unit not in (None, "s", "ms", "us", "ns"):
+            raise InputError(f"time_unit must be s, ms, us or ns, not {self.time_unit!r}")
+
+    @property
+    def added(self) -> tuple[str, str, str, str, str, str]:
+        """Names of the added columns: position, waited_for, missing_causes, waited_ms, released_at,
+        status.
+
+        Their types: 64-bit integer from 0 within the group; two arrays of strings; 64-bit float,
+        milliseconds; that of `time` (a timestamp for dates, and without times); string. The waits
+        and releases are null without times, or with numbers that have no `time_unit`. All but the
+        status are null where the row has no position. A cause stands in one of the arrays at most:
+        `waited_for` has those that came out later than the row came, `missing` those that had not
+        come when the row went (in a batch: nowhere).
+        """
+        return (
+            self.position,
+            self.waited_for,
+            self.missing_causes,
+            self.waited_ms,
+            self.released_at,
+            self.status,
+        )
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Names of the added columns that a command writes: `released_at` is for watermarks."""
+        return tuple(name for name in self.added if name != self.released_at)
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Names of the input columns that the spec reads, each once.
+
+        Those of `content` are not among them: their digest is enough.
+        """
+        single = (self.id, self.group, self.clock, self.member, self.sender, self.seq, self.time)
+        names = [name for name in single if name is not None]
+        return tuple(dict.fromkeys([*names, *self.after]))
+
+    def content_of(self, columns: Sequence[str]) -> list[str]:
+        """Return the columns that tell a repeated row from a conflicting one."""
+        if self.content is not None:
+            return list(self.content)
+        return [name for name in columns if name != self.time] or list(columns)
+
+    @property
+    def ways(self) -> str:
+        """The columns that tell causes, in words."""
+        names = [*self.after] if self.id else [self.clock, self.member, self.sender, self.seq]
+        return ", ".join(f"column {name}" for name in names if name is not None)
+
+    def check_batch(self) -> None:
+        """Raise InputError for a policy that a batch cannot follow and would have to ignore."""
+        if self.missing == "drop":
+            raise InputError(
+                "missing='drop' is for streams: in a batch a row without its cause is kept and "
+                f"marked; filter on {self.status} = '{Status.MISSING_CAUSE}'"
+            )
+
+    def check_stream(self) -> None:
+        """Raise InputError for a choice that a stream cannot follow; warn of one without effect."""
+        fields = type(self).__dataclass_fields__
+        if self.missing == "hold" and self.patience != fields["patience"].default:
+            warnings.warn(
+                f"patience={self.patience!r} has no effect with missing='hold', where rows wait "
+                "for ever: choose missing='release' or 'drop', or leave patience out",
+                stacklevel=2,
+            )
+        given = [
+            name
+            for name in ("giant", "rows_a_task")
+            if getattr(self, name) not in (fields[name].default, "never")
+        ]
+        if given:
+            raise InputError(
+                f"{' and '.join(given)} is for batches: a stream keeps a group in one shard, and "
+                "counts nothing before it runs"
+            )
+
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Raise InputError when a column is not there or there twice, or an added name taken."""
+        named = dict.fromkeys([*self.used, *(self.content or ())])
+        absent = [name for name in named if name not in columns]
+        if absent:
+            inside = any("." in name and name.split(".")[0] in columns for name in absent)
+            hint = "; select the field of a struct as a column of its own first" if inside else ""
+            raise InputError(f"no column {', '.join(absent)}; there are {', '.join(columns)}{hint}")
+        twice = [name for name, count in Counter(columns).items() if count > 1]
+        if twice:
+            raise InputError(f"two columns are called {', '.join(twice)}: rename one of them")
+        taken = [name for name in self.added if name in columns]
+        if taken:
+            raise InputError(
+                f"the input has a column {', '.join(taken)} already; rename it, or the added one "
+                "with position=, waited_for=, missing_causes=, waited_ms=, released_at=, status="
+            )

@@ -1,0 +1,390 @@
+"""Which held rows a micro-batch can touch, found without reading the others.
+
+Held rows lie in pieces (`held`), each with an index of the causes that its rows wait for and one
+of its rows' own identities. The kernels here follow these from the new rows on: forward, to rows
+that wait for one that may go, and for cycles also backward. They take the pieces as a table of
+addresses, one line a piece (`VIEW` names the columns); the last line is the new rows themselves.
+Keys are compared byte by byte: a hash only finds the place.
+
+What they return may hold too many rows, never too few: `tables.order.stream.kernels.drain` decides.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from antecede.tables.kernels.jit import inlined, njit
+from antecede.tables.order.stream.kernels.array_addresses import (
+    bytes_at,
+    ints_at,
+    longs_at,
+    words_at,
+)
+from antecede.tables.order.stream.kernels.key_hash import hash_bytes
+from antecede.tables.order.stream.kernels.rows import GIVEN, SETTLED
+from antecede.tables.order.stream.storage.index import bucket_of, same_bytes, with_number
+
+Bits = NDArray[np.uint8]
+Longs = NDArray[np.int64]
+Ints = NDArray[np.int32]
+
+VIEW = (
+    *("rows", "links", "names", "causes", "waits", "owns", "members", "serial", "number"),
+    *("digest", "arrived", "dead", "nend", "npool", "first", "cend", "cpool", "cnum", "link"),
+    *("lrow", "w.bucket", "w.finger", "w.item", "o.bucket", "o.finger", "o.item", "m.bucket"),
+    *("m.finger", "m.item"),
+)
+"""Columns of the table of pieces: seven sizes, then addresses of arrays."""
+(
+    _ROWS,
+    _LINKS,
+    _NAMES,
+    _CAUSES,
+    _WAITS,
+    _OWNS,
+    _MEMBERS,
+    _SERIAL,
+    _NUMBER,
+    _DIGEST,
+    _ARRIVED,
+    _DEAD,
+    _NEND,
+    _NPOOL,
+    _FIRST,
+    _CEND,
+    _CPOOL,
+    _CNUM,
+    _LINK,
+    _LROW,
+    _WBUCKET,
+    _WFINGER,
+    _WITEM,
+    _OBUCKET,
+    _OFINGER,
+    _OITEM,
+    _MBUCKET,
+    _MFINGER,
+    _MITEM,
+) = range(29)
+
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+@inlined
+def _slot(slots: Ints, ids: Longs, name: int) -> int:
+    """Return the place in `slots` where that id stands, or where it would."""
+    mask = len(slots) - 1
+    at = np.int64((np.uint64(name) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)) & mask
+    while slots[at] >= 0 and ids[slots[at]] != name:
+        at = (at + 1) & mask
+    return int(at)
+
+
+@njit
+def _wider(slots: Ints, ids: Longs, size: int) -> Ints:
+    new = np.full(2 * len(slots), -1, np.int32)
+    for entry in range(size):
+        new[_slot(new, ids, ids[entry])] = entry
+    return new
+
+
+@njit
+def _doubled(array: Longs) -> Longs:
+    new = np.empty(2 * len(array), array.dtype)
+    new[: len(array)] = array
+    return new
+
+
+@njit
+def _open_links(view: Longs, row: int) -> int:
+    first = ints_at(view[_FIRST], view[_ROWS] + 1)
+    link = bytes_at(view[_LINK], view[_LINKS])
+    count = 0
+    for at in range(first[row], first[row + 1]):
+        if not link[at] & (GIVEN | SETTLED):
+            count += 1
+    return count
+
+
+@njit
+def _waiting_for(views: Longs, name: int, out: Longs) -> tuple[int, Longs]:
+    """Fill `out` with the live rows that wait for a row, in any piece; return how many."""
+    view = views[name >> 32]
+    row = name & 0xFFFFFFFF
+    serial = longs_at(view[_SERIAL], view[_ROWS])[row]
+    number = longs_at(view[_NUMBER], view[_ROWS])[row]
+    nend = ints_at(view[_NEND], view[_ROWS] + 1)
+    npool = bytes_at(view[_NPOOL], view[_NAMES])
+    start, stop = nend[row], nend[row + 1]
+    value = with_number(hash_bytes(npool, start, stop, serial), number)
+    low = np.uint32(value & _LOW)
+    size = 0
+    for piece in range(len(views)):
+        other = views[piece]
+        buckets = other[_WAITS]
+        if other[_LINKS] == 0:
+            continue
+        bucket = ints_at(other[_WBUCKET], buckets + 1)
+        finger = words_at(other[_WFINGER], bucket[buckets])
+        at = bucket_of(value, buckets)
+        for entry in range(bucket[at], bucket[at + 1]):
+            if finger[entry] != low:
+                continue
+            link = ints_at(other[_WITEM], bucket[buckets])[entry]
+            its = ints_at(other[_LROW], other[_LINKS])[link]
+            if bytes_at(other[_DEAD], other[_ROWS])[its]:
+                continue
+            if longs_at(other[_SERIAL], other[_ROWS])[its] != serial:
+                continue
+            if longs_at(other[_CNUM], other[_LINKS])[link] != number:
+                continue
+            cend = ints_at(other[_CEND], other[_LINKS] + 1)
+            cpool = bytes_at(other[_CPOOL], other[_CAUSES])
+            if same_bytes(cpool, cend[link], cend[link + 1], npool, start, stop):
+                if size == len(out):
+                    out = _doubled(out)
+                out[size] = (piece << 32) | its
+                size += 1
+    return size, out
+
+
+@njit
+def _causes_of(views: Longs, name: int, out: Longs) -> tuple[int, Longs]:
+    """Fill `out` with the live rows that a row waits for; return how many."""
+    view = views[name >> 32]
+    row = name & 0xFFFFFFFF
+    serial = longs_at(view[_SERIAL], view[_ROWS])[row]
+    first = ints_at(view[_FIRST], view[_ROWS] + 1)
+    link = bytes_at(view[_LINK], view[_LINKS])
+    cend = ints_at(view[_CEND], view[_LINKS] + 1)
+    cpool = bytes_at(view[_CPOOL], view[_CAUSES])
+    cnum = longs_at(view[_CNUM], view[_LINKS])
+    size = 0
+    for at in range(first[row], first[row + 1]):
+        if link[at] & (GIVEN | SETTLED):
+            continue
+        start, stop = cend[at], cend[at + 1]
+        found = _owner_of(views, serial, cpool, start, stop, cnum[at])
+        if found >= 0:
+            if size == len(out):
+                out = _doubled(out)
+            out[size] = found
+            size += 1
+    return size, out
+
+
+@njit
+def _owner_of(views: Longs, serial: int, data: Bits, start: int, stop: int, number: int) -> int:
+    """Return the live row that has an identity, or -1."""
+    value = with_number(hash_bytes(data, start, stop, serial), number)
+    low = np.uint32(value & _LOW)
+    for piece in range(len(views)):
+        view = views[piece]
+        rows, buckets = view[_ROWS], view[_OWNS]
+        if rows == 0:
+            continue
+        bucket = ints_at(view[_OBUCKET], buckets + 1)
+        finger = words_at(view[_OFINGER], rows)
+        at = bucket_of(value, buckets)
+        for entry in range(bucket[at], bucket[at + 1]):
+            if finger[entry] != low:
+                continue
+            row = ints_at(view[_OITEM], rows)[entry]
+            if bytes_at(view[_DEAD], rows)[row]:
+                continue
+            if longs_at(view[_SERIAL], rows)[row] != serial:
+                continue
+            if longs_at(view[_NUMBER], rows)[row] != number:
+                continue
+            nend = ints_at(view[_NEND], rows + 1)
+            npool = bytes_at(view[_NPOOL], view[_NAMES])
+            if same_bytes(npool, nend[row], nend[row + 1], data, start, stop):
+                return int((piece << 32) | row)
+    return -1
+
+
+@njit
+def held_as(
+    views: Longs, serial: Longs, data: Bits, ends: Longs, number: Longs, out: Longs
+) -> Longs:
+    """Return, by identity, the live row that has it (piece << 32 | row), or -1; and its digest.
+
+    `out` gets the digests.
+    """
+    rows = np.full(len(serial), -1, np.int64)
+    for key in range(len(serial)):
+        found = _owner_of(views, serial[key], data, ends[key], ends[key + 1], number[key])
+        rows[key] = found
+        if found >= 0:
+            view = views[found >> 32]
+            out[key] = longs_at(view[_DIGEST], view[_ROWS])[found & 0xFFFFFFFF]
+    return rows
+
+
+@njit
+def lowest_of(views: Longs, serial: Longs, data: Bits, ends: Longs) -> Longs:
+    """Return, by member, the least number among its live rows; the greatest integer: none."""
+    lowest = np.full(len(serial), 2**63 - 1, np.int64)
+    for key in range(len(serial)):
+        start, stop = ends[key], ends[key + 1]
+        value = hash_bytes(data, start, stop, serial[key])
+        low = np.uint32(value & _LOW)
+        for piece in range(len(views)):
+            view = views[piece]
+            rows, buckets = view[_ROWS], view[_MEMBERS]
+            if rows == 0:
+                continue
+            bucket = ints_at(view[_MBUCKET], buckets + 1)
+            finger = words_at(view[_MFINGER], rows)
+            dead = bytes_at(view[_DEAD], rows)
+            item = ints_at(view[_MITEM], rows)
+            at = bucket_of(value, buckets)
+            for entry in range(bucket[at], bucket[at + 1]):
+                row = item[entry]
+                if finger[entry] != low or dead[row]:
+                    continue
+                if longs_at(view[_SERIAL], rows)[row] != serial[key]:
+                    continue
+                nend = ints_at(view[_NEND], rows + 1)
+                npool = bytes_at(view[_NPOOL], view[_NAMES])
+                if same_bytes(npool, nend[row], nend[row + 1], data, start, stop):
+                    number = longs_at(view[_NUMBER], rows)[row]
+                    lowest[key] = min(lowest[key], number)
+    return lowest
+
+
+@njit
+def overdue(views: Longs, cutoff: int) -> Longs:
+    """Return the live rows that arrived at or before `cutoff`."""
+    out = np.empty(64, np.int64)
+    size = 0
+    for piece in range(len(views)):
+        view = views[piece]
+        arrived = longs_at(view[_ARRIVED], view[_ROWS])
+        dead = bytes_at(view[_DEAD], view[_ROWS])
+        for row in range(view[_ROWS]):
+            if not dead[row] and arrived[row] <= cutoff:
+                if size == len(out):
+                    out = _doubled(out)
+                out[size] = (piece << 32) | row
+                size += 1
+    return out[:size].copy()
+
+
+@njit
+def next_arrival(views: Longs, after: int) -> int:
+    """Return the least arrival of a live row after a time; the greatest integer: none."""
+    least = 2**63 - 1
+    for piece in range(len(views)):
+        view = views[piece]
+        arrived = longs_at(view[_ARRIVED], view[_ROWS])
+        dead = bytes_at(view[_DEAD], view[_ROWS])
+        for row in range(view[_ROWS]):
+            if not dead[row] and after < arrived[row] < least:
+                least = arrived[row]
+    return least
+
+
+@njit
+def woken(views: Longs, seeds: Longs, eager: bool) -> tuple[Longs, NDArray[np.bool_]]:
+    """Return the rows that may go, or lose a cause to wait for, when the seeds go; and which go.
+
+    A row that waits for nothing else goes, too, and so on; with `eager` every row that waits for
+    one of them is taken to go. The seeds come first.
+    """
+    slots = np.full(1024, -1, np.int32)
+    ids = np.empty(1024, np.int64)
+    left = np.empty(1024, np.int64)
+    queue = np.empty(1024, np.int64)
+    near = np.empty(64, np.int64)
+    size = filled = done = 0
+    for name in seeds:
+        at = _slot(slots, ids, name)
+        if slots[at] >= 0:
+            continue
+        if size == len(ids):
+            ids, left, queue = _doubled(ids), _doubled(left), _doubled(queue)
+        slots[at] = size
+        ids[size], left[size], queue[filled] = name, -1, name
+        size += 1
+        filled += 1
+        if 2 * size > len(slots):
+            slots = _wider(slots, ids, size)
+    while done < filled:
+        count, near = _waiting_for(views, queue[done], near)
+        done += 1
+        for index in range(count):
+            name = near[index]
+            at = _slot(slots, ids, name)
+            entry = slots[at]
+            if entry < 0:
+                if size == len(ids):
+                    ids, left, queue = _doubled(ids), _doubled(left), _doubled(queue)
+                entry = size
+                slots[at] = entry
+                ids[entry] = name
+                left[entry] = _open_links(views[name >> 32], name & 0xFFFFFFFF)
+                size += 1
+                if 2 * size > len(slots):
+                    slots = _wider(slots, ids, size)
+            if left[entry] < 0:
+                continue
+            left[entry] -= 1
+            if eager or left[entry] == 0:
+                left[entry] = -1
+                queue[filled] = name
+                filled += 1
+    return ids[:size].copy(), left[:size] < 0
+
+
+@njit
+def in_cycles(views: Longs, new: Longs, joined: Longs) -> Longs:
+    """Return held rows among which are all that stand on a cycle with one of the new rows.
+
+    `joined` are the new rows that name a held one that stays: every such cycle goes through one
+    of them. A row on a cycle is both behind a new row and before one of these. Both ways are
+    followed in turn, and the one that comes to its end first is the answer: where new rows come
+    at the end, or at the beginning, of what is held, that is at once.
+    """
+    behind, before = _nobody(), _nobody()
+    near = np.empty(64, np.int64)
+    step = 0  # how far each list, and the rows in front of it, is followed
+    while True:
+        if step == len(joined) + before[2]:
+            return before[1][: before[2]].copy()
+        if step == len(new) + behind[2]:
+            return behind[1][: behind[2]].copy()
+        name = new[step] if step < len(new) else behind[1][step - len(new)]
+        count, near = _waiting_for(views, name, near)
+        behind = _noted(behind, near[:count], len(views) - 1)
+        name = joined[step] if step < len(joined) else before[1][step - len(joined)]
+        count, near = _causes_of(views, name, near)
+        before = _noted(before, near[:count], len(views) - 1)
+        step += 1
+
+
+@njit
+def _nobody() -> tuple[Ints, Longs, int]:
+    """Return an empty set of rows: hash table, rows, and how many."""
+    return np.full(1024, -1, np.int32), np.empty(1024, np.int64), 0
+
+
+@njit
+def _noted(known: tuple[Ints, Longs, int], near: Longs, last: int) -> tuple[Ints, Longs, int]:
+    """Return the set with the given rows that are held, and no part of the last piece."""
+    slots, seen, size = known
+    for name in near:
+        if name >> 32 == last:
+            continue
+        at = _slot(slots, seen, name)
+        if slots[at] >= 0:
+            continue
+        if size == len(seen):
+            seen = _doubled(seen)
+        slots[at] = size
+        seen[size] = name
+        size += 1
+        if 2 * size > len(slots):
+            slots = _wider(slots, seen, size)
+    return slots, seen, size

@@ -1,0 +1,210 @@
+"""The identities that one micro-batch deals with, numbered, and what the shard knows of them.
+
+Groups, members and identities get numbers for the time of a step
+(`tables.order.stream.kernels.interning`), so that `tables.order.stream.kernels.drain` decides on
+integers; what is known of them comes from three
+ledgers:
+
+`g`  groups: their serial number, next position, rows held; marked when they began anew
+`i`  ids: when they were released, the digest of their content; marked with `Tokens.flag`
+`m`  members (clocks and FIFO): rows held, and runs of numbers that are out, each with the release
+     and digest of its last one; of single numbers `i` knows what is no part of a run
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from antecede.tables.order.stream.kernels import rows as shape
+from antecede.tables.order.stream.kernels.interning import Text, no_names, take_text
+from antecede.tables.order.stream.kernels.released_ranges import Runs, settled_by
+from antecede.tables.order.stream.storage.id_table import Entries, Ledger
+from antecede.tables.order.stream.storage.index import Ints, Longs
+from antecede.tables.order.stream.types import ShardPlan
+
+RESTARTED = 1
+"""Mark of a group that was forgotten and begins anew: its next row with a position is the first."""
+
+
+class Identities:
+    """The numbering of one step; tables grow as rows are taken in."""
+
+    def __init__(self, plan: ShardPlan, ledgers: dict[str, Ledger], before: int) -> None:
+        self.plan = plan
+        self.ledgers = ledgers
+        self.groups, self.members, self.events = no_names(), no_names(), no_names()
+        none = np.zeros(0, np.int64)
+        self.serial, self.next, self.held = none, none, none
+        self.mark = np.zeros(0, np.uint8)
+        self.member_held = none
+        self.runs = Runs(np.zeros(0, np.int32), none, none, none, none)
+        self.flag, self.released = np.zeros(0, np.uint8), none
+        self.digest = none
+        self.place = none  # the held row that has an identity (`waking`), -1: none has
+        forgets = plan.remember >= 0 and before != shape.NO_TIME
+        self.limit = before - plan.remember if forgets else shape.NO_TIME
+
+    @property
+    def size(self) -> int:
+        """Number of identities."""
+        return self.events.size
+
+    def group_numbers(self, text: Text, serials: int) -> tuple[Ints, int]:
+        """Number groups by name; return the numbers and the next free serial number."""
+        before = self.groups.size
+        numbers = self.groups.intern(np.zeros(text.size, np.int32), text)
+        new = np.arange(before, self.groups.size, dtype=np.int32)
+        names = Text(*take_text(self.groups.pool, self.groups.ends, new))
+        found = self.ledgers["g"].find(np.zeros(len(new), np.int64), names)
+        held = found.column(2)
+        idle = found.known & (found.stamp < self.limit) & (found.stamp != shape.NO_TIME)
+        idle &= held == 0
+        anew = idle & (found.stamp >= self.limit - max(self.plan.remember, 0))
+        mark = np.where(idle, 0, found.mark).astype(np.uint8)
+        mark[anew] |= RESTARTED
+        serial = found.column(0)
+        unknown = np.flatnonzero(~found.known)
+        serial[unknown] = serials + np.arange(len(unknown))
+        self.serial = np.concatenate([self.serial, serial])
+        self.next = np.concatenate([self.next, np.where(idle, 0, found.column(1))])
+        self.held = np.concatenate([self.held, held])
+        self.mark = np.concatenate([self.mark, mark])
+        return numbers, serials + len(unknown)
+
+    def identify(self, group: Ints, text: Text, count: Longs) -> tuple[Ints, Ints]:
+        """Return the number of the name that breaks ties, and the number of the identity."""
+        if not self.plan.counted:
+            token = self.events.intern(group, text)
+            return token, token
+        member = self.members.intern(group, text)
+        numbers = np.ascontiguousarray(count)
+        ends = np.arange(0, 8 * len(numbers) + 8, 8, dtype=np.int64)
+        return member, self.events.intern(member, Text(numbers.view(np.uint8), ends))
+
+    def learn(self) -> None:
+        """Look up what the ledgers know of the identities that came since the last call."""
+        begin = len(self.flag)
+        new = np.arange(begin, self.size, dtype=np.int32)
+        owner, text = self.keys_of(new)
+        found = self.ledgers["i"].find(owner, text, self.limit)
+        self.flag = np.concatenate([self.flag, found.mark])
+        released = np.where(found.known, found.column(0), shape.NO_TIME)
+        self.released = np.concatenate([self.released, released])
+        self.digest = np.concatenate([self.digest, found.column(1)])
+        if self.plan.counted:
+            self._learn_members()
+            member, number = self.numbers()
+            settled_by(self.runs, member, number, begin, self.flag, self.released, self.digest)
+
+    def _learn_members(self) -> None:
+        begin = len(self.member_held)
+        new = np.arange(begin, self.members.size, dtype=np.int32)
+        names = Text(*take_text(self.members.pool, self.members.ends, new))
+        found = self.ledgers["m"].find(self.serial[self.members.owner[new]], names)
+        held = found.column(0)
+        stale = found.known & (found.stamp < self.limit) & (found.stamp != shape.NO_TIME)
+        stale &= held == 0
+        self.member_held = np.concatenate([self.member_held, held])
+        width = np.where(found.known & ~stale, np.diff(found.first) - 1, 0) // 4
+        owner = np.repeat(np.arange(len(new)), width)
+        within = np.arange(len(owner)) - np.repeat(np.cumsum(width) - width, width)
+        at = found.first[owner] + 1 + 4 * within
+        columns = [found.values[at + k] for k in range(4)]
+        self.runs = Runs(
+            np.concatenate([self.runs.member, new[owner]]),
+            *(np.concatenate([old, one]) for old, one in zip(self.runs[1:], columns, strict=True)),
+        )
+
+    def numbers(self) -> tuple[Ints, Longs]:
+        """Return member and number of every identity (clocks and FIFO)."""
+        text = self.events.text()
+        return self.events.owner[: self.size], text.data.view(np.int64)
+
+    def keys_of(self, token: Ints) -> tuple[Longs, Text]:
+        """Return the keys of identities in the ledger `i`: serial, and id or member and number."""
+        own = Text(*take_text(self.events.pool, self.events.ends, token))
+        if not self.plan.counted:
+            return self.serial[self.events.owner[token]], own
+        member = self.events.owner[token]
+        name = Text(*take_text(self.members.pool, self.members.ends, member))
+        return self.serial[self.members.owner[member]], _side_by_side(name, own)
+
+    def names_of(self, token: Ints) -> tuple[Longs, Text, Longs]:
+        """Return serial, name and number of identities, as `waking` compares them."""
+        if not self.plan.counted:
+            owner, text = self.keys_of(token)
+            return owner, text, np.zeros(len(token), np.int64)
+        member, number = self.numbers()
+        member = member[token]
+        name = Text(*take_text(self.members.pool, self.members.ends, member))
+        return self.serial[self.members.owner[member]], name, number[token]
+
+
+def group_entries(known: Identities, pick: Ints, stamp: int) -> Entries:
+    """Return the entries of groups for the ledger `g`."""
+    text = Text(*take_text(known.groups.pool, known.groups.ends, pick))
+    values = np.stack([known.serial[pick], known.next[pick], known.held[pick]], axis=1)
+    return Entries(
+        np.zeros(len(pick), np.int64),
+        text,
+        known.mark[pick],
+        np.full(len(pick), stamp, np.int64),
+        np.arange(len(pick) + 1, dtype=np.int64) * 3,
+        values.ravel(),
+    )
+
+
+def member_entries(known: Identities, runs: Runs, pick: Ints, stamp: int) -> Entries:
+    """Return the entries of members for the ledger `m`; `runs` are sorted by member."""
+    begin = np.searchsorted(runs.member, pick)
+    width = np.searchsorted(runs.member, pick, side="right") - begin
+    owner = np.repeat(np.arange(len(pick)), width)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(width) - width, width)
+    first = np.zeros(len(pick) + 1, np.int64)
+    np.cumsum(1 + 4 * width, out=first[1:])
+    values = np.empty(first[-1], np.int64)
+    values[first[:-1]] = known.member_held[pick]
+    at, run = first[owner] + 1 + 4 * within, begin[owner] + within
+    for k, column in enumerate(runs[1:]):
+        values[at + k] = column[run]
+    text = Text(*take_text(known.members.pool, known.members.ends, pick))
+    return Entries(
+        known.serial[known.members.owner[pick]],
+        text,
+        np.zeros(len(pick), np.uint8),
+        np.full(len(pick), stamp, np.int64),
+        first,
+        values,
+    )
+
+
+def id_entries(known: Identities, pick: Ints, tokens: shape.Tokens, stamp: Longs) -> Entries:
+    """Return the entries of identities for the ledger `i`."""
+    owner, text = known.keys_of(pick)
+    values = np.stack([tokens.released[pick], tokens.digest[pick]], axis=1)
+    mark = tokens.flag[pick]
+    if known.plan.counted:  # that a number is out is told by its member's runs
+        mark &= shape.ASIDE | shape.GIVEN_UP
+    return Entries(
+        owner,
+        text,
+        mark,
+        stamp,
+        np.arange(len(pick) + 1, dtype=np.int64) * 2,
+        values.ravel(),
+    )
+
+
+def _side_by_side(left: Text, right: Text) -> Text:
+    """Return each string of `left` with that of `right` (of eight bytes) behind it."""
+    size = left.size
+    width = np.diff(left.ends)
+    ends = np.zeros(size + 1, np.int64)
+    np.cumsum(width + 8, out=ends[1:])
+    out = np.empty(ends[-1], np.uint8)
+    tail = (ends[1:] - 8)[:, None] + np.arange(8)
+    rest = np.ones(len(out), np.bool_)
+    rest[tail.ravel()] = False
+    out[tail.ravel()] = right.data[right.ends[0] : right.ends[-1]]
+    out[rest] = left.data[left.ends[0] : left.ends[-1]]
+    return Text(out, ends)

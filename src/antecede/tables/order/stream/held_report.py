@@ -1,0 +1,153 @@
+"""What a shard holds, read out of its parts: since when, for what, and who waits behind."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from antecede.tables.order.stream.held import HeldPieces, HeldRows
+from antecede.tables.order.stream.kernels.interning import Text
+from antecede.tables.order.stream.kernels.rows import GIVEN, SETTLED
+from antecede.tables.order.stream.storage.array_pack import opened
+from antecede.tables.order.stream.storage.blobs import Blobs, ShardParts
+
+Key = tuple[int, bytes, int]
+"""Serial of the group, name, number: the identity of a row in one shard."""
+
+ROOTS = 20
+"""So many missing causes at most are named for one row."""
+COUNTED = 50_000
+"""Up to so many rows in a shard the number of rows behind each is counted."""
+_BLOCK = 4096
+
+
+class WaitingRow(NamedTuple):
+    """A held row: who it is, since when it waits, and for which identities.
+
+    `causes` are those it waits for itself; `missing` those at the root that are not here, `more` if
+    there are more than named; `behind` is the number of rows that wait for it, directly or by way
+    of others (None where more than `COUNTED` rows are held).
+    """
+
+    group: str
+    name: str
+    since: int
+    causes: list[str]
+    missing: list[str]
+    more: bool
+    behind: int | None
+    row: dict[str, Any]
+
+
+def held_by(blobs: Blobs) -> list[WaitingRow]:
+    """Return the rows that a shard holds, the longest waiting first."""
+    head = blobs.get("head")
+    if head is None:
+        return []
+    arrays = opened(bytearray(head))
+    held = HeldPieces(ShardParts(blobs))
+    held.load(arrays)
+    rows, tables = held.everything()
+    users = [row for table in tables for row in table.to_pylist()] or [{}] * rows.size
+    counted = bool(arrays["head"][1])
+    return _described(rows, users, counted)
+
+
+def _described(rows: HeldRows, users: list[dict[str, Any]], counted: bool) -> list[WaitingRow]:
+    keys = _keys(rows.serial, rows.name, rows.number)
+    owner = np.repeat(np.arange(rows.size), np.diff(rows.first))
+    wanted = _keys(rows.serial[owner], rows.cause, rows.cause_number)
+    open_ = (rows.link & (GIVEN | SETTLED)) == 0
+    needs: list[list[Key]] = [[] for _ in keys]
+    for row, key, still in zip(owner.tolist(), wanted, open_.tolist(), strict=True):
+        if still:
+            needs[row].append(key)
+    place = {key: row for row, key in enumerate(keys)}
+    order = _causes_first(needs, place)
+    roots, more = _roots(needs, place, order)
+    behind = _behind(needs, place, order) if len(keys) <= COUNTED else [None] * len(keys)
+
+    def text(key: Key) -> str:
+        name = key[1].decode("utf-8", "backslashreplace")
+        return f"{name}:{key[2]}" if counted else name
+
+    found = [
+        WaitingRow(
+            rows.group.at(row).decode("utf-8", "backslashreplace"),
+            text(key),
+            int(rows.arrived[row]),
+            [text(cause) for cause in needs[row]],
+            [text(cause) for cause in roots[row]],
+            more[row],
+            behind[row],
+            users[row],
+        )
+        for row, key in enumerate(keys)
+    ]
+    return sorted(found, key=lambda waiting: (waiting.since, waiting.group, waiting.name))
+
+
+def _keys(serial: Any, name: Text, number: Any) -> list[Key]:
+    return [(int(s), name.at(k), int(number[k])) for k, s in enumerate(serial)]
+
+
+def _causes_first(needs: list[list[Key]], place: dict[Key, int]) -> list[int]:
+    """Return the rows, each behind those that it waits for."""
+    left = [sum(cause in place for cause in causes) for causes in needs]
+    after: list[list[int]] = [[] for _ in needs]
+    for row, causes in enumerate(needs):
+        for cause in causes:
+            if cause in place:
+                after[place[cause]].append(row)
+    order = [row for row, count in enumerate(left) if count == 0]
+    for row in order:
+        for other in after[row]:
+            left[other] -= 1
+            if left[other] == 0:
+                order.append(other)
+    return order
+
+
+def _roots(
+    needs: list[list[Key]], place: dict[Key, int], order: list[int]
+) -> tuple[list[list[Key]], list[bool]]:
+    roots: list[list[Key]] = [[] for _ in needs]
+    more = [False] * len(needs)
+    for row in order:
+        found: dict[Key, None] = {}
+        for cause in needs[row]:
+            if cause in place:
+                found.update(dict.fromkeys(roots[place[cause]]))
+                more[row] |= more[place[cause]]
+            else:
+                found[cause] = None
+        more[row] |= len(found) > ROOTS
+        roots[row] = list(found)[:ROOTS]
+    return roots, more
+
+
+def _behind(needs: list[list[Key]], place: dict[Key, int], order: list[int]) -> list[int | None]:
+    """Return how many rows wait for each row, directly or by way of others."""
+    behind: list[int | None] = [0] * len(needs)
+    for start in range(0, len(order), _BLOCK):
+        block = {row: bit for bit, row in enumerate(order[start : start + _BLOCK])}
+        masks = [0] * len(needs)
+        for row in order:
+            mask = 0
+            for cause in needs[row]:
+                other = place.get(cause)
+                if other is not None:
+                    mask |= masks[other]
+                    if other in block:
+                        mask |= 1 << block[other]
+            masks[row] = mask
+        counts = np.zeros(len(block), np.int64)
+        for mask in filter(None, masks):
+            while mask:
+                low = mask & -mask
+                counts[low.bit_length() - 1] += 1
+                mask ^= low
+        for row, bit in block.items():
+            behind[row] = int(counts[bit])
+    return behind

@@ -1,0 +1,53 @@
+"""Arrays by their address, for kernels that work over any number of separate arrays at once.
+
+Numba wants the number and types of a function's arrays fixed when it compiles. The held rows of
+a shard lie in many immutable pieces, each with its own arrays: a kernel gets their addresses as
+numbers in one table, and makes the arrays of it here. Who calls must keep them alive.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from antecede.tables.kernels.jit import inlined
+
+_intrinsic: Any = intrinsic
+_numba: Any = numba
+
+
+@_intrinsic  # type: ignore[untyped-decorator]
+def _pointer(_context: Any, source: Any) -> Any:
+    def generate(_codegen: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return types.voidptr(source), generate
+
+
+@inlined
+def longs_at(address: int, size: int) -> NDArray[np.int64]:
+    """Return the array of 64-bit integers that stands there."""
+    return _numba.carray(_pointer(address), (size,), np.int64)  # type: ignore[no-any-return]
+
+
+@inlined
+def ints_at(address: int, size: int) -> NDArray[np.int32]:
+    """Return the array of 32-bit integers that stands there."""
+    return _numba.carray(_pointer(address), (size,), np.int32)  # type: ignore[no-any-return]
+
+
+@inlined
+def words_at(address: int, size: int) -> NDArray[np.uint32]:
+    """Return the array of 32-bit words that stands there."""
+    return _numba.carray(_pointer(address), (size,), np.uint32)  # type: ignore[no-any-return]
+
+
+@inlined
+def bytes_at(address: int, size: int) -> NDArray[np.uint8]:
+    """Return the bytes that stand there."""
+    return _numba.carray(_pointer(address), (size,), np.uint8)  # type: ignore[no-any-return]

@@ -1,0 +1,136 @@
+"""What the release kernel works on: candidates with links, tokens, outcomes, as flat arrays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from antecede.tables.kernels.jit import njit
+
+Bits = NDArray[np.uint8]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+
+PENDING, ORDERED, MISSING, DUPLICATE, CONFLICT, SELF, CYCLE, NULL, BAD, LATE, DROPPED = range(11)
+"""Outcome of a row; PENDING: it stays held back. NULL and BAD come from whoever read the row."""
+RESTARTED = 11
+"""Outcome of the first row with a position of a group that was forgotten and begins anew."""
+DONE, ASIDE, GIVEN_UP, FORGOTTEN = 1, 2, 4, 8
+WAITED, GIVEN, SETTLED = 1, 2, 4
+"""Bits of a link: the row waited for this cause; it goes without it; it was out before this step,
+and `Rows.lift` holds when."""
+ABSENT, ELSEWHERE = -1, -2
+"""Instead of a row: nothing held or new has that identity; a held row has it that is no candidate,
+as nothing in this step can touch it."""
+HOLD, RELEASE, DROP = range(3)
+NO_TIME = -(2**63)
+
+
+class Rows(NamedTuple):
+    """Candidates: the held rows first, then the new ones; links of row r: first[r]:first[r+1]."""
+
+    token: Ints
+    group: Ints
+    time: Longs
+    arrived: Longs
+    digest: Longs
+    name: Ints
+    number: Longs
+    first: Longs
+    cause: Ints
+    link: Bits
+    status: Bits
+    lift: Longs
+    """The latest release of the causes whose links are SETTLED."""
+
+
+class Tokens(NamedTuple):
+    """What is known of each identity; `row` is the candidate that has it, ABSENT or ELSEWHERE.
+
+    `member` and `number`: what the identity is made of (clocks and FIFO), else empty. `lowest`, by
+    member: the least number of a held row that is no candidate.
+    """
+
+    flag: Bits
+    released: Longs
+    digest: Longs
+    row: Ints
+    member: Ints
+    number: Longs
+    lowest: Longs
+
+
+class ReleaseOrder(NamedTuple):
+    """The result, in order of release: row, and by row its position and time of release."""
+
+    row: Ints
+    position: Longs
+    released: Longs
+    next: Longs
+    """By group: the next free position."""
+    depth: Ints
+    """By token: the depth of its row among those of one time of release; -1: not of this step."""
+
+
+class TieNames(NamedTuple):
+    """The names that break ties: bytes of all, and where each ends.
+
+    `numbers`: they are numbers written out, and go by their value; otherwise by their bytes,
+    which is the order of code points.
+    """
+
+    pool: Bits
+    ends: Longs
+    numbers: bool = False
+
+
+class ReleaseRule(NamedTuple):
+    """Policy, patience and the clock's present, in units of the clock; `timed`: rows have times.
+
+    Patience is over for rows that arrived at or before `cutoff`.
+    """
+
+    policy: int
+    patience: int
+    now: int
+    timed: bool
+    cutoff: int
+
+
+@njit
+def set_aside(rows: Rows, tokens: Tokens, row: int, status: int) -> None:
+    """Give a row a status without position; whoever needs it will wait or be dropped."""
+    rows.status[row] = status
+    token = rows.token[row]
+    tokens.flag[token] |= ASIDE
+    tokens.row[token] = ABSENT
+
+
+@njit
+def mark_waiting(rows: Rows, tokens: Tokens, held: int) -> None:
+    """Without times: a new row that stays waits for the causes it has not seen by now."""
+    for row in range(held, len(rows.token)):
+        if rows.status[row] == PENDING:
+            for link in range(rows.first[row], rows.first[row + 1]):
+                if not tokens.flag[rows.cause[link]] & DONE:
+                    rows.link[link] |= WAITED
+
+
+@njit
+def links_of(rows: Rows, pick: Ints, given: bool) -> tuple[Longs, Ints]:
+    """Return the tokens without which the picked rows went (`given`), or that they waited for."""
+    first = np.zeros(len(pick) + 1, np.int64)
+    cause = np.empty(len(rows.cause), np.int32)
+    size = 0
+    for index in range(len(pick)):
+        row = pick[index]
+        for link in range(rows.first[row], rows.first[row + 1]):
+            without = rows.link[link] & GIVEN != 0
+            waited = rows.link[link] & WAITED != 0
+            if without if given else waited and not without:
+                cause[size] = rows.cause[link]
+                size += 1
+        first[index + 1] = size
+    return first, cause[:size].copy()

@@ -1,0 +1,1 @@
+"""Storage of a stream's state: sorted segments, blobs and their index."""

@@ -1,0 +1,222 @@
+"""Where a shard keeps its parts: named bytes in the state store, opened as arrays through a cache.
+
+Every part is immutable, and the head of the shard holds a digest of each. So a part that was
+read once need not be read again: small ones stay in the process, large ones in files that all
+workers of a machine map into memory. Digests are checked when a part is opened, and a part that
+is damaged in the state store is refused by name; a damaged file is read from the store again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import mmap
+import os
+import stat
+import tempfile
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from antecede.errors import InputError
+from antecede.tables.order.stream.storage.array_pack import opened, pack
+
+Arrays = dict[str, NDArray[Any]]
+
+_LARGE = 64 * 1024
+"""From so many bytes on a part is mapped from a file."""
+_IN_PROCESS = 256 * 2**20
+_IN_FILES = 16 * 2**30
+
+
+class Blobs(Protocol):
+    """Named bytes: Spark's state store, or a dictionary in tests."""
+
+    def get(self, name: str) -> bytes | None:
+        """Return the bytes of that name, None when there are none."""
+
+    def put(self, name: str, data: bytes) -> None:
+        """Keep bytes under a name."""
+
+    def remove(self, name: str) -> None:
+        """Forget a name."""
+
+
+class Memory(dict[str, bytes]):
+    """Blobs in a dictionary."""
+
+    def put(self, name: str, data: bytes) -> None:
+        """Keep bytes under a name."""
+        self[name] = data
+
+    def remove(self, name: str) -> None:
+        """Forget a name."""
+        del self[name]
+
+
+class ShardParts:
+    """The parts of one shard: arrays by name and digest."""
+
+    def __init__(self, blobs: Blobs) -> None:
+        self.blobs = blobs
+        self.written = 0
+        """Bytes put into the store since this was made."""
+
+    def save(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[bytes, int]:
+        """Keep arrays under a name; return their digest (16 bytes) and size in bytes."""
+        data = pack(arrays)
+        self.blobs.put(name, data)
+        self.written += len(data)
+        digest = _digest(data)
+        _cache.put(digest, data)
+        return digest, len(data)
+
+    def open(self, name: str, digest: bytes) -> Arrays:
+        """Return the arrays of a part. Raises InputError when it is missing or damaged."""
+        arrays = _cache.get(digest)
+        if arrays is not None:
+            return arrays
+        data = self.blobs.get(name)
+        if data is None or _digest(data) != digest:
+            what = "is missing" if data is None else "is damaged"
+            raise InputError(
+                f"part {name} of a shard's state {what} in the checkpoint: go back to a copy of "
+                "the checkpoint, or start from a new one"
+            )
+        return _cache.put(digest, data)
+
+    def remove(self, name: str) -> None:
+        """Forget a part."""
+        self.blobs.remove(name)
+
+
+class _Cache:
+    """Opened parts of this process, the least lately used given up first."""
+
+    def __init__(self) -> None:
+        self.opened: OrderedDict[bytes, tuple[Arrays, int]] = OrderedDict()
+        self.size = 0
+        self.files = _Files()
+
+    def get(self, digest: bytes) -> Arrays | None:
+        if digest in self.opened:
+            self.opened.move_to_end(digest)
+            return self.opened[digest][0]
+        mapped = self.files.get(digest)
+        return None if mapped is None else self._keep(digest, opened(mapped), 0)
+
+    def put(self, digest: bytes, data: bytes) -> Arrays:
+        if digest in self.opened:
+            return self.opened[digest][0]
+        if len(data) >= _LARGE and self.files.put(digest, data):
+            mapped = self.files.get(digest)
+            if mapped is not None:
+                return self._keep(digest, opened(mapped), 0)
+        return self._keep(digest, opened(bytearray(data)), len(data))
+
+    def _keep(self, digest: bytes, arrays: Arrays, size: int) -> Arrays:
+        self.opened[digest] = (arrays, size)
+        self.size += size
+        while self.size > _IN_PROCESS or len(self.opened) > 20_000:
+            _, (_, gone) = self.opened.popitem(last=False)
+            self.size -= gone
+        return arrays
+
+
+class _Files:
+    """Large parts as files below a folder that only this user may read and write."""
+
+    def __init__(self) -> None:
+        self.folder: Path | None = None
+        self.tried = False
+
+    def get(self, digest: bytes) -> mmap.mmap | None:
+        """Map a part, privately: who writes to its arrays changes no file."""
+        folder = self._folder()
+        if folder is None:
+            return None
+        path = folder / digest.hex()
+        try:
+            with path.open("rb") as file:
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        except (OSError, ValueError):
+            return None
+        if _digest(mapped) != digest:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return None
+        return mapped
+
+    def put(self, digest: bytes, data: bytes) -> bool:
+        """Write a part; False when no file can be written, as on a full disk."""
+        folder = self._folder()
+        if folder is None:
+            return False
+        path = folder / digest.hex()
+        if path.exists():
+            return True
+        draft = folder / f"{digest.hex()}.{os.getpid()}"
+        try:
+            draft.write_bytes(data)
+            draft.replace(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                draft.unlink()
+            return False
+        return True
+
+    def _folder(self) -> Path | None:
+        if not self.tried:
+            self.tried = True
+            self.folder = _own_folder()
+            if self.folder is not None:
+                _make_room(self.folder)
+        return self.folder
+
+
+def _own_folder() -> Path | None:
+    """Return the folder of mapped parts: ANTECEDE_PARTS, else below the system's for such files.
+
+    None when it cannot be made, or when others may write there.
+    """
+    given = os.environ.get("ANTECEDE_PARTS")
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    folder = Path(given or Path(tempfile.gettempdir()) / f"antecede-parts-{user}")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state = folder.lstat()
+    except OSError:
+        return None
+    foreign = hasattr(os, "getuid") and state.st_uid != os.getuid()
+    shared = bool(stat.S_IMODE(state.st_mode) & 0o022)
+    return None if foreign or shared or not stat.S_ISDIR(state.st_mode) else folder
+
+
+def _make_room(folder: Path) -> None:
+    """Remove the oldest files when there are too many bytes; who has one mapped keeps it."""
+    try:
+        files = [(entry.stat().st_mtime, entry.stat().st_size, entry) for entry in folder.iterdir()]
+    except OSError:
+        return
+    room = _IN_FILES
+    for _, size, path in sorted(files, key=lambda file: -file[0]):
+        room -= size
+        if room < 0:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _digest(data: Any) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+_cache = _Cache()
+
+
+def digests(parts: list[bytes]) -> NDArray[np.uint8]:
+    """Return digests as one array, for the head of a shard."""
+    return np.frombuffer(b"".join(parts), np.uint8)

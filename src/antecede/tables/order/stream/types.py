@@ -1,0 +1,101 @@
+"""What goes into a shard and what comes out: plan, batch of control columns, outcome."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+
+from antecede.tables.order.stream.columns import StreamColumns
+from antecede.tables.order.stream.kernels.interning import Text
+
+Bits = NDArray[np.uint8]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+
+
+class ShardPlan(NamedTuple):
+    """How a shard works; `patience` and `remember` are in units of the clock.
+
+    `counted`: identities are (member, number). `timed`: rows carry times, and they are the
+    clock; otherwise the caller's `now` is. `remember` below 0: for good. `numbers`: names are
+    numbers, and ties go by their value, not by their text. `max_held` is the greatest number of
+    rows that this shard holds (below 0: any), `over_held` what becomes of the oldest then: "fail",
+    "release" or "drop". `about` is a JSON object of what the state belongs to; a state of another
+    one is refused. `columns` are those of the user's rows (None: not checked, and never changed).
+    """
+
+    counted: bool
+    timed: bool
+    policy: str = "hold"
+    patience: int = 0
+    remember: int = -1
+    numbers: bool = False
+    max_held: int = -1
+    over_held: str = "fail"
+    about: str = ""
+    columns: StreamColumns | None = None
+
+
+class Batch(NamedTuple):
+    """Control columns of n new rows, in any order.
+
+    `name` is the id, or the member whose `number` it is. `status` is 0, or NULL or BAD for
+    rows without identity, which have no links. Links of row r: first[r]:first[r + 1].
+    """
+
+    group: Text
+    name: Text
+    number: Longs
+    time: Longs
+    digest: Longs
+    status: Bits
+    first: Longs
+    cause_name: Text
+    cause_count: Longs
+
+
+class Links(NamedTuple):
+    """Causes of leaving rows: row k of `ShardOutput` has those from first[k] to first[k + 1]."""
+
+    first: Longs
+    name: Text
+    number: Longs
+
+
+class ShardOutput(NamedTuple):
+    """The rows that leave, in order of release; rows with a position first, then those set aside.
+
+    `rows` are the user's (None where none were given). `waited` are the causes that a leaving row
+    waited for, `missing` those without which it went; no cause is in both. `released` is the clock
+    at the release, never before that of a row that left in an earlier micro-batch; NO_TIME: none.
+    """
+
+    rows: pyarrow.Table | None
+    status: Bits
+    position: Longs
+    waited_units: Longs
+    waited: Links
+    missing: Links
+    released: Longs
+
+
+def nothing_new() -> Batch:
+    """Return a batch of no rows."""
+    none = np.zeros(0, np.int64)
+    text = Text(np.zeros(0, np.uint8), np.zeros(1, np.int64))
+    bits = np.zeros(0, np.uint8)
+    return Batch(text, text, none, none, none, bits, np.zeros(1, np.int64), text, none)
+
+
+def writable(batch: Batch) -> Batch:
+    """Copy read-only arrays (Arrow's buffers): numba would compile every kernel once more."""
+    columns: list[Any] = [
+        Text(*(np.require(part, requirements="W") for part in column))  # type: ignore[arg-type]
+        if isinstance(column, Text)
+        else np.require(column, requirements="W")
+        for column in batch
+    ]
+    return Batch(*columns)

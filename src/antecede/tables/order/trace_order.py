@@ -1,0 +1,197 @@
+"""A trace in causal order: what `antecede order` does between reading and writing.
+
+Theory of operation
+-------------------
+The same events take part as in an audit, with the same causes (`tables.trace.rows`). Vector-clock
+logs are ordered by their clocks, all other traces by declared parents, each `run` by itself. Ties
+are broken by the first of the trace's times that is known (`TIMES`; file order where there is
+none), then by identity.
+
+Either engine gets the same prepared events and gives the same table. Rows that cannot have a
+position leave it for the quarantine, with a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow
+import pyarrow.compute
+
+from antecede.errors import InputError
+from antecede.tables.order.spec import POSITIONED, OrderSpec, Status
+from antecede.tables.order.table import order_rows
+from antecede.tables.trace import evidence
+from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, Trace
+from antecede.tables.trace.causes import Causes
+from antecede.tables.trace.rows import CONTENT, conform, distinct, refuse
+from antecede.tables.trace.sequence import NEGATIVE, NO_NUMBER, SEQ, TAKEN, UNTOLD
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pc: Any = pyarrow.compute
+
+TIMES = ("arrival", "send_time", "commit_time", "author_time", "start_time", "ingest")
+"""Columns that may break ties, best first; after them `file_order`."""
+UNTIMED = ("ingest", "file_order")
+"""Columns that give an order but no duration."""
+RUN, VECTOR = "order_run", "order_vector"
+"""Columns made for ordering and dropped afterwards."""
+
+REASONS = {
+    Status.DUPLICATE: "the same identity came before",
+    Status.CONFLICT: "the same identity came before, with other content",
+    Status.SELF_PARENT: "names itself as its cause",
+    Status.CYCLE: "is its own cause, by way of others",
+    Status.NULL_KEY: "no member",
+    Status.BAD_CLOCK: "the clock lacks the event's own member, or holds a bad number",
+}
+
+SEQ_REASONS = {
+    **REASONS,
+    Status.CONFLICT: TAKEN,
+    Status.NULL_KEY: NO_NUMBER,
+    Status.BAD_CLOCK: NEGATIVE,
+}
+
+
+def reason_of(status: str, spec: OrderSpec) -> str:
+    """Return why a row without a position has none."""
+    return (REASONS if spec.sender is None else SEQ_REASONS)[Status(status)]
+
+
+Engine = Callable[[pyarrow.Table, OrderSpec], tuple[pyarrow.Table, bool]]
+"""Adds the columns of a spec to a table, rows in any order; see `order_rows`."""
+
+
+class Prepared(NamedTuple):
+    """Distinct events with the spec that orders them, and the rows that are none."""
+
+    events: pyarrow.Table
+    spec: OrderSpec
+    quarantine: pyarrow.Table
+    duplicates: int
+    receipts: int
+    deliveries: int
+    causes: Causes
+    """What events declared beside causes, and what is left out of these."""
+    source: str
+    """Source of causality of the order: a constant of `antecede.tables.trace.evidence`."""
+
+
+class Ordered(NamedTuple):
+    """Events in causal order, by (run, position), and rows set aside with reasons."""
+
+    events: pyarrow.Table
+    quarantine: pyarrow.Table
+
+
+def prepare(
+    trace: Trace,
+    by: str | None = None,
+    clocked: bool | None = None,
+    known: Collection[str] | None = None,
+) -> Prepared:
+    """Choose events, the way to tell causes, and the column that breaks ties (`by`).
+
+    `by` may also be "seq": then each member's own numbers tell its program order.
+    `clocked`, `known` (columns with any value): of the whole, where this is a part of a trace.
+    Raises InputError when the trace knows no value of `by`.
+    """
+    table = conform(trace.events)
+    if by == SEQ:
+        clocked = False
+    clocked = _clocked(table, trace.format) if clocked is None else clocked
+    rows = distinct(table, clocked)
+    events: Any = rows.events
+    if by == SEQ and not evidence.has_sequence(events):
+        raise InputError(UNTOLD)
+    if known is None:
+        known = {name for name in events.column_names if events[name].null_count < len(events)}
+    spec = spec_of(clocked, known, by)
+    if spec.group:
+        events = events.append_column(RUN, pc.fill_null(events["run"], ""))
+    if clocked:
+        events = events.append_column(VECTOR, _vectors(events))
+    aside = pyarrow.concat_tables([trace.quarantine, rows.quarantine])
+    return Prepared(
+        events,
+        spec,
+        aside,
+        rows.duplicates - rows.conflicts,
+        rows.receipts,
+        rows.deliveries,
+        rows.causes.with_read(trace.details),
+        source_of(events, spec, trace.format),
+    )
+
+
+def source_of(events: Any, spec: OrderSpec, format: str) -> str:
+    """Return the source of causality that the cells of distinct events support under a spec."""
+    if spec.sender is not None:
+        return evidence.SEQUENCE
+    if spec.clock is not None:
+        return evidence.CLOCKS if evidence.has_clocks(events, format) else evidence.NONE
+    return evidence.CAUSES if evidence.has_causes(events, format) else evidence.NONE
+
+
+def order_trace(prepared: Prepared, engine: Engine = order_rows) -> Ordered:
+    """Order prepared events by an engine; the result does not depend on which."""
+    spec = prepared.spec
+    table: Any = engine(prepared.events, spec)[0]
+    table = table.sort_by(
+        [("run", "ascending"), (spec.position, "ascending"), ("file_order", "ascending")]
+    )
+    table = table.drop_columns([name for name in (RUN, VECTOR) if name in table.column_names])
+    placed = pc.is_in(table[spec.status], pa.array([str(status) for status in POSITIONED]))
+    good, bad = table.filter(placed), table.filter(pc.invert(placed))
+    reasons = [reason_of(status, spec) for status in bad[spec.status].to_pylist()]
+    refused = refuse(bad.select(SCHEMA.names), reasons)
+    aside = [QUARANTINE_SCHEMA.empty_table(), prepared.quarantine, refused]
+    return Ordered(good, pyarrow.concat_tables(aside))
+
+
+def refuse_empty(placed: int, reasons: Mapping[str, int], aside: Path) -> None:
+    """Raise InputError where no event has a place in the order; `aside` holds them all."""
+    if not placed:
+        named = "; ".join(f"{count:,} x {reason}" for reason, count in reasons.items())
+        raise InputError(
+            f"no event has a place in the order: all rows are set aside ({named}); see them in "
+            f"{aside}"
+        )
+
+
+def _clocked(table: Any, format: str) -> bool:
+    """Tell, as an audit does, whether clocks and not parents say what came before what."""
+    if format == "shiviz":
+        return True
+    clocks = table["clock_members"].null_count < len(table)
+    return clocks and not pc.sum(pc.list_value_length(table["parents"])).as_py()
+
+
+def spec_of(clocked: bool, known: Collection[str], by: str | None) -> OrderSpec:
+    """Return what to order a trace's events by; `known` are the columns in which any has a value.
+
+    The columns RUN (`run`, "" for null) and VECTOR (struct of the clock's lists) are made by
+    whoever orders, where the spec names them. Raises InputError when no event has a value of `by`.
+    """
+    times = [name for name in (*TIMES, "file_order") if name in known]
+    if by == SEQ:
+        by = None
+        columns: dict[str, Any] = {"sender": "member", "seq": "seq", "content": ("id", *CONTENT)}
+    elif clocked:
+        columns = {"clock": VECTOR, "member": "member", "content": CONTENT}
+    else:
+        columns = {"id": "id", "after": ("parents",), "content": CONTENT}
+    if by is not None and by not in times:
+        raise InputError(f"no event has a value of {by}; known are {', '.join(times)}")
+    time = by or (times[0] if times else "file_order")
+    unit: Any = None if time in UNTIMED else "ns"
+    return OrderSpec(group=RUN if "run" in known else None, time=time, time_unit=unit, **columns)
+
+
+def _vectors(events: Any) -> Any:
+    names = events["clock_members"].combine_chunks()
+    counts = events["clock_counts"].combine_chunks()
+    return pa.StructArray.from_arrays([names, counts], ["members", "counts"])

@@ -1,0 +1,268 @@
+"""Traces as Arrow tables: the schema, reading in batches, and what went to quarantine.
+
+`read_batches` streams: it holds one batch of events at a time, so a trace may be larger than
+memory wherever its reader streams too (all do but one: vector-clock logs are read
+whole, since their expressions span lines). `read` collects everything.
+
+A record that cannot be stored (text that is not Unicode, a number above 64 bits) goes to
+quarantine like any other bad record, whichever reader made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import pyarrow as pa
+
+from antecede.errors import FormatError, InputError
+from antecede.tables.trace import reader
+from antecede.tables.trace.batches import (
+    QUARANTINE_SCHEMA,
+    SCHEMA,
+    Batch,
+    Waiting,
+    quarantine_batch,
+    to_batch,
+)
+from antecede.tables.trace.formats import editing, git, irc, lora, mail, shiviz, spans
+from antecede.tables.trace.formats.document_formats import FORMATS
+from antecede.tables.trace.formats.documents import DocumentReader
+from antecede.tables.trace.paths import Paths, all_inputs
+from antecede.tables.trace.reader import Detail, Item, Reader, ReadOptions
+from antecede.tables.trace.schema import Event
+from antecede.tables.trace.user_tables import reader as table
+from antecede.tables.trace.user_tables.extra_columns import Own, together
+from antecede.tables.trace.user_tables.vectorized import Chunk
+from antecede.tables.trace.user_tables.writing import PARQUET, write_table
+
+__all__ = [
+    "QUARANTINE_SCHEMA",
+    "SCHEMA",
+    "Batch",
+    "Trace",
+    "quarantine_batch",
+    "read",
+    "read_batches",
+    "to_batch",
+    "write_events",
+]
+BATCH_ROWS = 65_536
+
+_READERS: tuple[Reader, ...] = (
+    shiviz.ShivizReader(),
+    mail.MailReader(),
+    git.GitReader(),
+    spans.SpansReader(),
+    irc.IrcReader(),
+    editing.EditingReader(),
+    lora.LoraReader(),
+    *map(DocumentReader, FORMATS),
+    table.TableReader(),
+)
+for _reader in _READERS:
+    reader.register(_reader)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What was read: good events, bad records with reasons, and facts on the files."""
+
+    events: pa.Table
+    quarantine: pa.Table
+    format: str
+    details: dict[str, int | str] = field(default_factory=dict)
+    own: pa.Table | None = None
+    """The rows of `events` with the columns of the user's table, or with further columns of formats
+    that have some: status, kind and attributes of spans, groups of a log's expression. None: no
+    such column."""
+
+
+def read(
+    paths: Paths,
+    format: str | None = None,
+    options: ReadOptions | None = None,
+    *,
+    own: bool = False,
+) -> Trace:
+    """Read one trace from files given in order; see `read_batches` for the errors.
+
+    `own`: keep the columns of the user's table, or further ones, too. Raise FormatError if not one
+    event could be read.
+    """
+    chosen = choose_readers(paths, format or implied_format(options), options)
+    batches = list(_batches(chosen, _checked(chosen, options), BATCH_ROWS, own))
+    events = pa.Table.from_batches([batch.events for batch in batches], SCHEMA)
+    quarantine = pa.Table.from_batches([batch.quarantine for batch in batches], QUARANTINE_SCHEMA)
+    if not events.num_rows:
+        raise _nothing(chosen, quarantine)
+    kept = [batch.own for batch in batches if batch.own is not None]
+    columns = together(kept) if kept else None
+    return Trace(events, quarantine, chosen[0][1].name, batches[-1].details, columns)
+
+
+def read_batches(
+    paths: Paths,
+    format: str | None = None,
+    options: ReadOptions | None = None,
+    batch_rows: int = BATCH_ROWS,
+    *,
+    own: bool = False,
+) -> Iterator[Batch]:
+    """Read files given in order, at most `batch_rows` events at a time.
+
+    `own`: keep the columns of the user's table, too.
+
+    Raise InputError if a path cannot be read at all or an option is none of its format's,
+    FormatError if its format cannot be told or the paths differ in format. Bad records raise
+    nothing: they are in `quarantine`.
+    """
+    chosen = choose_readers(paths, format or implied_format(options), options)
+    return batches_of(chosen, options, batch_rows, own=own)
+
+
+def batches_of(
+    chosen: Sequence[tuple[Path, Reader]],
+    options: ReadOptions | None = None,
+    batch_rows: int = BATCH_ROWS,
+    *,
+    own: bool = False,
+) -> Iterator[Batch]:
+    """Read files by readers that were chosen before; see `read_batches`."""
+    return _batches(chosen, _checked(chosen, options), batch_rows, own)
+
+
+TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "end_time")
+"""Columns of nanoseconds since 1970, UTC."""
+
+
+def write_events(events: Sequence[Event], path: str | Path, format: str = PARQUET) -> None:
+    """Write events in the schema; `format` is one of `tables.trace.user_tables.writing`.
+
+    In texts times are ISO 8601 (a plain number would be read as seconds), and columns that nothing
+    stands in are left out. Raise InputError if the file cannot be written.
+    """
+    table = pa.Table.from_batches([to_batch(events)])
+    if format != PARQUET:
+        table = table.drop_columns(
+            [f.name for f in SCHEMA if table[f.name].null_count == len(table)]
+        )
+        for at, name in enumerate(table.column_names):
+            if name in TIMES:
+                moments = table[name].cast(pa.timestamp("ns", "UTC"))
+                table = table.set_column(at, name, moments)
+    try:
+        write_table(table, Path(path), format)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", path=str(path)) from error
+
+
+def implied_format(options: ReadOptions | None) -> str | None:
+    """Return the format that options stand for: an expression is for vector-clock logs alone."""
+    return shiviz.ShivizReader.name if options is not None and options.regex is not None else None
+
+
+def choose_readers(
+    paths: Paths, format: str | None, options: ReadOptions | None = None
+) -> list[tuple[Path, Reader]]:
+    """Return the files that paths lead to, each with its reader. Raise as `read_batches` does."""
+    chosen: list[tuple[Path, Reader]] = []
+    for path in all_inputs(paths, format):
+        found = reader.by_name(format) if format is not None else reader.choose(path, options)
+        if chosen and chosen[0][1].name != found.name:
+            message = f"is {found.name}, but {chosen[0][0]} is {chosen[0][1].name}: one at a time"
+            raise FormatError(message, path=str(path))
+        chosen.append((path, found))
+    return _among(_once(chosen))
+
+
+_OPTIONS = {"needs_run": "--group"}
+"""Options of commands, by names of fields that only commands set."""
+
+
+def _checked(chosen: Sequence[tuple[Path, Reader]], options: ReadOptions | None) -> ReadOptions:
+    """Return the options; raise InputError for one that the format would not look at."""
+    options = options or ReadOptions()
+    path, one = chosen[0]
+    used = getattr(one, "uses", None)
+    if used is not None:
+        given = [option.name for option in fields(options) if getattr(options, option.name)]
+        if idle := [_OPTIONS.get(name, name) for name in given if name not in used]:
+            message = f"is read as {one.name}, which has no use for {', '.join(idle)}"
+            raise InputError(f"{message}; say --format if it is something else", path=str(path))
+    return options
+
+
+def _among(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
+    """Give each path the reader that knows all of them, where the format has one."""
+    among = getattr(chosen[0][1], "among", None)
+    if among is None:
+        return chosen
+    paths = [path for path, _ in chosen]
+    together = among(paths)
+    return [(path, together) for path in paths]
+
+
+def _once(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
+    """Leave out a path that stands for the same trace as an earlier one, if its reader knows."""
+    kept: dict[Path | int, tuple[Path, Reader]] = {}
+    for number, (path, one) in enumerate(chosen):
+        same = getattr(one, "stands_for", None)
+        kept.setdefault(same(path) if same else number, (path, one))
+    return list(kept.values())
+
+
+def _batches(
+    chosen: Sequence[tuple[Path, Reader]], options: ReadOptions, batch_rows: int, own: bool
+) -> Iterator[Batch]:
+    """Collect what the readers yield; the last batch may be empty and has all details."""
+    waiting = Waiting(batch_rows)
+    for path, one in chosen:
+        for item in _named(_items(one, path, options, own), path):
+            yield from waiting.take(item)
+    yield waiting.batch()
+
+
+def _items(
+    one: Reader, path: Path, options: ReadOptions, own: bool
+) -> Iterator[Chunk | Detail | tuple[Item, Own | None]]:
+    """Yield what a reader does, with the user's own row where it has one."""
+    by_columns = getattr(one, "read_by_columns", None)
+    with_own = getattr(one, "read_with_own", None) if own else None
+    if by_columns is not None:
+        yield from by_columns(path, options, own)
+    elif with_own is None:
+        yield from ((item, None) for item in one.read(path, options))
+    else:
+        yield from with_own(path, options)
+
+
+def _named(
+    items: Iterable[Chunk | Detail | tuple[Item, Own | None]], path: Path
+) -> Iterator[Chunk | Detail | tuple[Item, Own | None]]:
+    """Yield the items; a file name that is not Unicode is spelt so that it can be stored."""
+    name = str(path).encode(errors="backslashreplace").decode()
+    if name == str(path):
+        yield from items
+        return
+    for item in items:
+        if isinstance(item, Detail | Chunk):
+            yield item
+        else:
+            found, row = item
+            yield (found if isinstance(found, Detail) else found._replace(source=name)), row
+
+
+def _nothing(chosen: Sequence[tuple[Path, Reader]], quarantine: pa.Table) -> InputError:
+    path, one = chosen[0]
+    if not quarantine.num_rows:
+        return InputError("holds no event", path=str(path))
+    first = quarantine.slice(0, 1).to_pylist()[0]
+    where = f"line {first['line']}: " if first["line"] else ""
+    message = (
+        f"nothing in it can be read as {one.name}: {quarantine.num_rows:,} bad "
+        f"{'record' if quarantine.num_rows == 1 else 'records'}; "
+        f"the first: {where}{first['reason']}"
+    )
+    return FormatError(message, path=str(path))

@@ -1,0 +1,202 @@
+"""Events and bad records as Arrow batches: the schema, and collecting what readers yield.
+
+A record that cannot be stored (text that is not Unicode, a number above 64 bits) goes to
+quarantine like any other bad record, whichever reader made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+
+from antecede.tables.trace import schema
+from antecede.tables.trace.identities import is_blank
+from antecede.tables.trace.reader import NO_ID, Detail, Item
+from antecede.tables.trace.schema import Event, Quarantined
+from antecede.tables.trace.text import shorten
+from antecede.tables.trace.user_tables.extra_columns import Own, as_table
+from antecede.tables.trace.user_tables.vectorized import Chunk
+
+_TYPES = {
+    "string": pa.string(),
+    "int64": pa.int64(),
+    "list<string>": pa.list_(pa.string()),
+    "list<int64>": pa.list_(pa.int64()),
+}
+_FIELDS: list[Any] = [
+    pa.field(c.name, _TYPES[c.type], nullable=c.nullable, metadata={"meaning": c.meaning})
+    for c in schema.COLUMNS
+]
+SCHEMA = pa.schema(_FIELDS)
+_QUARANTINE_FIELDS: list[Any] = [
+    pa.field("source", pa.string()),
+    pa.field("line", pa.int64()),
+    pa.field("id", pa.string()),
+    pa.field("reason", pa.string(), nullable=False),
+    pa.field("raw", pa.string(), nullable=False),
+]
+QUARANTINE_SCHEMA = pa.schema(_QUARANTINE_FIELDS)
+
+
+class Batch(NamedTuple):
+    """Some events, what went to quarantine between them, and facts on the files so far.
+
+    `own`: the rows of the events as the user's table has them, where that was asked for.
+    """
+
+    events: pa.RecordBatch
+    quarantine: pa.RecordBatch
+    details: dict[str, int | str]
+    own: pa.Table | None = None
+
+
+def to_batch(events: Sequence[Event], first: int = 0) -> pa.RecordBatch:
+    """Return events in the schema, `file_order` numbered from `first`.
+
+    Raise pyarrow.ArrowException, UnicodeError, OverflowError or TypeError if a value does not
+    fit the schema.
+    """
+    columns: dict[str, Any] = dict(zip(schema.NAMES, zip(*events, strict=True), strict=False))
+    columns["file_order"] = range(first, first + len(events))
+    arrays = [pa.array(columns.get(f.name, ()), type=cast("Any", f.type)) for f in SCHEMA]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def quarantine_batch(rows: Iterable[Quarantined]) -> pa.RecordBatch:
+    """Return quarantined records in their schema."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(QUARANTINE_SCHEMA)
+    arrays = [
+        pa.array(column, type=cast("Any", f.type))
+        for column, f in zip(columns, QUARANTINE_SCHEMA, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=QUARANTINE_SCHEMA)
+
+
+class Waiting:
+    """What was read and is not in a batch yet, in its order."""
+
+    def __init__(self, batch_rows: int) -> None:
+        self.most = batch_rows
+        self.details: dict[str, int | str] = {}
+        self.done = 0
+        """Events in earlier batches."""
+        self._clear()
+
+    def _clear(self) -> None:
+        self.rows = 0
+        self.made: list[list[tuple[Event, Own | None]] | Chunk] = []
+        self.bad: list[Quarantined] = []
+
+    def take(self, item: Chunk | Detail | tuple[Item, Own | None]) -> Iterator[Batch]:
+        """Take what a reader yields; yield the batches that are full by it."""
+        if isinstance(item, Detail):
+            note(self.details, item)
+        elif isinstance(item, Chunk):
+            yield from self._chunk(item)
+        else:
+            self._single(*item)
+        if self.rows >= self.most or len(self.bad) >= self.most:
+            yield self.batch()
+
+    def _chunk(self, chunk: Chunk) -> Iterator[Batch]:
+        total = chunk.events.num_rows
+        first = 0
+        while first < total:
+            rows = min(self.most - self.rows, total - first)
+            mine = None if chunk.own is None else chunk.own[first : first + rows]
+            self.made.append(Chunk(chunk.events.slice(first, rows), mine))
+            self.rows += rows
+            first += rows
+            if self.rows >= self.most and first < total:
+                yield self.batch()
+
+    def _single(self, item: Item, own: Own | None) -> None:
+        if isinstance(item, Detail):
+            note(self.details, item)
+        elif isinstance(item, Quarantined):
+            self.bad.append(item)
+        elif is_blank(item.id):
+            self.bad.append(_unusable(item, NO_ID))
+        else:
+            if not self.made or isinstance(self.made[-1], Chunk):
+                self.made.append([])
+            cast("list[Any]", self.made[-1]).append((item, own))
+            self.rows += 1
+
+    def batch(self) -> Batch:
+        """Return a batch of all that waits, which may be nothing."""
+        parts: list[pa.RecordBatch] = []
+        rows: list[Any] = []
+        refused: list[Quarantined] = []
+        for made in self.made:
+            if isinstance(made, Chunk):
+                parts.append(made.events)
+                if made.own is not None:
+                    rows += made.own if isinstance(made.own, list) else [made.own]
+                continue
+            stored, unfit, kept = _storable([event for event, _ in made])
+            parts.append(stored)
+            refused += unfit
+            own = [row for _, row in made]
+            rows += [
+                row for row in (own if kept is None else [own[k] for k in kept]) if row is not None
+            ]
+        events = _numbered(parts, self.done)
+        bad = quarantine_batch([*self.bad, *refused])
+        self.done += events.num_rows
+        self._clear()
+        return Batch(events, bad, dict(self.details), as_table(rows) if rows else None)
+
+
+def _numbered(parts: Sequence[pa.RecordBatch], first: int) -> pa.RecordBatch:
+    """Return events as one batch, `file_order` numbered from `first`."""
+    if not parts:
+        return to_batch([])
+    names = list(SCHEMA.names)
+    same = [pa.RecordBatch.from_arrays(part.columns, schema=SCHEMA) for part in parts]
+    whole: Any = cast("Any", pa).concat_batches(same)
+    columns = dict(zip(names, whole.columns, strict=True))
+    columns["file_order"] = pa.array(np.arange(first, first + whole.num_rows))
+    return pa.RecordBatch.from_arrays([columns[name] for name in names], schema=SCHEMA)
+
+
+def _storable(
+    events: list[Event],
+) -> tuple[pa.RecordBatch, list[Quarantined], list[int] | None]:
+    """Return the events as a batch; events with values that cannot be stored are set aside.
+
+    The last are the numbers of those that are kept, None for all.
+    """
+    try:
+        return to_batch(events), [], None
+    except (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError):
+        good: list[int] = []
+        refused: list[Quarantined] = []
+        for number, event in enumerate(events):
+            try:
+                to_batch([event])
+            except (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError) as error:
+                refused.append(_unusable(event, f"cannot be stored: {error}"))
+            else:
+                good.append(number)
+        return to_batch([events[number] for number in good]), refused, good
+
+
+def _unusable(event: Event, reason: str) -> Quarantined:
+    source = event.source if event.source is None else shorten(event.source)
+    shown = {k: v for k, v in event._asdict().items() if v not in (None, ())}
+    return Quarantined(source, event.line, None, shorten(reason), shorten(str(shown)))
+
+
+def note(details: dict[str, int | str], item: Detail) -> None:
+    """Take a fact of one file into those of all: numbers are added, texts each named once."""
+    before = details.get(item.name)
+    if isinstance(before, int) and isinstance(item.value, int):
+        details[item.name] = before + item.value
+    elif before is None:
+        details[item.name] = item.value
+    elif f"; {item.value}; " not in f"; {before}; ":
+        details[item.name] = f"{before}; {item.value}"

@@ -1,0 +1,254 @@
+"""Evidence of causality in a trace: which source, if any, supports an answer about order.
+
+A column name alone is no evidence; its cells must support it:
+
+causes           an event names another event of its run as its cause
+clocks           an event has a vector clock that counts the event's own member
+receipts         a receipt or delivery has the id of a send of its run
+member sequence  an event has a member and a number; used only on request (`by="seq"`)
+none             none of these
+
+Formats that record causes by nature (`BY_NATURE`) are evidence themselves: a git repository with
+one commit, or spans with a single root, truly have no edge. Commands whose answer is a statement
+about order raise InputError without evidence. Commands that rewrite or draw a trace warn.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute
+
+from antecede.errors import InputError
+from antecede.tables.trace.causes import COLUMNS, TOLD_BY
+from antecede.tables.trace.identities import flat, in_run, keys
+from antecede.tables.trace.rows import conform
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+from antecede.tables.trace.user_tables.list_separators import several_in_one, words
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+
+CAUSES, CLOCKS, RECEIPTS, SEQUENCE, NONE = "causes", "clocks", "receipts", "member sequence", "none"
+SOURCE: Final = "causality_source"
+"""Key of reports and JSON."""
+BY_NATURE: Final = {
+    "shiviz": CLOCKS,
+    **dict.fromkeys(("automerge", "editing", "git", "irc", "lora", "mail"), CAUSES),
+    **dict.fromkeys(("matrix", "nostr", "spans"), CAUSES),
+}
+"""Formats that record causes of every event, so that an event without any is a root."""
+ADVICE: Final = "say --after COLUMN (ids of causes) or --clock COLUMN (a vector clock)"
+IN_SCHEMA: Final = (
+    "call the one that lists causes `parents` (on the command line: --after COLUMN), or give "
+    "clock_members and clock_counts, or kind (send, receive, deliver)"
+)
+"""The advice for a table in the schema."""
+WHY: Final = "why_no_causality"
+"""Name of a detail: `describe_none`, where the source is none."""
+LONGEST: Final = 40
+"""Characters of an example in a message."""
+
+
+class NoEvidenceWarning(UserWarning):
+    """A table was put in order although no cell of it tells what came before what."""
+
+
+def has_causes(events: Any, format: str = "table") -> bool:
+    """Return whether an event names another event of its run, or the format records causes."""
+    if BY_NATURE.get(format) == CAUSES:
+        return True
+    if not len(events) or "parents" not in events.column_names:
+        return False
+    lists = events["parents"].combine_chunks()
+    if isinstance(lists, pa.ChunkedArray):
+        lists = pa.concat_arrays(lists.chunks)
+    names: Any = pc.list_flatten(lists)
+    if not len(names):
+        return False
+    rows = pc.list_parent_indices(lists)
+    ids: Any = keys(events)
+    named: Any = in_run(events, names, rows)
+    other = pc.and_(pc.is_in(named, ids), pc.not_equal(named, ids.take(rows)))
+    effects: Any = flat(events, "id").take(rows)
+    for text in (names, effects):  # blanks name nothing, and a row without an id is no event
+        other = pc.and_(other, pc.not_equal(pc.utf8_trim_whitespace(text), ""))
+    return bool(pc.any(other).as_py())
+
+
+def has_clocks(events: Any, format: str = "table") -> bool:
+    """Return whether a vector clock counts its event's own member, or the format has clocks."""
+    if BY_NATURE.get(format) == CLOCKS:
+        return True
+    if not {"clock_members", "clock_counts", "member"} <= set(events.column_names):
+        return False
+    clocked: Any = events.filter(pc.is_valid(events["clock_members"]))
+    if not len(clocked):
+        return False
+    lengths = (pc.list_value_length(clocked[name]) for name in ("clock_members", "clock_counts"))
+    clocked = clocked.filter(pc.fill_null(pc.equal(*lengths), False)).combine_chunks()
+    if not len(clocked):
+        return False
+    rows = pc.list_parent_indices(clocked["clock_members"])
+    own = pc.equal(pc.list_flatten(clocked["clock_members"]), clocked["member"].take(rows))
+    counted = pc.greater(pc.list_flatten(clocked["clock_counts"]), 0)
+    return bool(pc.any(pc.and_(own, counted)).as_py())
+
+
+def has_receipts(events: Any) -> bool:
+    """Return whether a receipt or delivery has the id of a send of its run."""
+    if "kind" not in events.column_names:
+        return False
+    arrived = events.filter(pc.is_in(events["kind"], pa.array([RECEIVE, DELIVER])))
+    sent = events.filter(pc.equal(events["kind"], SEND))
+    if not (len(arrived) and len(sent)):
+        return False
+    # A run that is null in one part alone would change how the keys of that part are written.
+    both = pa.concat_tables([sent, arrived])
+    names: Any = keys(both)
+    return bool(pc.any(pc.is_in(names.slice(len(sent)), names.slice(0, len(sent)))).as_py())
+
+
+def has_sequence(events: Any) -> bool:
+    """Return whether an event has a member and a number that is not negative."""
+    known = pc.and_(pc.is_valid(events["member"]), pc.greater_equal(events["seq"], 0))
+    return bool(pc.any(known).as_py())
+
+
+def source_in(events: Any, format: str = "table") -> str:
+    """Return the first source that the cells of a table support: receipts, clocks, causes, none."""
+    if has_receipts(events):
+        return RECEIPTS
+    if has_clocks(events, format):
+        return CLOCKS
+    return CAUSES if has_causes(events, format) else NONE
+
+
+def supports(events: Any, way: str | None, format: str = "table") -> bool:
+    """Return whether the cells of a table support a way to tell causality; None: any way."""
+    if way is None:
+        return source_in(events, format) != NONE
+    if way in (CAUSES, CLOCKS):
+        return (has_causes if way == CAUSES else has_clocks)(events, format)
+    return has_receipts(events)
+
+
+def demand(events: Any, format: str = "table", details: Mapping[str, Any] | None = None) -> str:
+    """Return `source_in` of a table in the schema. Raise InputError without any evidence.
+
+    Columns may be absent but for `id`. A table without rows needs no evidence.
+    """
+    whole = conform(events)
+    source = source_in(whole, format)
+    if source == NONE and len(whole):
+        columns = {COLUMNS: ", ".join(events.column_names)[:300]}
+        raise InputError(describe_none(whole, columns if details is None else details))
+    return source
+
+
+def describe_other(way: str, source: str) -> str:
+    """Return why a way that was asked for gives no answer, where the trace has another source."""
+    return (
+        f"--by {way}: no cell of the trace supports it ({SOURCE}: {source}). Leave --by out, or "
+        "name the columns (--after, --clock)"
+    )
+
+
+class Cells(NamedTuple):
+    """Content of the columns that could be evidence."""
+
+    cause: str | None
+    """A cause that is no blank."""
+    hint: Sequence[str]
+    """Sentences on causes that may be several ids in one cell."""
+    clocks: bool
+    """True if there is any vector clock."""
+    kinds: frozenset[str]
+    receipts: bool
+    """As `has_receipts`."""
+
+
+def cells_of(events: Any) -> Cells:
+    """Return the content of the columns of a table in the schema that could be evidence."""
+    there = events.column_names
+    names: Any = pc.list_flatten(events["parents"]).unique() if "parents" in there else pa.array([])
+    named = [name for name in names.to_pylist() if name and name.strip()]
+    hint = several_in_one(named, {*events["id"].to_pylist()}) if named else {}
+    clocks = "clock_members" in there and events["clock_members"].null_count < len(events)
+    kinds = frozenset(events["kind"].unique().to_pylist()) if "kind" in there else frozenset()
+    cause = named[0] if named else None
+    return Cells(cause, words(hint) if hint else (), clocks, kinds, has_receipts(events))
+
+
+def describe_none(events: Any, details: Mapping[str, Any]) -> str:
+    """Return why nothing in a table tells what came before what; see `describe_cells`."""
+    return describe_cells(cells_of(events), details)
+
+
+def describe_cells(cells: Cells, details: Mapping[str, Any]) -> str:
+    """Return why nothing tells what came before what, the columns, and what to do.
+
+    `details`: those of reading; without `TOLD_BY` the columns are those of the schema.
+    """
+    why = "; ".join(_reasons(cells, details)) or "no column holds causes, clocks or receipts"
+    there = details.get(COLUMNS)
+    columns = f"; columns are {there}" if there else ""
+    advice = ADVICE if TOLD_BY in details or not there else IN_SCHEMA
+    return f"nothing tells what came before what ({SOURCE}: {NONE}): {why}{columns}; {advice}"
+
+
+def without_columns(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return details without the columns, which are reported only beside the source none."""
+    return {name: value for name, value in details.items() if name not in (COLUMNS, TOLD_BY)}
+
+
+def warn_none(what: str) -> None:
+    """Warn the caller of a function that no cell of the named columns supports the order."""
+    warnings.warn(
+        f"no cell tells what came before what ({SOURCE}: {NONE}): {what} supports no order, and "
+        "ties alone decide; name the column of causes (after=) or clocks (clock=)",
+        NoEvidenceWarning,
+        stacklevel=3,
+    )
+
+
+def unsupported(what: str, columns: Sequence[str]) -> str:
+    """Return the error of a function that was given columns whose cells support no answer."""
+    return (
+        f"nothing tells what came before what ({SOURCE}: {NONE}): {what} names no other row; "
+        f"columns are {', '.join(columns):.300}; name the one of causes with after= "
+        "(--after COLUMN), or of clocks with clock="
+    )
+
+
+def _reasons(cells: Cells, details: Mapping[str, Any]) -> list[str]:
+    """Return, for each column that could be evidence, why its cells are none."""
+    told_by = dict(
+        one.split(" in ", 1) for one in str(details.get(TOLD_BY, "")).split("; ") if " in " in one
+    )
+    found: list[str] = []
+
+    def column(name: str) -> str:
+        return f"column {told_by.get(name, name)}"
+
+    if cells.cause is not None:
+        example = f"{cells.cause!r:.{LONGEST}}"
+        found.append(f"{column('parents')} names no other event of its run, as {example}")
+        found.extend(cells.hint)
+    elif "parents" in told_by:
+        found.append(f"{column('parents')} holds no cause")
+    if cells.clocks:
+        found.append(f"no clock of {column('clock')} counts the event's own member")
+    elif "clock" in told_by:
+        found.append(f"{column('clock')} holds no clock")
+    if SEND in cells.kinds and {RECEIVE, DELIVER} & cells.kinds:
+        found.append(
+            "receipts and deliveries are not used here (antecede ask and meter use them)"
+            if cells.receipts
+            else f"no receipt or delivery of {column('kind')} has the id of a send"
+        )
+    elif {SEND, RECEIVE, DELIVER} & cells.kinds or "kind" in told_by:
+        found.append(f"{column('kind')} does not hold both send and receive or deliver")
+    return found

@@ -1,0 +1,366 @@
+"""Files of JSON objects, one an event, whose format says where id and causes stand.
+
+`document_formats` lists the formats. A file holds one object a line, a list of objects, or an
+object with such a list (a room export of Matrix). Reading takes one object at a time.
+
+**Ids within a scope** (CloudEvents: unique only with `source`). An event is named SCOPE:ID, its
+cause by ID alone. So files are read twice: memory holds the ids. An ID that one scope has is that
+event. An ID of several scopes names none of them, is counted in `ambiguous_causes`, and matches no
+event. Events of a scope that have a `sequence` follow each other: the one with the next lower
+sequence is a cause.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from antecede.errors import InputError
+from antecede.tables.trace import text
+from antecede.tables.trace.causes import AMBIGUOUS, BLANK, COLUMNS, TOLD_BY
+from antecede.tables.trace.expressions import Expression, compile_expression, select_values
+from antecede.tables.trace.formats.document_formats import DocumentFormat
+from antecede.tables.trace.formats.json_stream import Broken, items
+from antecede.tables.trace.identities import is_blank, name_of
+from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions
+from antecede.tables.trace.schema import Event, Quarantined
+from antecede.tables.trace.time_text import UNREADABLE
+from antecede.tables.trace.user_tables.reader import GUESSED_COLUMNS
+from antecede.tables.trace.user_tables.usual_names import USUAL, bare
+from antecede.tables.trace.user_tables.values import joined_id
+
+SAMPLE = 20
+"""Objects at the begin of a file in which the format is looked for."""
+MAX_CAUSES = 10_000
+_USUAL_CAUSES = frozenset(map(bare, USUAL["parents"]))
+_DECODER = json.JSONDecoder()
+_NEXT = re.compile(r"[\s,]*")
+
+
+class DocumentReader:
+    """Reader of one format of the table; see the module."""
+
+    uses: tuple[str, ...] = ()
+    gives_way_to_columns = True
+    """A user who names columns reads the file as a table."""
+
+    def __init__(self, format: DocumentFormat, known: Scopes | None = None) -> None:
+        """Take the format, and what is known of all files of the trace."""
+        self.name = format.name
+        self.format = format
+        self.known = known
+        self._is_event = compile_expression(format.recognize, format.name)
+        self._columns = {
+            column: compile_expression(expression, f"{format.name}: {column}")
+            for column, expression in format.columns.items()
+        }
+        self._scope = _optional(format.scope, f"{format.name}: scope")
+        self._sequence = _optional(format.sequence, f"{format.name}: sequence")
+
+    def sniff(self, path: Path, head: bytes) -> float:
+        """Recognize an event among the first objects."""
+        return 0.0 if self._place(head) is None else 0.92
+
+    def among(self, paths: Sequence[Path]) -> DocumentReader:
+        """Return a reader for files that are one trace: causes may be in other files."""
+        return DocumentReader(self.format, self._survey(paths))
+
+    def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
+        """Yield every event."""
+        return (item for item, _ in self.read_with_own(path, options))
+
+    def read_with_own(
+        self, path: Path, options: ReadOptions
+    ) -> Iterator[tuple[Item, Mapping[str, Any] | None]]:
+        """Yield every event, and its object."""
+        known = self.known or self._survey([path])
+        counts: Counter[str] = Counter()
+        keys: dict[str, None] = {}
+        for found in self._objects(path):
+            if isinstance(found, Quarantined):
+                yield found, None
+                continue
+            keys.update(dict.fromkeys(found.record))
+            event = self._event(found, str(path), known, counts)
+            yield event, None if isinstance(event, Quarantined) else found.record
+        if keys and not known.has_causes:
+            yield Detail(COLUMNS, ", ".join(keys)[:300]), None
+            yield Detail(TOLD_BY, ""), None
+        if used := self._usual_causes(keys):
+            yield Detail(GUESSED_COLUMNS, f"parents is {', '.join(used)}"), None
+        yield from ((Detail(name, count), None) for name, count in counts.items() if count)
+
+    def _place(self, head: bytes) -> tuple[str, ...] | None:
+        """Return the keys that lead to the events; None if this is another format."""
+        sample = text.decode(head).lstrip("\ufeff \t\r\n")
+        if sample[:1] not in ("{", "["):
+            return None
+        if any(map(self._recognizes, _first_objects(sample))):
+            return ()
+        for key in self.format.lists:
+            for match in re.finditer(rf'"{key}"\s*:\s*(?=\[)', sample):
+                if any(map(self._recognizes, _first_objects(sample[match.end() :]))):
+                    return (key,)
+        return None
+
+    def _recognizes(self, record: object) -> bool:
+        with contextlib.suppress(InputError):
+            return any(select_values(self._is_event, record))
+        return False
+
+    def _objects(self, path: Path) -> Iterator[_Found | Quarantined]:
+        head, _ = text.read_up_to(path, text.HEAD_BYTES)
+        for element in items(path, self._place(head) or ()):
+            if isinstance(element, Broken):
+                yield Quarantined(str(path), element.line, None, element.reason, element.raw)
+            elif isinstance(element.value, dict):
+                yield _Found(element.value, element.line)
+            else:
+                raw = text.shorten(json.dumps(element.value, ensure_ascii=False))
+                yield Quarantined(str(path), element.line, None, "not a JSON object", raw)
+
+    def _survey(self, paths: Sequence[Path]) -> Scopes:
+        """Return the ids and sequences of files; only whether there are causes without a scope."""
+        known = Scopes()
+        for path in paths:
+            with contextlib.suppress(InputError):  # reading the file reports the error
+                for found in self._objects(path):
+                    if isinstance(found, Quarantined):
+                        continue
+                    with contextlib.suppress(ValueError, InputError):
+                        self._learn(found.record, known)
+                    if self._scope is None and known.has_causes:
+                        return known
+        return known
+
+    def _learn(self, record: Mapping[str, Any], known: Scopes) -> None:
+        known.has_causes |= bool(self._causes(record, Counter()))
+        if self._scope is not None:
+            scope, identity = _single(self._scope, record), self._value(record, "id")
+            if identity is not None and scope is not None:
+                known.add(identity, scope, self._position(record))
+
+    def _event(
+        self, found: _Found, source: str, known: Scopes, counts: Counter[str]
+    ) -> Event | Quarantined:
+        record = found.record
+        mine: Counter[str] = Counter()
+        try:
+            identity = self._value(record, "id")
+            if identity is None:
+                raise ValueError(f"{NO_ID}: {self.format.no_id}" if self.format.no_id else NO_ID)
+            member, seq = self._value(record, "member"), self._number(record, "seq")
+            parents = self._causes(record, mine)
+            if self._scope is not None:
+                scope = _single(self._scope, record)
+                if scope is None:
+                    raise ValueError(f"no {self.format.scope}: ids are unique only within it")
+                parents = known.resolve(parents, mine)
+                before = known.before(scope, self._position(record))
+                parents += [before] if before is not None else []
+                identity = name_within(scope, identity)
+            if self.format.has_counted_ids and seq and identity == f"{member}:{seq}":
+                parents += [f"{member}:{seq - 1}"] if seq > 1 else []
+            event = Event(
+                id=identity,
+                member=member,
+                seq=seq,
+                parents=tuple(dict.fromkeys(parents)),
+                topics=tuple(self._names(record, "topics")),
+                send_time=self._time(record, mine),
+                text=self._value(record, "text"),
+                source=source,
+                line=found.line,
+            )
+        except (ValueError, InputError) as error:
+            raw = text.shorten(json.dumps(record, ensure_ascii=False))
+            return Quarantined(source, found.line, None, text.shorten(str(error)), raw)
+        counts.update(mine)
+        return event
+
+    def _values(self, record: Mapping[str, Any], column: str) -> list[Any]:
+        expression = self._columns.get(column)
+        return [] if expression is None else select_values(expression, record)
+
+    def _value(self, record: Mapping[str, Any], column: str) -> str | None:
+        expression = self._columns.get(column)
+        return None if expression is None else _single(expression, record)
+
+    def _number(self, record: Mapping[str, Any], column: str) -> int | None:
+        if column == "seq" and self._sequence is not None:
+            return self._position(record).number
+        found = self._values(record, column)
+        number = text.int64(found[0]) if found else None
+        if found and number is None:
+            raise ValueError(f"{column} is not a whole number of 64 bits: {str(found[0])[:60]}")
+        return number
+
+    def _position(self, record: Mapping[str, Any]) -> Position:
+        found = [] if self._sequence is None else select_values(self._sequence, record)
+        return Position.from_text(name_of(found[0]) if found else None)
+
+    def _names(self, record: Mapping[str, Any], column: str) -> list[str]:
+        return [name for value in self._values(record, column) if (name := name_of(value))]
+
+    def _causes(self, record: Mapping[str, Any], counts: Counter[str]) -> list[str]:
+        """Return the ids that an object declares; ValueError for what can be no id."""
+        names: list[str] = []
+        declared = list(self._values(record, "parents"))
+        for key in self._usual_causes(record):
+            cell = record[key]
+            declared += cell if isinstance(cell, list) else [] if cell is None else [cell]
+        for value in declared:
+            if self.format.has_counted_ids and isinstance(value, Mapping):
+                for member, number in value.items():
+                    if text.int64(number) is None:
+                        raise ValueError(f"a cause is not a number of {member}: {str(number)[:60]}")
+                    names += [f"{member}:{number}"] if number else []
+                continue
+            one = value[0] if isinstance(value, list) and value else value
+            name = name_of(one)
+            if name is not None:
+                names.append(name)
+            elif is_blank(one):
+                counts[BLANK] += 1
+            else:
+                raise ValueError(f"a cause is not an id: {str(one)[:60]}")
+        if len(names) > MAX_CAUSES:
+            raise ValueError(f"more than {MAX_CAUSES:,} causes")
+        return names
+
+    def _usual_causes(self, keys: Iterable[str]) -> list[str]:
+        """Return keys that usually hold causes, where the specification has no such key."""
+        if not self.format.takes_usual_causes:
+            return []
+        named = self.format.columns["parents"]
+        return [key for key in keys if bare(key) in _USUAL_CAUSES and key not in named]
+
+    def _time(self, record: Mapping[str, Any], counts: Counter[str]) -> int | None:
+        found = self._values(record, "send_time")
+        if not found or found[0] == "":
+            return None
+        when = text.nanoseconds(found[0], self.format.time_unit)
+        if when is None and isinstance(found[0], str):
+            when = text.iso_time(found[0])
+        counts[UNREADABLE] += when is None
+        return when
+
+
+class _Found(NamedTuple):
+    """An object, and the line where it begins."""
+
+    record: dict[str, Any]
+    line: int
+
+
+class Position(NamedTuple):
+    """The place of an event among those of its scope; numbers come before other text."""
+
+    is_text: bool = True
+    number: int | None = None
+    text: str = ""
+
+    @classmethod
+    def from_text(cls, written: str | None) -> Position:
+        """Return the position that is written so; one without a place for None."""
+        number = text.int64(written)
+        if written is None or number is None:
+            return cls(True, None, written or "")
+        return cls(False, number, "")
+
+    @property
+    def is_known(self) -> bool:
+        """There is a place."""
+        return self.number is not None or bool(self.text)
+
+
+class Scopes:
+    """Ids of a whole trace by scope, and the sequences of each scope."""
+
+    def __init__(self) -> None:
+        self.has_causes = False
+        """Some event has a cause, or a place in a sequence."""
+        self._scopes: dict[str, set[str | None]] = {}
+        self._names: dict[str, str] = {}
+        """Full names by SCOPE:ID as written."""
+        self._sequences: defaultdict[str | None, list[tuple[Position, str]]] = defaultdict(list)
+        self._is_sorted = True
+
+    def add(self, identity: str, scope: str | None, position: Position) -> None:
+        """Take in an event."""
+        name = name_within(scope, identity)
+        self._scopes.setdefault(identity, set()).add(scope)
+        self._names[f"{scope}:{identity}"] = name
+        if position.is_known:
+            self._sequences[scope].append((position, name))
+            self._is_sorted, self.has_causes = False, True
+
+    def resolve(self, causes: Sequence[str], counts: Counter[str]) -> list[str]:
+        """Return causes by their full names; those of several scopes match no event."""
+        found = []
+        for cause in causes:
+            scopes = self._scopes.get(cause, ())
+            if len(scopes) > 1:
+                counts[AMBIGUOUS] += 1
+                found.append(f"{cause} (of {len(scopes)} sources)")
+            elif scopes:
+                found += [name_within(scope, cause) for scope in scopes]
+            else:
+                found.append(self._names.get(cause, cause))
+        return found
+
+    def before(self, scope: str | None, position: Position) -> str | None:
+        """Return the event of a scope with the next lower place; None if there is none."""
+        if not position.is_known:
+            return None
+        if not self._is_sorted:
+            for events in self._sequences.values():
+                events.sort()
+            self._is_sorted = True
+        events = self._sequences.get(scope, [])
+        place = bisect_left(events, (position, ""))
+        return events[place - 1][1] if place else None
+
+
+def name_within(scope: str | None, identity: str) -> str:
+    """Return the full name of an event."""
+    return identity if scope is None else joined_id((scope, identity))
+
+
+def _optional(expression: str, where: str) -> Expression | None:
+    return compile_expression(expression, where) if expression else None
+
+
+def _single(expression: Expression, record: Mapping[str, Any]) -> str | None:
+    """Return the name that an expression selects; ValueError for what is no name."""
+    found = select_values(expression, record)
+    value = found[0] if found else None
+    name = name_of(value)
+    if name is None and value is not None and not isinstance(value, str):
+        raise ValueError(f"{expression.text} is not a name: {str(value)[:60]}")
+    return name
+
+
+def _first_objects(sample: str) -> list[Any]:
+    """Return the first values of JSON lines, or of a list that begins here."""
+    at = 1 if sample.startswith("[") else 0
+    found: list[Any] = []
+    while len(found) < SAMPLE:
+        at = _NEXT.match(sample, at).end()  # type: ignore[union-attr]
+        try:
+            value, at = _DECODER.raw_decode(sample, at)
+        except (ValueError, RecursionError):
+            end = sample.find("\n", at)  # a bad line costs itself
+            if end < 0 or len(found) == SAMPLE - 1:
+                break
+            found.append(None)
+            at = end + 1
+        else:
+            found.append(value)
+    return found

@@ -1,0 +1,317 @@
+"""Traces of concurrent editing: one JSON object whose list `txns` has an object a change.
+
+The format of josephg/editing-traces: `parents` are the positions in the list, from 0, of the
+changes on which this one was made; `agent` is the editor, `time` an ISO time by the editor's
+clock, `patches` what was changed. The position is the identity, the file's name the run.
+
+Theory of operation. The whole file is one object, often one line, and may be larger than
+memory. The beginning of the list is searched for in the stream, as other keys hold whole
+documents; then one change is decoded at a time from a buffer that grows only until the change
+is complete (`MAX_CHANGE` characters at most). What cannot be decoded is set aside up to the
+next place where a change begins. Positions must stay right, as they are names: changes in a
+damaged stretch are counted by their beginnings, and since a change names earlier ones only, a
+change after it stands behind each of its parents: where these are further on than the count, so
+many were lost (`lost_changes`). Once a change names the position just before it, that is settled.
+"""
+
+from __future__ import annotations
+
+import codecs
+import functools
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, cast
+
+from antecede.errors import FormatError
+from antecede.tables.trace import text
+from antecede.tables.trace.identities import name_of
+from antecede.tables.trace.reader import Detail, Item, ReadOptions
+from antecede.tables.trace.schema import Event, Quarantined
+from antecede.tables.trace.time_text import UNREADABLE
+
+PIECE = 1 << 16
+"""Bytes that are read at once."""
+MAX_CHANGE = 1 << 24
+"""Characters of one change at most."""
+MAX_POSITION = 1 << 48
+
+_FIRST_KEYS = ("parents", "numChildren", "agent", "time", "patches")
+_KEY_OF_CHANGE = rf'"(?:{"|".join(_FIRST_KEYS)})"\s{{0,40}}:'
+_KEYS = re.compile(rf'"({"|".join(_FIRST_KEYS)})"\s{{0,40}}:')
+_BEGINS_FILE = re.compile(
+    r'\{\s*"(?:kind"\s*:\s*"concurrent"|(?:startContent|endContent|txns)"\s*:)'
+)
+_LIST = re.compile(rf'"txns"\s{{0,40}}:\s{{0,40}}\[|\[(?=\s{{0,40}}\{{\s{{0,40}}{_KEY_OF_CHANGE})')
+_END = re.compile(rf'\]\s{{0,40}}(?:\}}?\s{{0,40}}\Z|,\s{{0,40}}(?!{_KEY_OF_CHANGE})")')
+_BLANK = re.compile(r"[\s,]*")
+_DECODER = json.JSONDecoder()
+_NEAR_END = 16  # an escape or literal that breaks off is reported where it begins
+_OVERLAP = 160  # a match may span two pieces
+_SHORTEST = 16  # characters of a change at least
+_NOWHERE = 1 << 62
+
+
+class EditingReader:
+    """Reader of editing traces; see the module."""
+
+    name = "editing"
+    uses: tuple[str, ...] = ()
+
+    def sniff(self, path: Path, head: bytes) -> float:
+        """Recognize the list of changes, or the keys that come before it."""
+        sample = text.decode(head).lstrip("\ufeff \t\r\n")
+        if not _BEGINS_FILE.match(sample):
+            return 0.0
+        return 0.95 if _LIST.search(sample) else 0.6 if len(head) >= text.HEAD_BYTES else 0.0
+
+    def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
+        """Yield every change."""
+        if path.is_dir():
+            raise FormatError("is a folder; an editing trace is one file", path=str(path))
+        with text.open_bytes(path) as file:
+            yield from _Changes(path, file).items()
+
+
+class _Changes:
+    """The list of changes of one file, from a buffer that slides over it."""
+
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
+        self.source = str(path)
+        self.run = path.name.partition(".")[0] or path.name
+        self.file = file
+        self.decode = codecs.getincrementaldecoder("utf-8")("backslashreplace").decode
+        self.buffer = ""
+        self.at = 0
+        self.line, self.counted = 1, 0
+        """Number of the line at place `counted` of the buffer."""
+        self.ended = False
+        self.breaks_off = ""
+        self.kept = _NOWHERE
+        """Place in the buffer before which text may be dropped, if it is before `at`."""
+        self.passed = 0
+        """Characters passed since this was last set."""
+        self.begins = _beginning(*_FIRST_KEYS)
+        """How a change begins: with the key that the first one begins with."""
+        self.last_keys: set[str] = set()
+        """Keys of the last change."""
+        self.index = 0
+        """Position of the next change in the list."""
+        self.unsure = False
+        """Whether changes may have been lost unnoticed, so that `index` may be too low."""
+        self.skipped = 0
+        self.unreadable_times = 0
+
+    def items(self) -> Iterator[Item]:
+        """Yield the changes and what is wrong between them."""
+        found = self._find(_LIST)
+        if found is None:
+            reason = self.breaks_off or 'has no list "txns"'
+            yield self._bad(reason, self.buffer[: text.MAX_RAW + 1], self._line())
+            return
+        self.at = found.end()
+        self._to_next()
+        while not self._closed():
+            if self.at == len(self.buffer):
+                reason = self.breaks_off or "the list of changes does not end"
+                yield self._bad(reason, "", self._line())
+                break
+            yield self._next()
+        if self.skipped:
+            yield Detail("lost_changes", self.skipped)
+        if self.unreadable_times:
+            yield Detail(UNREADABLE, self.unreadable_times)
+
+    # --- the buffer -----------------------------------------------------------------------
+
+    def _more(self) -> bool:
+        """Read on; False at the end. What is before `at` and `kept` is dropped."""
+        if self.ended:
+            return False
+        self._line()
+        drop = min(self.at, self.kept)
+        self.buffer = self.buffer[drop:]
+        self.at, self.kept, self.counted = self.at - drop, self.kept - drop, self.counted - drop
+        size = max(PIECE, len(self.buffer))  # in growing steps: a change is decoded again
+        try:
+            piece = self.file.read(size)
+        except (EOFError, OSError, zlib.error) as error:
+            piece, self.breaks_off = b"", f"the file breaks off: {error}"
+        self.ended = not piece
+        self.buffer += self.decode(piece, self.ended)
+        return True
+
+    def _find(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Go to the next match; to the end if there is none."""
+        while (match := pattern.search(self.buffer, self.at)) is None:
+            self._go(max(self.at, len(self.buffer) - _OVERLAP))
+            if not self._more():
+                self._go(len(self.buffer))
+                return None
+        self._go(match.start())
+        return match
+
+    def _go(self, to: int) -> None:
+        self.passed += to - self.at
+        self.at = to
+
+    def _to_next(self) -> bool:
+        """Go to the next character that is no blank and no comma; tell whether a comma was."""
+        comma = False
+        while True:
+            match = cast("re.Match[str]", _BLANK.match(self.buffer, self.at))
+            comma |= "," in match[0]
+            self._go(match.end())
+            if self.at < len(self.buffer) or not self._more():
+                return comma
+
+    def _looks_like(self, pattern: re.Pattern[str]) -> bool:
+        """Tell whether the text here matches, which it does within `_OVERLAP` characters."""
+        while len(self.buffer) - self.at < _OVERLAP and self._more():
+            pass
+        return pattern.match(self.buffer, self.at) is not None
+
+    def _closed(self) -> bool:
+        """Tell whether the list ends here, and not by a stray bracket."""
+        return self._looks_like(_END)
+
+    def _line(self) -> int:
+        if self.at > self.counted:
+            self.line += self.buffer.count("\n", self.counted, self.at)
+            self.counted = self.at
+        return self.line
+
+    # --- changes --------------------------------------------------------------------------
+
+    def _next(self) -> Event | Quarantined:
+        """Return the change here, or what is in its place, and go to the next."""
+        line, begins = self._line(), self._looks_like(self.begins)
+        if begins:
+            first = cast("re.Match[str]", self.begins.match(self.buffer, self.at))
+            self.begins = _beginning(first[1])
+        raw = self.buffer[self.at : self.at + text.MAX_RAW + 1]
+        self.kept, self.passed = self.at, 0
+        change, reason = self._decode()
+        if not reason:
+            own = raw[: self.passed]
+            comma = self._to_next()
+            at_end = self.at == len(self.buffer) or self._closed()
+            if not (comma or at_end or self._looks_like(self.begins)):
+                reason = "what follows it is neither a comma nor the end of the list"
+            elif _holds_changes(change):
+                reason = "other changes stand within it: a bracket is missing"
+        if reason:
+            bad = self._bad(reason, raw, line)
+            self._pass_damage(begins, raw)
+        elif not isinstance(change, dict):
+            bad = self._bad("not a JSON object", own, line)
+            # A null has the place of a change; a number is rather a splinter of a damaged one.
+            self.index += change is None or self.passed >= _SHORTEST
+            self.unsure = True
+        else:
+            self.kept = _NOWHERE
+            return self._change(change, own, line)
+        self.kept = _NOWHERE
+        return bad
+
+    def _decode(self) -> tuple[object, str]:
+        """Return (value, "") and go behind it, or (None, what is wrong)."""
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self.buffer, self.at)
+            except (ValueError, RecursionError) as error:
+                if self._complete(error):
+                    return None, f"not JSON: {getattr(error, 'msg', error)}"
+                if not self._more():
+                    return None, self.breaks_off or "the file ends within a change"
+                continue
+            if end == len(self.buffer) and not isinstance(value, dict) and self._more():
+                continue  # a number may go on
+            self._go(end)
+            return value, ""
+
+    def _complete(self, error: Exception) -> bool:
+        """Tell whether reading on cannot mend the error."""
+        if len(self.buffer) - self.at >= MAX_CHANGE or not isinstance(error, json.JSONDecodeError):
+            return True
+        unterminated = error.msg.startswith("Unterminated")
+        return not unterminated and error.pos < len(self.buffer) - _NEAR_END
+
+    def _pass_damage(self, begins: bool, raw: str) -> None:
+        """Go from what could not be read to the next beginning of a change.
+
+        What lies between counts as one change, unless it is too short for that, or the rest of
+        a change that a stray bracket closed: its keys are those that the change before it lacks.
+        `begins` tells whether a change began there.
+        """
+        self.at, self.kept, self.passed = self.kept, _NOWHERE, 0
+        self._go(self.at + begins)
+        self._find(self.begins)
+        keys = {*_KEYS.findall(raw[: self.passed])}
+        first = any(self.begins.match(f'{{"{key}":') for key in keys)
+        rest = bool(keys) and not first and not keys & self.last_keys
+        self.index += self.passed >= _SHORTEST and not rest
+        self.unsure = True
+
+    def _change(self, change: dict[str, Any], raw: str, line: int) -> Event | Quarantined:
+        self.last_keys = {*change}
+        parents, reason = _parents(change)
+        self.unsure |= bool(reason)
+        last = max(parents, default=-1)
+        if self.unsure and last >= self.index:
+            self.skipped += last + 1 - self.index
+            self.index = last + 1
+        elif last >= self.index:
+            reason = f"names a later change or itself as its parent: {last}"
+        index = self.index
+        self.index += bool(change)
+        if reason:
+            return self._bad(reason, raw, line, index)
+        if last == index - 1:
+            self.unsure = False
+        when = change.get("time")
+        sent = text.iso_time(when) if isinstance(when, str) else None
+        self.unreadable_times += sent is None and when not in (None, "")
+        return Event(
+            run=self.run,
+            id=str(index),
+            member=name_of(change.get("agent")),
+            parents=tuple(str(parent) for parent in dict.fromkeys(parents)),
+            send_time=sent,
+            text=_patches(change.get("patches")),
+            source=self.source,
+            line=line,
+        )
+
+    def _bad(self, reason: str, raw: str, line: int, index: int | None = None) -> Quarantined:
+        position = str(self.index if index is None else index)
+        return Quarantined(self.source, line, position, reason, text.shorten(raw))
+
+
+@functools.cache
+def _beginning(*keys: str) -> re.Pattern[str]:
+    """Return the expression for the beginning of an object by one of its keys."""
+    return re.compile(rf'\{{\s{{0,40}}"({"|".join(keys)})"\s{{0,40}}:')
+
+
+def _parents(change: dict[str, Any]) -> tuple[list[int], str]:
+    """Return the parents' positions and what is wrong with them."""
+    parents = change.get("parents")
+    if not isinstance(parents, list):
+        return [], "no list of parents (traces of one editor alone have none)"
+    wrong = next((p for p in parents if type(p) is not int or not 0 <= p < MAX_POSITION), None)
+    if wrong is not None:
+        return [], f"a parent is no position in the list: {str(wrong)[:60]}"
+    return parents, ""
+
+
+def _holds_changes(change: object) -> bool:
+    patches = change.get("patches") if isinstance(change, dict) else None
+    return isinstance(patches, list) and any(isinstance(patch, dict) for patch in patches)
+
+
+def _patches(patches: object) -> str | None:
+    """Return the patches as JSON, None if there are none."""
+    return None if patches is None else json.dumps(patches, ensure_ascii=False)

@@ -1,0 +1,173 @@
+"""Commits: a git repository, asked through `git log`, or a table of tab-separated values.
+
+The table's first line names its columns: `commit` and `parents` (separated by blanks), and if
+known `author_time`, `commit_time` (seconds since 1970) and `author_id`. A repository gives the
+commits of all its references, parents before children; the author's address is the member.
+
+The repository's own configuration may name programs to run; none of those takes part in
+`git log` as called here.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from antecede.errors import FormatError, InputError, SetupError
+from antecede.tables.trace import text
+from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions
+from antecede.tables.trace.schema import Event, Quarantined
+from antecede.tables.trace.time_text import UNREADABLE
+
+MAX_COLUMNS = 4096
+"""Columns of a table of commits."""
+COUNT_S = 10.0
+"""Time limit of counting commits, seconds."""
+MAX_PARENTS = 1 << 16
+"""Parents of a commit; more is no history."""
+
+_FIELDS = ("commit", "parents", "author_time", "commit_time", "author_id", "subject")
+_CONFIGURE = ("--no-replace-objects", "-c", "log.showSignature=false", "-c", "core.fsmonitor=false")
+_LOG = ("log", "--all", "--topo-order", "--reverse", "--no-color", "--no-notes", "--no-mailmap")
+_FORMAT = "--format=%H%x09%P%x09%at%x09%ct%x09%ae%x09%s"
+
+
+class GitReader:
+    """Reader of repositories and tables of commits; see the module."""
+
+    name = "git"
+    uses: tuple[str, ...] = ()
+
+    def sniff(self, path: Path, head: bytes) -> float:
+        """Recognize a repository's folder, or the table's first line."""
+        if path.is_dir():
+            return 1.0 if is_repository(path) else 0.0
+        first = text.decode(head).lstrip("\ufeff").partition("\n")[0].rstrip("\r").split("\t")
+        return 1.0 if {"commit", "parents"} <= set(first) else 0.0
+
+    def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
+        """Yield every commit."""
+        counts: Counter[str] = Counter()
+        yield from _repository(path, counts) if path.is_dir() else _table(path, counts)
+        if counts[UNREADABLE]:
+            yield Detail(UNREADABLE, counts[UNREADABLE])
+
+
+def is_repository(path: Path) -> bool:
+    """Tell whether `path` is a work tree's top folder or a bare repository."""
+    return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
+
+
+def count_commits(path: Path) -> int | None:
+    """Return the number of commits of a repository; None where git does not tell in time."""
+    command = ["git", "-C", str(path), *_CONFIGURE, "rev-list", "--all", "--count"]
+    try:
+        done = subprocess.run(
+            command,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=COUNT_S,
+            check=True,
+        )
+        return int(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+
+
+def _table(path: Path, counts: Counter[str]) -> Iterator[Item]:
+    names: list[str] | None = None
+    try:
+        for number, line in text.lines(path):
+            # No more cells than have a name: a line of tabs alone would be millions of them.
+            cells = line.split("\t", MAX_COLUMNS if names is None else len(names))
+            if names is None:
+                if len(cells) > MAX_COLUMNS:
+                    message = f"the first line names more than {MAX_COLUMNS:,} columns"
+                    raise FormatError(message, path=str(path), line=number)
+                if not {"commit", "parents"} <= set(cells):
+                    message = "the first line must name the columns commit and parents"
+                    raise FormatError(message, path=str(path), line=number)
+                names = cells
+            elif line.strip():
+                yield _commit(names, cells, str(path), number, counts)
+    except FormatError:
+        raise
+    except InputError as error:
+        if error.line is None:
+            raise
+        yield Quarantined(str(path), error.line, None, error.message, "")
+
+
+def _environment() -> dict[str, str]:
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+    for name in ("GIT_DIR", "GIT_WORK_TREE"):  # set while git runs a hook: not what was asked
+        environment.pop(name, None)
+    return environment
+
+
+def _repository(path: Path, counts: Counter[str]) -> Iterator[Item]:
+    command = ["git", "-C", str(path), *_CONFIGURE, *_LOG, "--encoding=UTF-8", _FORMAT, "--"]
+    with tempfile.TemporaryFile() as complaints:  # a pipe nobody empties would stop git
+        try:
+            git = subprocess.Popen(
+                command,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+            )
+        except OSError as error:
+            message = "git is not installed; a repository is read with `git log`"
+            raise SetupError(message) from error
+        with git:
+            assert git.stdout is not None  # a pipe, as asked for
+            try:
+                lines = iter(partial(text.bounded_line, git.stdout), b"")
+                for number, raw in enumerate(lines, 1):
+                    cells = text.decode(raw).rstrip("\n").split("\t", len(_FIELDS) - 1)
+                    yield _commit(list(_FIELDS), cells, str(path), number, counts)
+                git.wait()
+            finally:
+                git.kill()  # when the caller stops early; nothing to a process that has ended
+        complaints.seek(0)
+        if git.returncode:
+            said = text.shorten(text.decode(complaints.read()).strip())
+            raise InputError(f"git log failed: {said}", path=str(path))
+    if (path / ".git" / "shallow").exists() or (path / "shallow").exists():
+        yield Detail("shallow", 1)
+
+
+def _commit(
+    names: list[str], cells: list[str], source: str, line: int, counts: Counter[str]
+) -> Event | Quarantined:
+    record = dict(zip(names, cells, strict=False))
+    identity = record.get("commit", "").strip()
+    raw = text.shorten("\t".join(cell[: text.MAX_RAW + 1] for cell in cells[: text.MAX_RAW]))
+    if not identity:
+        return Quarantined(source, line, None, NO_ID, raw)
+    if "parents" not in record:
+        reason = f"{len(cells)} cells, but the first line names {len(names)} columns"
+        return Quarantined(source, line, identity, reason, raw)
+    parents = record["parents"].split(None, MAX_PARENTS)
+    if len(parents) > MAX_PARENTS:
+        reason = f"more than {MAX_PARENTS:,} parents"
+        return Quarantined(source, line, text.shorten(identity), reason, raw)
+    times = {name: record.get(name, "").strip() for name in ("author_time", "commit_time")}
+    found = {name: text.nanoseconds(written, "s") for name, written in times.items()}
+    counts[UNREADABLE] += sum(bool(times[name]) and found[name] is None for name in times)
+    return Event(
+        id=identity,
+        member=record.get("author_id") or None,
+        parents=tuple(parents),
+        author_time=found["author_time"],
+        commit_time=found["commit_time"],
+        text=record.get("subject") or None,
+        source=source,
+        line=line,
+    )

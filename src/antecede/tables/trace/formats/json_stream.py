@@ -1,0 +1,266 @@
+"""Elements of a JSON array, one at a time, from a file of any size.
+
+`items(path)` yields the elements of an array at the top of the file, `items(path, ("txns",))`
+those of the array under the key `txns` of the object at the top. Memory holds one element and
+one block of the file, never the array; everything beside the way to it is skipped unread.
+Files may hold one value after another (JSON lines): each is walked in the same way.
+
+Theory of operation
+-------------------
+A stack of open brackets is all the state: each knows how many keys of the way lie above it.
+Where a value begins, it is opened (it lies on the way), yielded (the way ends at it) or skipped
+(it lies beside). An element is decoded by `json` from a buffer that doubles until it holds the
+element, so the time is linear.
+
+A bad element costs itself: reading goes on behind its closing bracket, found by counting
+brackets outside strings (a line end closes a string: JSON has none inside). Where brackets do
+not match either, reading goes on at the next `{` or `[` that follows a comma or a line end.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from antecede.tables.trace.formats.json_buffer import CLOSING, Buffer, Structure
+from antecede.tables.trace.text import open_bytes, shorten
+
+MAX_ELEMENT = 1 << 26
+"""Characters of an element; a longer one is bad."""
+LEAST_SEARCH = 1 << 4
+MAX_SEARCH = 1 << 20
+"""Characters in which the end of a bad element is sought by its brackets."""
+
+_SCALAR = re.compile(r"[^\s,\[\]{}\":]+|:")
+_KEY_COLON = re.compile(r"\s*:")
+_RESTART = re.compile(r"[,\n]\s*(?=[{\[])")
+_RESTART_IN_STRING = re.compile(r"[,\n]\s*[{\[]\s*\"\s*\Z")
+"""Text read as the end of a string, for a quote before it that never closed."""
+_DECODER = json.JSONDecoder()
+_NEAR_END = 16
+"""Characters at the end of a buffer in which an error may come from the cut: `\\u00`, `1.5e-`."""
+
+
+class Element(NamedTuple):
+    """One element: its value, and where it begins."""
+
+    value: Any
+    line: int
+    """From 1."""
+    byte: int
+    """From 0, decompressed."""
+
+
+class Broken(NamedTuple):
+    """Text that is no element: why, how it begins, and where."""
+
+    reason: str
+    raw: str
+    line: int
+    byte: int
+
+
+def items(path: Path, keys: Sequence[str] = (), nested: bool = False) -> Iterator[Element | Broken]:
+    """Yield the elements of the array that `keys` lead to, and what is wrong between them.
+
+    A value that is no array where the way ends is yielded itself, as the only element; so a
+    file of one object a line gives its objects. Arrays on the way are opened; with `nested`
+    also arrays within the array. Raise InputError if the file cannot be read at all.
+    """
+    with open_bytes(path) as file:
+        yield from _Walk(Buffer(file), tuple(keys), nested).elements()
+
+
+class _Walk:
+    """The way down one file; see the module."""
+
+    def __init__(self, buffer: Buffer, keys: tuple[str, ...], nested: bool) -> None:
+        self.buffer = buffer
+        self.keys = keys
+        self.nested = nested
+        self.open: list[tuple[str, int, bool]] = []
+        """Open brackets: which, how many keys lead into it, is it the array (or in it)."""
+        self.search = MAX_SEARCH
+        """So far the end of the next bad element is sought: halved where there was none, so that
+        many bad elements without an end do not cost the search of each."""
+        self.found = False
+        """Whether the way was found to its end in the current value at the top."""
+
+    def elements(self) -> Iterator[Element | Broken]:
+        buffer = self.buffer
+        while character := buffer.next_character():
+            bracket, depth, inside = self.open[-1] if self.open else ("", 0, False)
+            if character in "]}":
+                yield from self._close(character)
+            elif bracket == "{":
+                yield from self._member(depth)
+            elif depth < len(self.keys):
+                yield from self._on_the_way(character, depth)
+            elif character == "[" and (self.nested or not inside):
+                self._enter("[", depth, True)
+            else:
+                yield self._element()
+        if buffer.breaks_off or self.open:
+            missing = "".join(CLOSING[bracket] for bracket, *_ in reversed(self.open[-8:]))
+            reason = buffer.breaks_off or f"the file ends before {missing}"
+            yield Broken(reason, "", buffer.line, buffer.byte)
+
+    def _enter(self, bracket: str, depth: int, inside: bool) -> None:
+        if not self.open:
+            self.found = False
+        self.found |= inside
+        self.open.append((bracket, depth, inside))
+        self.buffer.advance(self.buffer.at + 1)
+
+    def _close(self, character: str) -> Iterator[Broken]:
+        buffer = self.buffer
+        if not self.open or CLOSING[self.open[-1][0]] != character:
+            yield self._broken(f"{character} closes nothing")
+        else:
+            self.open.pop()
+            if not self.open and not self.found and self.keys:
+                yield self._broken(f"there is no {'.'.join(self.keys)} in the value that ends here")
+        buffer.advance(buffer.at + 1)
+
+    def _on_the_way(self, character: str, depth: int) -> Iterator[Broken]:
+        if character in "[{":
+            self._enter(character, depth, False)
+        else:
+            yield self._broken(f"no object with the key {self.keys[depth]!r}")
+            self._skip()
+
+    def _member(self, depth: int) -> Iterator[Element | Broken]:
+        """Go over one key of an object on the way: into its value, or past it."""
+        buffer = self.buffer
+        where = buffer.line, buffer.byte
+        raw = buffer.text[buffer.at : buffer.at + 600]
+        key, _, _ = self._decode() if buffer.text[buffer.at] == '"' else (None, 0, 0)
+        while not (colon := _KEY_COLON.match(buffer.text, buffer.at)) and buffer.more():
+            if buffer.text[buffer.at :].strip():
+                colon = _KEY_COLON.match(buffer.text, buffer.at)
+                break
+        if not isinstance(key, str) or colon is None:
+            yield Broken("no key and colon where an object has them", shorten(raw), *where)
+            if key is None and buffer.text[buffer.at :]:
+                self._skip()
+            return
+        buffer.advance(colon.end())
+        character = buffer.next_character()
+        if key != self.keys[depth]:
+            if character not in ("", "]", "}"):
+                self._skip()
+        elif depth + 1 < len(self.keys):
+            if character in ("{", "["):
+                self._enter(character, depth + 1, False)
+            elif character:
+                self._skip()
+        elif character == "[":
+            self._enter("[", depth + 1, True)
+        elif character:
+            self.found = True
+            yield self._element()
+
+    def _element(self) -> Element | Broken:
+        """Decode the value that begins here; on failure go to where the next one may begin."""
+        buffer = self.buffer
+        line, byte = buffer.line, buffer.byte
+        value, reason, error_at = self._decode()
+        if not reason:
+            return Element(value, line, byte)
+        raw = shorten(buffer.text[buffer.at : buffer.at + 600])
+        if not self._past_bad(error_at):
+            reason += "; nothing after it can be read as an element"
+        buffer.forget()
+        return Broken(reason, raw, line, byte)
+
+    def _decode(self) -> tuple[Any, str, int]:
+        """Return (value, "", 0) and advance, or (None, reason, where in the buffer it is)."""
+        buffer = self.buffer
+        while True:
+            cut = not buffer.ended
+            try:
+                value, end = _DECODER.raw_decode(buffer.text, buffer.at)
+            except json.JSONDecodeError as error:
+                at = error.pos
+                near = at > len(buffer.text) - _NEAR_END or error.msg.startswith("Unterminated")
+                reason = f"not JSON: {error.msg}"
+            except (ValueError, RecursionError) as error:  # digits or brackets without end
+                at, near, reason = buffer.at, False, f"not JSON: {error}"
+            else:
+                whole = buffer.text[end - 1] in '"]}' or end < len(buffer.text) - _NEAR_END
+                if whole or not cut:  # else a number may go on: 1.5e is read as 1.5
+                    buffer.advance(end)
+                    return value, "", 0
+                at, near, reason = end, True, ""
+            if not (near and cut):
+                return None, reason, at
+            if len(buffer.text) - buffer.at > MAX_ELEMENT:
+                return None, f"longer than {MAX_ELEMENT:,} characters", buffer.at
+            buffer.more()
+
+    def _past_bad(self, error_at: int) -> bool:
+        """Go behind a bad element; False if the file ends without another."""
+        buffer = self.buffer
+        beyond = error_at - buffer.at  # survives that the buffer moves
+        end = self._balanced_end(beyond + self.search)
+        self.search = (
+            min(2 * self.search, MAX_SEARCH) if end else max(self.search // 2, LEAST_SEARCH)
+        )
+        if end:
+            buffer.advance(buffer.at + end)
+            return True
+        string = _RESTART_IN_STRING.search(buffer.text, buffer.at, buffer.at + beyond)
+        beyond = string.start() - buffer.at if string else beyond
+        while True:
+            first = buffer.at + max(1, beyond - _NEAR_END)
+            for match in _RESTART.finditer(buffer.text, first):
+                if match.end() >= buffer.at + beyond:
+                    buffer.advance(match.end())
+                    return True
+            buffer.advance(max(len(buffer.text) - _NEAR_END, buffer.at))
+            beyond = 0
+            if not buffer.more():
+                buffer.advance(len(buffer.text))
+                return False
+
+    def _balanced_end(self, limit: int) -> int:
+        """Return how far the value reaches by its brackets, 0 if they do not match."""
+        buffer = self.buffer
+        if buffer.text[buffer.at] not in '"[{':
+            match = _SCALAR.match(buffer.text, buffer.at)
+            return match.end() - buffer.at if match else 1
+        scan = Structure()
+        done = 0
+        while True:
+            end = scan.feed(buffer.text, buffer.at + done, buffer.at + limit)
+            if end is not None:
+                return end - buffer.at if scan.sound else 0
+            done = len(buffer.text) - buffer.at
+            if done >= limit or not buffer.more():
+                return 0
+
+    def _skip(self) -> None:
+        """Go past a value of any size, keeping nothing of it."""
+        buffer = self.buffer
+        if buffer.text[buffer.at] not in '"[{':
+            while True:
+                match = _SCALAR.match(buffer.text, buffer.at)
+                if match is None:
+                    return
+                buffer.advance(match.end())
+                if buffer.at < len(buffer.text) or not buffer.more():
+                    return
+        scan = Structure()
+        while (end := scan.feed(buffer.text, buffer.at)) is None:
+            buffer.advance(len(buffer.text))
+            if not buffer.more():
+                return
+        buffer.advance(end)
+
+    def _broken(self, reason: str) -> Broken:
+        buffer = self.buffer
+        raw = buffer.text[buffer.at : buffer.at + 60]
+        return Broken(reason, shorten(raw), buffer.line, buffer.byte)

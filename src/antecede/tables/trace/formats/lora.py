@@ -1,0 +1,289 @@
+"""LoRaWAN uplinks as JSON lines: one message of a device, heard by many gateways.
+
+`lora_spellings` lists the network servers (ChirpStack 4 and 3, The Things Stack 3, Helium). Each
+record gives a `send` row, whose member is the device and whose `arrival` is the archive's time
+(`_timestamp` in ms, else `_date`, else the server's), and a `receive` row for each gateway with its
+own time, null where it has no clock. The device has none: there is no `send_time`.
+
+Theory of operation. The frame counter is the device's own number, and its only order: an uplink's
+parent is the device's one before it among those heard, looked for in `LOOK_AHEAD` records too,
+as a late one comes after its effect. What the counter leaves open:
+
+- 16 bits: after 65,535 follows 0. The numbers go on at 65,536 (`counter_wraps`).
+- A device that joins again counts from 0 (`counter_resets`). Its uplinks are then named
+  DEVICE/2:0 and so on. Across a reset the counter tells no order, and none is declared.
+- The same number with the same payload within an hour is the same uplink, reported again
+  (`repeated_records`); its receptions count. With another payload it tells of a reset.
+- A number a little lower (`LATE`) that was not heard yet is late (`late_records`).
+- Where the server tells the session (device address, session key), another one is a reset.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from antecede.errors import InputError
+from antecede.tables.trace import text
+from antecede.tables.trace.formats.lora_spellings import FIELDS, Fields, is_other, unwrap
+from antecede.tables.trace.identities import name_of
+from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions
+from antecede.tables.trace.schema import RECEIVE, SEND, Event, Quarantined
+
+LOOK_AHEAD = 64
+"""Records read on before a row is given out, so that an uplink that comes late is a parent."""
+LATE = 16
+"""By how much the number of an uplink may be lower than one heard before, without a reset."""
+COPY_WITHIN_NS = 3600 * 10**9
+"""Time in which a network reports one uplink again, by the archive's clock."""
+WRAP = 1 << 16
+REMEMBERED = 1024
+"""Uplinks of a device that are remembered, to know copies by."""
+MAX_SESSIONS = 4
+"""Latest sessions of a device to which late uplinks may belong."""
+MAX_COUNTER = 1 << 32
+MAX_GATEWAYS = 1 << 12
+"""Receptions of one uplink: rows of `LOOK_AHEAD` records wait in memory together."""
+
+_COUNTS = ("counter_wraps", "counter_resets", "repeated_records", "late_records")
+
+
+class LoraReader:
+    """Reader of uplinks; see the module."""
+
+    name = "lora"
+    uses: tuple[str, ...] = ()
+
+    def sniff(self, path: Path, head: bytes) -> float:
+        """Recognize a record with a device and its gateways among the first lines."""
+        for line in text.decode(head).lstrip("\ufeff").split("\n")[:20]:
+            record = _object(line)
+            if isinstance(record, dict):
+                record = unwrap(record)
+                if any(fields.fits(record) and fields.is_uplink(record) for fields in FIELDS):
+                    return 0.95
+        return 0.0
+
+    def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
+        """Yield the uplinks and their receptions, in the order of the file."""
+        uplinks = _Uplinks(str(path))
+        try:
+            for number, line in text.lines(path):
+                if line.strip():
+                    uplinks.take(line, number)
+                    yield from uplinks.ready(LOOK_AHEAD)
+        except InputError as error:
+            if error.line is None:
+                raise
+            yield from uplinks.ready(0)
+            yield Quarantined(str(path), error.line, None, error.message, "")
+        yield from uplinks.ready(0)
+        for name, count in uplinks.counts.items():
+            yield Detail(name, count)
+
+
+@dataclass(slots=True)
+class _Session:
+    """A device's uplinks since it last began to count."""
+
+    device: str
+    name: str
+    """What stands before the number in an uplink's id."""
+    base: int = 0
+    """What is added to the counter on the air, a multiple of `WRAP`."""
+    last: int = -1
+    heard: list[int] = field(default_factory=list)
+    """Numbers that were heard, in ascending order; the last `REMEMBERED` of them."""
+    seen: dict[int, tuple[int, int | None]] = field(default_factory=dict)
+    """Fingerprint and archive's time of these."""
+
+    def add(self, number: int, fingerprint: int, at: int | None) -> None:
+        insort(self.heard, number)
+        self.seen[number] = fingerprint, at
+        self.last = max(self.last, number)
+        if len(self.heard) > REMEMBERED:
+            del self.seen[self.heard.pop(0)]
+
+    def before(self, number: int) -> tuple[str, ...]:
+        """Return the id of the uplink before that number, as far as heard."""
+        place = bisect_left(self.heard, number)
+        return (f"{self.name}:{self.heard[place - 1]}",) if place else ()
+
+
+class _Row(NamedTuple):
+    """A row that waits for its parent to be known; `session` is None where it needs none."""
+
+    item: Item
+    session: _Session | None
+    record: int
+
+
+class _Uplinks:
+    """What one file says: the devices' sessions, rows that wait, and what was counted."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.sessions: dict[str, dict[str | None, _Session]] = {}
+        self.restarts: dict[str, int] = {}
+        self.rows: deque[_Row] = deque()
+        self.records = 0
+        others = ("other_records", "repeated_receptions", "unreadable_times")
+        self.counts = dict.fromkeys((*_COUNTS, *others), 0)
+
+    def ready(self, ahead: int) -> Iterator[Item]:
+        """Yield the rows that are at least `ahead` records old."""
+        while self.rows and self.rows[0].record <= self.records - ahead:
+            item, session, _ = self.rows.popleft()
+            if session is not None and isinstance(item, Event) and item.seq is not None:
+                item = item._replace(parents=session.before(item.seq))
+            yield item
+
+    def take(self, line: str, number: int) -> None:
+        """Read one record."""
+        self.records += 1
+        record = _object(line)
+        if isinstance(record, str):
+            self._bad(line, number, None, record)
+            return
+        record = unwrap(record)
+        listed = [fields for fields in FIELDS if fields.value("gateways", record) is not None]
+        if not listed:
+            if is_other(record):
+                self.counts["other_records"] += 1
+            else:
+                names = ", ".join(dict.fromkeys(one.spelling.gateways for one in FIELDS))
+                self._bad(line, number, None, f"no list of gateways ({names})")
+            return
+        fields = next((one for one in listed if one.fits(record)), listed[0])
+        device = name_of(fields.value("device", record))
+        counter = fields.value("counter", record)
+        if counter is None and fields.spelling.is_zero_omitted:
+            counter = 0
+        gateways = fields.value("gateways", record)
+        if device is None:
+            self._bad(line, number, None, NO_ID)
+        elif type(counter) is not int or not 0 <= counter < MAX_COUNTER:
+            reason = f"the frame counter is no whole number of 32 bits: {str(counter)[:40]}"
+            self._bad(line, number, device, reason)
+        elif not isinstance(gateways, list):
+            self._bad(line, number, device, f"{fields.spelling.gateways} is no list")
+        elif len(gateways) > MAX_GATEWAYS:
+            reason = f"{fields.spelling.gateways} lists more than {MAX_GATEWAYS:,} gateways"
+            self._bad(line, number, device, reason)
+        else:
+            self._uplink(record, fields, device, counter, number)
+
+    def _uplink(
+        self, record: dict[str, Any], fields: Fields, device: str, counter: int, line: int
+    ) -> None:
+        arrival = self._time(fields.value("arrival", record))
+        fingerprint = hash(repr(fields.value("payload", record)))
+        key = name_of(fields.value("session", record))
+        session, seq, new = self._place(device, key, counter, fingerprint, arrival)
+        port = name_of(fields.value("port", record))
+        application = name_of(fields.value("application", record))
+        topics = (application, None if port is None else f"port {port}")
+        sent = Event(
+            kind=SEND,
+            id=f"{session.name}:{seq}",
+            member=device,
+            seq=seq,
+            topics=tuple(topic for topic in topics if topic is not None),
+            arrival=arrival,
+            text=name_of(fields.value("name", record)),
+            source=self.source,
+            line=line,
+        )
+        if new:
+            self._wait(sent, session)
+        heard: set[tuple[str, int | None]] = set()
+        for gateway in fields.value("gateways", record):
+            name = name_of(fields.value("gateway", gateway))
+            if name is None:
+                listed = fields.spelling
+                reason = f"{listed.gateways} holds a gateway without {listed.gateway}"
+                self._bad(json.dumps(gateway, ensure_ascii=False), line, sent.id, reason)
+                continue
+            at = self._time(fields.value("time", gateway))
+            if (name, at) in heard:  # a second antenna
+                self.counts["repeated_receptions"] += 1
+                continue
+            heard.add((name, at))
+            self._wait(sent._replace(kind=RECEIVE, member=name, seq=None, arrival=at, text=None))
+
+    def _place(
+        self, device: str, key: str | None, counter: int, fingerprint: int, at: int | None
+    ) -> tuple[_Session, int, bool]:
+        """Return the uplink's session, its number in it, and whether it is a new one.
+
+        `key`: what the server says of the session; None: it says nothing.
+        """
+        session = self.sessions.get(device, {}).get(key)
+        if session is None and key is not None and device in self.restarts:
+            session = self._restart(device, key)
+        elif session is None:
+            self.restarts.setdefault(device, 1)
+            session = self.sessions.setdefault(device, {})[key] = _Session(device, device)
+        near_end = WRAP - REMEMBERED
+        if counter < REMEMBERED and near_end <= session.last - session.base < WRAP:
+            session.base += WRAP
+            self.counts["counter_wraps"] += 1
+        seq = session.base + counter
+        if near_end <= counter < WRAP and 0 <= session.last - session.base < REMEMBERED:
+            seq -= WRAP if session.base else 0  # late, from before the wrap
+        known = session.seen.get(seq)
+        if known is not None:
+            if known[0] == fingerprint and _near(known[1], at):
+                self.counts["repeated_records"] += 1
+                return session, seq, False
+        elif seq > session.last - LATE:
+            self.counts["late_records"] += seq < session.last
+            session.add(seq, fingerprint, at)
+            return session, seq, True
+        session = self._restart(device, key)
+        session.add(counter, fingerprint, at)
+        return session, counter, True
+
+    def _restart(self, device: str, key: str | None) -> _Session:
+        """Return a new session of a device that had one."""
+        self.counts["counter_resets"] += 1
+        self.restarts[device] += 1
+        mine = self.sessions[device]
+        mine.pop(key, None)
+        if len(mine) >= MAX_SESSIONS:
+            del mine[next(iter(mine))]
+        session = mine[key] = _Session(device, f"{device}/{self.restarts[device]}")
+        return session
+
+    def _time(self, value: object) -> int | None:
+        """Return milliseconds since 1970, or an ISO time, as ns; count what cannot be read."""
+        when = text.iso_time(value) if isinstance(value, str) else None
+        if when is None and value is not None:
+            when = text.nanoseconds(value, "ms")
+        self.counts["unreadable_times"] += when is None and value is not None
+        return when
+
+    def _wait(self, item: Item, session: _Session | None = None) -> None:
+        self.rows.append(_Row(item, session, self.records))
+
+    def _bad(self, line: str, number: int, identity: str | None, reason: str) -> None:
+        raw = text.shorten(line)
+        self._wait(Quarantined(self.source, number, identity, reason, raw))
+
+
+def _near(one: int | None, other: int | None) -> bool:
+    return one is None or other is None or abs(one - other) <= COPY_WITHIN_NS
+
+
+def _object(line: str) -> dict[str, Any] | str:
+    """Return the JSON object on a line, or what is wrong with it."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return f"not JSON: {error}"
+    return record if isinstance(record, dict) else "not a JSON object"

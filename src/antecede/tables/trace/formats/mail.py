@@ -1,0 +1,309 @@
+"""Mail: mailboxes in mbox format, and archives as JSON lines.
+
+A mail's causes are the ids of its `In-Reply-To`, else the last of its `References`. If none of
+these is in the archive, the nearest mail of `References` that is there is a cause, too. `send_time`
+is the author's Date, `arrival` the topmost Received header (the clock of the archive's own server),
+else the time in the mbox's `From ` line, which is UTC. A Date needs a zone of RFC 5322.
+
+JSON lines hold one object a mail: `id`, `parent` (else the last of `refs`), `sender`, `topic`,
+`date`, `arrived` and `committed` in seconds since 1970, and `seq`, the position in which the
+archive took the mail in.
+
+Both are read a line at a time. Mailboxes are read twice: memory holds their ids and senders, never
+the mails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from antecede.errors import InputError
+from antecede.tables.trace import text
+from antecede.tables.trace.causes import BLANK, UNREAD
+from antecede.tables.trace.formats.mail_dates import parse_mail_date
+from antecede.tables.trace.formats.mail_headers import (
+    REPEATABLE,
+    ReplyParser,
+    parse_message_id,
+    unfold_headers,
+)
+from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions
+from antecede.tables.trace.schema import SEND, Event, Quarantined
+from antecede.tables.trace.time_text import UNKNOWN_ZONE, UNREADABLE
+
+MAX_HEADER_LINES = 10_000
+MAX_ZONES = 20
+"""Unknown zones of a file that are counted by name; later ones are counted together."""
+MAX_ADDRESSES = 10_000
+"""Characters of a header in which addresses are looked for."""
+NO_ZONE = "none given"
+NEAREST = "nearest_ancestors"
+"""Name of a detail: mails tied to a known ancestor, as the mail that they answer is not there."""
+
+_FROM = re.compile(r"From \S.*\d{1,2}:\d{2}.*\d{4}|From \S+@\S+|From MAILER-DAEMON")
+_FROM_TIME = re.compile(r"\w{3},? +\w{3} +\d{1,2} .*?\d{2}:\d{2}.*?(?= remote from |$)")
+_JSON_TIMES = (("arrival", "arrived"), ("send_time", "date"), ("commit_time", "committed"))
+_KEYS = {"id", "parent", "refs", "sender", "topic", "date", "arrived", "committed"}
+
+
+class MailReader:
+    """Reader of mbox files and JSON lines of mails; see the module."""
+
+    name = "mail"
+    uses: tuple[str, ...] = ()
+
+    def __init__(self, replies: ReplyParser | None = None) -> None:
+        """Take the parser that knows the whole archive; None: each file is an archive."""
+        self.replies = replies
+
+    def sniff(self, path: Path, head: bytes) -> float:
+        """Recognize the first mail."""
+        first = _first(text.decode(head))
+        if first.startswith("{"):
+            try:
+                record = json.loads(first)
+            except (ValueError, RecursionError):
+                return 0.0
+            wanted = {"id", "sender", "parent"}
+            return 0.9 if wanted <= record.keys() and len(_KEYS & record.keys()) > 4 else 0.0
+        return 0.9 if _FROM.match(first) else 0.0
+
+    def among(self, paths: Sequence[Path]) -> MailReader:
+        """Return a reader for files that are one archive: mails answer mails of other files."""
+        return MailReader(_survey([path for path in paths if not _is_json(path)]))
+
+    def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
+        """Yield every mail of the file."""
+        counts: Counter[str] = Counter()
+        source = str(path)
+        try:
+            if _is_json(path):
+                yield from _json_lines(path, source, counts)
+            else:
+                yield from _Mailbox(source, self.replies or _survey([path]), counts).read(path)
+        except InputError as error:
+            if error.line is None:  # the file cannot be opened; else it breaks off on that line
+                raise
+            yield Quarantined(source, error.line, None, error.message, "")
+        yield from (Detail(name, count) for name, count in counts.items() if count)
+
+
+def _is_json(path: Path) -> bool:
+    return _first(text.decode(text.read_up_to(path, text.HEAD_BYTES)[0])).startswith("{")
+
+
+def _first(sample: str) -> str:
+    return sample.lstrip("\ufeff \t\r\n").partition("\n")[0].strip()
+
+
+# --- JSON lines ---------------------------------------------------------------------------
+
+
+def _json_lines(path: Path, source: str, counts: Counter[str]) -> Iterator[Item]:
+    for number, line in text.lines(path):
+        if line.strip():
+            yield _json_mail(line, source, number, counts)
+
+
+def _json_mail(line: str, source: str, number: int, counts: Counter[str]) -> Event | Quarantined:
+    def bad(reason: str, record_id: str | None = None) -> Quarantined:
+        return Quarantined(source, number, record_id, reason, text.shorten(line))
+
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return bad(f"not JSON: {error}")
+    if not isinstance(record, dict):
+        return bad("not a JSON object")
+    identity = _name(record.get("id"))
+    if identity is None:
+        return bad(NO_ID)
+    refs = record.get("refs") or []
+    if not isinstance(refs, list):
+        return bad("refs is not a list", identity)
+    parent = _name(record.get("parent")) or (_name(refs[-1]) if refs else None)
+    times: dict[str, Any] = {
+        name: text.nanoseconds(record.get(key), "s") for name, key in _JSON_TIMES
+    }
+    counts[UNREADABLE] += sum(
+        times[name] is None and record.get(key) not in (None, "") for name, key in _JSON_TIMES
+    )
+    return Event(
+        kind=SEND,
+        id=identity,
+        member=_name(record.get("sender")),
+        parents=(parent,) if parent else (),
+        topics=_topics(record),
+        ingest=text.int64(record.get("seq")),
+        source=source,
+        line=number,
+        **times,
+    )
+
+
+def _name(value: object) -> str | None:
+    """Return a name as text; None for null, blank and anything that is no name."""
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return str(value).strip() or None
+    return None
+
+
+def _topics(record: dict[str, Any]) -> tuple[str, ...]:
+    topic = _name(record.get("topic"))
+    return (topic,) if topic else ()
+
+
+# --- mbox ---------------------------------------------------------------------------------
+
+
+class _Mail(NamedTuple):
+    """The header lines of one mail, its `From ` line, and the number of that line."""
+
+    headers: list[str]
+    from_line: str
+    line: int
+
+
+def _mails(path: Path) -> Iterator[_Mail | Quarantined]:
+    """Yield the mails of a mailbox; a mail begins at `From ` after a blank line."""
+    mail: _Mail | None = None  # None: within a body, or before the first mail
+    began, after_blank, stray = False, True, False
+    for number, line in text.lines(path):
+        if after_blank and _FROM.match(line):
+            if mail is not None:
+                yield mail
+            mail, began, after_blank = _Mail([], line, number), True, False
+            continue
+        after_blank = not line
+        if mail is None:
+            if not began and line.strip() and not stray:
+                stray = True
+                reason = "text before the first mail (no line begins with 'From ' yet)"
+                yield Quarantined(str(path), number, None, reason, text.shorten(line))
+        elif not line:
+            yield mail
+            mail = None
+        elif len(mail.headers) < MAX_HEADER_LINES:
+            mail.headers.append(line)
+    if mail is not None:
+        yield mail
+
+
+def _survey(paths: Sequence[Path]) -> ReplyParser:
+    """Return a parser that knows the ids and the senders of mailboxes."""
+    ids: set[str] = set()
+    senders: set[str] = set()
+    has_bare = False
+    for path in paths:
+        with contextlib.suppress(InputError):  # reading the file reports the error
+            for mail in _mails(path):
+                if isinstance(mail, Quarantined):
+                    continue
+                headers = unfold_headers(mail.headers)
+                if found := parse_message_id(headers.get("message-id", "")):
+                    ids.add(found.name)
+                    has_bare |= found.is_bare
+                if sender := _address(headers.get("from")):
+                    senders.add(sender)
+    return ReplyParser(ids, senders, has_bare=has_bare)
+
+
+class _Mailbox:
+    """Mailbox as events, and the counts of what its headers lack."""
+
+    def __init__(self, source: str, replies: ReplyParser, counts: Counter[str]) -> None:
+        self.source = source
+        self.replies = replies
+        self.counts = counts
+        self.zones: set[str] = set()
+
+    def read(self, path: Path) -> Iterator[Item]:
+        for mail in _mails(path):
+            yield mail if isinstance(mail, Quarantined) else self._event(mail)
+
+    def _event(self, mail: _Mail) -> Event | Quarantined:
+        headers = unfold_headers(mail.headers)
+        identity = parse_message_id(headers.get("message-id", ""))
+        if identity is None:
+            shown = text.shorten("\n".join([mail.from_line, *mail.headers]))
+            return Quarantined(self.source, mail.line, None, NO_ID, shown)
+        topic = parse_message_id(headers.get("list-id", ""))
+        return Event(
+            kind=SEND,
+            id=identity.name,
+            member=_address(headers.get("from")),
+            parents=self._causes(headers, identity.name),
+            topics=(topic.name,) if topic is not None and not topic.is_bare else (),
+            arrival=self._arrival(headers, mail.from_line),
+            send_time=self._time(headers.get("date", "")),
+            text=headers.get("subject"),
+            source=self.source,
+            line=mail.line,
+        )
+
+    def _causes(self, headers: dict[str, str], identity: str) -> tuple[str, ...]:
+        answered, ancestors = (self._ids(headers, name) for name in REPEATABLE)
+        causes = answered or ancestors[-1:]
+        known = self.replies.ids
+        if causes and not any(one in known for one in causes):
+            there = (one for one in reversed(ancestors) if one in known and one != identity)
+            if nearest := next(there, None):
+                self.counts[NEAREST] += 1
+                causes = [*causes, nearest]
+        return tuple(causes)
+
+    def _ids(self, headers: dict[str, str], name: str) -> list[str]:
+        header = headers.get(name)
+        if header is None:
+            return []
+        if not header.strip(" \t<>"):
+            self.counts[BLANK] += 1
+            return []
+        found = self.replies.parse(header)
+        if any(one not in self.replies.ids for one in found):
+            found = self.replies.parse(header, _addresses(headers))
+        self.counts[UNREAD] += not found
+        return found
+
+    def _arrival(self, headers: dict[str, str], from_line: str) -> int | None:
+        _, semicolon, when = headers.get("received", "").rpartition(";")
+        if semicolon and (received := self._time(when)) is not None:
+            return received
+        match = _FROM_TIME.search(from_line)
+        return self._time(match[0], is_utc=True) if match else None
+
+    def _time(self, written: str, *, is_utc: bool = False) -> int | None:
+        """Return a time in ns, and count one that cannot be read or has no known zone."""
+        if not written.strip():
+            return None
+        date = parse_mail_date(written)
+        zone = date.zone if date.has_zone or is_utc else NO_ZONE
+        if date.ns is None and not date.zone:
+            self.counts[UNREADABLE] += 1
+        elif zone:
+            zone = text.shorten(zone)[:40]
+            if zone not in self.zones and len(self.zones) >= MAX_ZONES:
+                zone = "others"
+            self.zones.add(zone)
+            self.counts[UNKNOWN_ZONE + zone] += 1
+            return None
+        return date.ns
+
+
+def _address(header: str | None) -> str | None:
+    if header is None:
+        return None
+    return email.utils.parseaddr(header)[1].lower() or header.strip() or None
+
+
+def _addresses(headers: dict[str, str]) -> set[str]:
+    """Return the addresses that a mail names beside its ids."""
+    named = [headers.get(name, "")[:MAX_ADDRESSES] for name in ("from", "to", "cc", "reply-to")]
+    return {address.lower() for _, address in email.utils.getaddresses(named) if address}

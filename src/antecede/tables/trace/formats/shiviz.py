@@ -1,0 +1,302 @@
+"""Vector-clock logs as ShiViz reads them: one regular expression over the whole text.
+
+Which expression: the user's (`regex`), else the one on the file's first line, else the known
+dialect that the text follows. Executions in one file are separated by `delimiter`, or by
+`=== name ===` where the file begins with such a line. An event is named HOST:COUNTER after its
+own entry in its clock; entries of zero are the same as no entry.
+
+Text between events belongs to no event and is only counted, as in ShiViz, unless it looks as
+if it held a clock: then it goes to quarantine. The file is read whole: expressions may span
+lines.
+
+Of the other groups of the expression, one called like a time (`TIMES`) tells when the host's
+clock had the event: it becomes `send_time`. What cannot be read as a time is counted. All other
+groups (`level`, `thread`, ...) are further columns, named in the details.
+
+Expressions of strangers are matched by `antecede.tables.trace.formats.safe_regex`, which ends those
+that would never end; the known dialects are too, where a line is so long that they would be slow.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from antecede.errors import FormatError
+from antecede.tables.trace import text
+from antecede.tables.trace.formats import safe_regex, shiviz_dialects
+from antecede.tables.trace.reader import Detail, Item, ReadOptions
+from antecede.tables.trace.schema import Event, Quarantined
+from antecede.tables.trace.time_text import GUESSED, UNREADABLE
+
+TIMES = ("timestamp", "date", "time", "datetime", "ts", "when", "at")
+"""Names of a group that holds a time, the first that is there counts."""
+_US_DATE = re.compile(
+    r"(\d{1,2})/(\d{1,2})/(\d{4})\s+(\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?\s*([AP]M)?\Z", re.I
+)
+"""Month before day, as the akka and web logs among the dialects have it."""
+MAX_BYTES = 1 << 28
+"""A log may have, decompressed: expressions go over line ends, so all of it is in memory."""
+CHUNK = 1 << 20
+"""Characters that are looked at together."""
+LONG_LINE = 4096
+"""Characters of a line that a known dialect may meet: it takes their square in steps."""
+
+
+Found = tuple[Item, dict[str, Any] | None]
+"""Parts that are read, and the further columns of an event."""
+
+
+class ShivizReader:
+    """Reader of vector-clock logs; see the module."""
+
+    name = "shiviz"
+    uses = ("regex", "delimiter", "time_unit")
+
+    def sniff(self, path: Path, head: bytes) -> float:
+        """Recognize a declared expression (certain) or lines of a known dialect."""
+        if b'"' not in head and b"(?" not in head:
+            return 0.0
+        sample = _text(head)[: shiviz_dialects.SAMPLE]
+        if shiviz_dialects.declared(_first_line(sample)):
+            return 1.0
+        return 0.9 if shiviz_dialects.look(sample) else 0.0
+
+    def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
+        """Yield the events of all executions, file order kept."""
+        return (item for item, _ in self.read_with_own(path, options))
+
+    def read_with_own(self, path: Path, options: ReadOptions) -> Iterator[Found]:
+        """Yield the events of all executions, and the groups that are no column of the schema."""
+        raw, breaks_off = text.read_up_to(path, MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
+            line = raw.count(b"\n") + 1
+            message = f"a log of more than {MAX_BYTES >> 20} MiB is matched as a whole: split it"
+            raise FormatError(message, path=str(path), line=line)
+        log = _Log(path, _text(raw), breaks_off, options)
+        if log.breaks_off:
+            yield log.quarantined(len(log.text), log.breaks_off, ""), None
+        yield Detail("regex", log.dialect.spelling), None
+        yield from log.items()
+        yield Detail("unmatched_lines", log.unmatched_lines), None
+        yield from ((detail, None) for detail in log.told())
+
+
+class _Log:
+    """The text of one file, its expression, and where its lines begin."""
+
+    def __init__(self, path: Path, whole: str, breaks_off: str, options: ReadOptions) -> None:
+        self.source = str(path)
+        self.text = whole
+        self.breaks_off = breaks_off
+        self.unmatched_lines = 0
+        self.body = 0
+        self.dialect = self._dialect(options)
+        self.delimiter = self._delimiter(options)
+        self.counted = 0, 1
+        """A position and its line: lines are counted on from it, as places mostly ascend."""
+        named = self.dialect.pattern.groupindex
+        self.time_group = next((name for name in TIMES if name in named), None)
+        self.unread = sorted(set(named) - {*shiviz_dialects.GROUPS, self.time_group})
+        self.time_unit = options.time_unit
+        self.unreadable_times = 0
+        self.guessed_units: set[str] = set()
+        """Units of times that are numbers, as the size of each told it."""
+
+    def _dialect(self, options: ReadOptions) -> shiviz_dialects.Dialect:
+        own = shiviz_dialects.declared(_first_line(self.text))
+        if own:  # its line is no event, whichever expression is used
+            self.body = self.text.index(own.spelling) + len(own.spelling)
+        if options.regex is not None:
+            return shiviz_dialects.compile_expression(options.regex)
+        dialect = own or shiviz_dialects.look(self.text[: shiviz_dialects.SAMPLE])
+        if dialect is None:
+            message = (
+                "no known dialect of vector-clock logs fits; say --regex with the groups host, "
+                r"clock and event, for example --regex '(?<host>\S*) (?<clock>{.*})\n(?<event>.*)'"
+            )
+            raise FormatError(message, path=self.source)
+        return dialect
+
+    def _delimiter(self, options: ReadOptions) -> re.Pattern[str] | None:
+        if options.delimiter is not None:
+            return shiviz_dialects.compile_expression(options.delimiter, ()).pattern
+        usual = shiviz_dialects.compile_expression(shiviz_dialects.DELIMITER, ()).pattern
+        return usual if usual.match(_first_line(self.text[self.body :])) else None
+
+    def executions(self) -> Iterator[tuple[str | None, int, int]]:
+        """Yield (name, start, end) of each execution; the name is None without delimiters."""
+        if self.delimiter is None:
+            yield None, self.body, len(self.text)
+            return
+        name, start = None, self.body
+        whole = [(self.body, len(self.text))]
+        for number, match in enumerate(self._found(self.delimiter, whole), 1):
+            yield name, start, match.start
+            name, start = match.groups.get("trace") or f"execution {number}", match.end
+        yield name, start, len(self.text)
+
+    def items(self) -> Iterator[Found]:
+        """Yield the events of all executions, and what is wrong between them."""
+        executions = list(self.executions())
+        ranges = [(start, end) for _, start, end in executions]
+        matches = self._found(self.dialect.pattern, ranges)
+        match = next(matches, None)
+        for number, (run, done, end) in enumerate(executions):
+            while match is not None and match.range == number:
+                if match.start < match.end:
+                    yield from ((bad, None) for bad in self._between(done, match.start))
+                    done = match.end
+                    yield self._event(run, match), self._further(match)
+                match = next(matches, None)
+            yield from ((bad, None) for bad in self._between(done, end))
+
+    def _further(self, match: safe_regex.Found) -> dict[str, Any] | None:
+        """Return the groups that are no column of the schema."""
+        return {name: match.groups[name] for name in self.unread} or None
+
+    def _found(
+        self, pattern: re.Pattern[str], ranges: Sequence[tuple[int, int]]
+    ) -> Iterator[safe_regex.Found]:
+        """Yield the matches; FormatError naming the line where an expression takes too long."""
+        if pattern in shiviz_dialects.KNOWN_PATTERNS and self._short():
+            yield from safe_regex.find_here(pattern, self.text, ranges)
+            return
+        try:
+            yield from safe_regex.find(pattern, self.text, ranges)
+        except safe_regex.TooLongError as error:
+            begins = self._long_line(error.position)
+            if pattern in shiviz_dialects.KNOWN_PATTERNS and begins is not None:
+                long = f"a line of more than {LONG_LINE:,} characters, for which the usual"
+                message = f"{long} expression needs too long: shorten it, or give --regex"
+                raise FormatError(message, path=self.source, line=self._line(begins)) from None
+            message = (
+                f"the expression finds nothing from here on within {safe_regex.LIMIT_S:g} s; a "
+                "repetition of a repetition, as in (a+)+, makes it slow: give another with --regex"
+            )
+            line = self._line(error.position)
+            raise FormatError(message, path=self.source, line=line) from None
+
+    def _short(self) -> bool:
+        return self._long_line(0) is None
+
+    def _long_line(self, start: int) -> int | None:
+        """Return where the first line begins that is too long to be matched here, from `start`."""
+        begins = start
+        for at in range(start, len(self.text), CHUNK):
+            parts = self.text[at : at + CHUNK].split("\n")
+            for number, part in enumerate(parts):
+                begins = begins if not number else at
+                at += len(part) + 1
+                if at - 1 - begins > LONG_LINE:
+                    return begins
+        return None
+
+    def told(self) -> Iterator[Detail]:
+        """Yield where times came from, and what was not read."""
+        if self.time_group is not None:
+            yield Detail("time_group", self.time_group)
+            yield Detail(UNREADABLE, self.unreadable_times)
+        if self.guessed_units:
+            units = [unit for unit in ("s", "ms", "us", "ns") if unit in self.guessed_units]
+            yield Detail(GUESSED, " and ".join(units))
+        if self.unread:
+            yield Detail("further_groups", ", ".join(self.unread))
+
+    def _event(self, run: str | None, match: safe_regex.Found) -> Event | Quarantined:
+        host = (match.groups["host"] or "").strip()
+        clock = shiviz_dialects.parse_clock(match.groups["clock"] or "")
+        raw = self.text[match.start : match.end]
+        if isinstance(clock, str):
+            return self.quarantined(match.start, clock, raw)
+        if not host or host not in clock:
+            problem = f"the clock has no entry of its own host {host!r}" if host else "no host"
+            return self.quarantined(match.start, problem, raw)
+        return Event(
+            run=run,
+            id=f"{host}:{clock[host]}",
+            member=host,
+            seq=clock[host],
+            clock_members=tuple(clock),
+            clock_counts=tuple(clock.values()),
+            send_time=self._time(match),
+            text=match.groups["event"],
+            source=self.source,
+            line=self._line(match.start),
+        )
+
+    def _time(self, match: safe_regex.Found) -> int | None:
+        written = match.groups[self.time_group] if self.time_group else None
+        if written is None or not written.strip():
+            return None
+        number = _number(written.strip())
+        unit = self.time_unit or ("" if number is None else text.unit_by_size(number))
+        when = _time_of(written.strip(), unit)
+        if when is not None and number is not None and not self.time_unit:
+            self.guessed_units.add(unit)
+        self.unreadable_times += when is None
+        return when
+
+    def _between(self, start: int, end: int) -> Iterator[Quarantined]:
+        between = self.text[start:end]
+        if not between.strip():
+            return
+        at = 0
+        while at < len(between):
+            stop = between.find("\n", at)
+            line = between[at : stop if stop >= 0 else len(between)]
+            if line and not line.isspace():
+                self.unmatched_lines += 1
+                if shiviz_dialects.CLOCK_LIKE.search(line):
+                    problem = "holds a clock, but does not follow the expression"
+                    yield self.quarantined(start + at, problem, line)
+            at += len(line) + 1
+
+    def quarantined(self, position: int, reason: str, raw: str) -> Quarantined:
+        return Quarantined(self.source, self._line(position), None, reason, text.shorten(raw))
+
+    def _line(self, position: int) -> int:
+        at, line = self.counted
+        if position < at:
+            at, line = 0, 1
+        line += self.text.count("\n", at, position)
+        self.counted = position, line
+        return line
+
+
+def _text(raw: bytes) -> str:
+    return text.decode(raw.removeprefix(b"\xef\xbb\xbf")).replace("\r\n", "\n")
+
+
+def _number(written: str) -> float | None:
+    try:
+        return float(written) if len(written) < 40 else None
+    except ValueError:
+        return None
+
+
+def _time_of(written: str, unit: str) -> int | None:
+    """Return a time as ns since 1970: a number of a unit ("" if none), ISO 8601, month/day/year."""
+    if unit:
+        return text.nanoseconds(written, unit)
+    if (found := _US_DATE.match(written)) is None:
+        return text.iso_time(written)
+    month, day, year, hour, minute, second = (int(found[k]) for k in range(1, 7))
+    half = (found[8] or "").upper()
+    if half:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if half == "PM" else 0)
+    try:
+        when = datetime.datetime(year, month, day, hour, minute, second)
+    except ValueError:
+        return None
+    return text.iso_time(f"{when.isoformat()}.{(found[7] or '0')}")
+
+
+def _first_line(whole: str) -> str:
+    start = whole[:4096].lstrip()
+    return start.partition("\n")[0]

@@ -1,0 +1,153 @@
+r"""Line dialects of vector-clock logs, and which of them a text follows.
+
+ShiViz describes a log by a regular expression in JavaScript's spelling, applied to the whole
+text with `^` and `$` matching at each line. Dialects stand from narrow to wide: a wide one also
+matches the lines of a narrow one, but takes a time stamp as part of the event's text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple
+
+from antecede.errors import FormatError
+from antecede.tables.trace.text import int64
+
+HOST_FIRST = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
+EVENT_FIRST = r"(?<event>.*)\n(?<host>\S*) (?<clock>{.*})"
+NARROW = (
+    r"\[(?<date>\d{4}-\d{2}-\d{2} (\d{2}:){2}\d{2},\d{3}) (?<path>\S*)\] "
+    r"(?<priority>(INFO|WARN)) (?<event>.*)\n(?<host>\S*) (?<clock>{.*})",
+    r"\[\w+\] \[(?<date>([^ ]+ [^ ]+))\] [^ ]+ \[akka://Broadcast/user/(?<host>\w+)\] "
+    r"(?<clock>.*\}) (?<event>.*)",
+    r"(?<ip>(\d{1,3}\.){3}\d{1,3}) (?<date>(\d{1,2}/){2}\d{4} (\d{2}:){2}\d{2} (AM|PM)) "
+    r"(?<action>(INFO|GET|POST)) (?<event>.*)\n(?<host>\w*) (?<clock>.*)",
+    r"^State [0-9]+: <(?<event>\w*) .*>\n\/\\ Host = (?<host>.*)\n\/\\ Clock = "
+    r'"(?<clock>.*)"\n\/\\ active = (?<active>.*)\n\/\\ color = (?<color>.*)\n'
+    r"\/\\ counter = (?<counter>.*)",
+)
+DELIMITER = r"^=== (?<trace>.*) ===$"
+SAMPLE = 32_768
+"""Characters at the beginning of a log that are looked at."""
+CLOCK_LIKE = re.compile(r'\{\s*\\?"[^"\n]*"\s*:\s*\d')
+"""Text that begins like a clock."""
+GROUPS = ("host", "clock", "event")
+
+_ONE = r"['\"]?(?P<member>[^\s,;='\"{}\[\]()<>]+)['\"]?\s*[:=]\s*(?P<count>\d+)"
+_PAIR = re.compile(_ONE, re.ASCII)
+_BARE = _ONE.replace("?P<member>", "?:").replace("?P<count>", "?:")
+_PAIRS = re.compile(
+    rf"[\[{{(<]?\s*(?:{_BARE})(?:(?:\s*[,;]\s*|\s+)(?:{_BARE}))*\s*[\]}})>]?", re.ASCII
+)
+"""A clock as pairs of members and counters that is no JSON."""
+_JAVASCRIPT_GROUP = re.compile(r"\(\?<(?![=!])")
+_LONG_LINE = re.compile(r"([^\n]{4096})[^\n]+")
+_JAVASCRIPT_REFERENCE = re.compile(r"\\k<(\w+)>")
+
+
+class Dialect(NamedTuple):
+    """A compiled expression and its text as the user or the file spelled it."""
+
+    spelling: str
+    pattern: re.Pattern[str]
+
+
+def compile_expression(spelling: str, needed: tuple[str, ...] = GROUPS) -> Dialect:
+    """Compile an expression in JavaScript's or Python's spelling; FormatError if it is wrong."""
+    python = _JAVASCRIPT_GROUP.sub("(?P<", spelling)
+    flags = re.MULTILINE
+    if python != spelling:  # JavaScript's \w and \d know ASCII only
+        flags |= re.ASCII
+        python = _JAVASCRIPT_REFERENCE.sub(r"(?P=\1)", python)
+    try:
+        pattern = re.compile(python, flags)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise FormatError(f"the expression {spelling!r} does not compile: {error}") from error
+    missing = [name for name in needed if name not in pattern.groupindex]
+    if missing:
+        groups = ", ".join(f"(?<{name}>...)" for name in missing)
+        raise FormatError(f"the expression {spelling!r} lacks the group {groups}")
+    return Dialect(spelling, pattern)
+
+
+def declared(first_line: str) -> Dialect | None:
+    """Return the expression that a file's first line declares, None if it declares none."""
+    line = first_line.strip()
+    if "(?<" not in line and "(?P<" not in line:
+        return None
+    try:
+        return compile_expression(line)
+    except FormatError:
+        return None
+
+
+def look(text: str) -> Dialect | None:
+    """Return the known dialect that `text` follows, None if no clock is found by any.
+
+    The dialect that finds most events wins; a narrow one also with a few less. Of the two
+    widest, the one that leaves less text unmatched wins.
+    """
+    if not CLOCK_LIKE.search(text):
+        return None
+    text = _LONG_LINE.sub(r"\1", text)  # the expressions need quadratic time for a line
+    found = [(dialect, *_fit(dialect, text)) for dialect in _KNOWN]
+    most = max(events for _, events, _ in found)
+    if not most:
+        return None
+    for dialect, events, _ in found[: len(NARROW)]:
+        if events >= 0.9 * most:
+            return dialect
+    return max(found[len(NARROW) :], key=lambda entry: entry[1:])[0]
+
+
+def _fit(dialect: Dialect, text: str) -> tuple[int, int]:
+    """Count the events with a good clock and the characters they cover."""
+    events = covered = 0
+    for match in dialect.pattern.finditer(text):
+        clock = parse_clock(match["clock"])
+        if not isinstance(clock, str) and match["host"] in clock:
+            events += 1
+            covered += match.end() - match.start()
+    return events, covered
+
+
+def parse_clock(written: str) -> dict[str, int] | str:
+    """Return the entries above zero of a clock, or what is wrong with it.
+
+    It is written as JSON, or as pairs such as `gateway:1,auth:2`, with or without brackets.
+    """
+    written = written.strip()
+    try:
+        if written.startswith('{\\"'):  # a JSON text inside a quoted string
+            written = json.loads(f'"{written}"')
+        clock = json.loads(written)
+    except (ValueError, RecursionError) as error:
+        if _PAIRS.fullmatch(written):
+            return _pairs(written)
+        return f'the clock is not JSON: {error}; write {{"member": 1}} or member:1,other:2'
+    if not isinstance(clock, dict):
+        return "the clock is no JSON object of members and counters"
+    for member, count in clock.items():
+        if isinstance(count, str | float) or int64(count) is None or count < 0:
+            return f"the counter of {member!r} is no whole number from 0: {str(count)[:40]}"
+    return {member: count for member, count in clock.items() if count}
+
+
+def _pairs(written: str) -> dict[str, int] | str:
+    clock: dict[str, int] = {}
+    for pair in _PAIR.finditer(written):
+        member, count = pair["member"], int64(pair["count"])
+        if member in clock:
+            return f"the clock names {member!r} twice"
+        if count is None:
+            return f"the counter of {member!r} is no whole number from 0: {pair['count'][:40]}"
+        clock[member] = count
+    return {member: count for member, count in clock.items() if count}
+
+
+_KNOWN = tuple(compile_expression(spelling) for spelling in (*NARROW, EVENT_FIRST, HOST_FIRST))
+KNOWN_PATTERNS = frozenset(
+    [*(dialect.pattern for dialect in _KNOWN), compile_expression(DELIMITER, ()).pattern]
+)
+"""What may be matched without a limit of time, on lines of a bounded length."""

@@ -1,0 +1,92 @@
+r"""Vector-clock logs that ShiViz reads, and our own reader too.
+
+The first line is the expression, the second the delimiter of executions (blank if there is one
+only): ShiViz takes both from there when a file is opened. An event is two lines, the host with
+its clock as JSON, and what it says. Zero entries are left out, so a line is as long as the event
+knows hosts.
+
+The expression demands hosts without white space and events on one line that is not empty, and
+names of executions must differ: names are changed where they must be, and stay different.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from antecede.tables.trace.formats.shiviz_dialects import HOST_FIRST
+
+DELIMITER = "=== (?<trace>.*) ==="
+"""ShiViz puts `^` before it and `$` behind it."""
+_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
+"""What ends a line for Python or JavaScript; `.` matches none of them in one of the two."""
+_BLANK = re.compile("[\\s\ufeff]")
+
+
+class Entry(NamedTuple):
+    """One event of a log."""
+
+    run: str | None
+    """Execution; entries of one stand together."""
+    host: str
+    clock: Mapping[str, int]
+    """Counters by host, the event's own host among them."""
+    text: str
+
+
+def write_log(entries: Iterable[Entry], out: TextIO, several_runs: bool) -> int:
+    """Write a log and return the number of its events.
+
+    `several_runs` says whether executions are separated; else `run` is not looked at.
+    """
+    out.write(HOST_FIRST + "\n" + (DELIMITER if several_runs else "") + "\n")
+    hosts = _Names(lambda name: _BLANK.sub("_", name) or "_")
+    runs = _Names(lambda name: _BREAKS.sub(" ", name[1:]).strip() or "_")
+    current: str | None = None
+    count = 0
+    for entry in entries:
+        if several_runs and (not count or entry.run != current):
+            current = entry.run
+            key = "-" if current is None else f"+{current}"  # no name and a blank one differ
+            out.write(f"=== {runs[key]} ===\n")
+        clock = {hosts[name]: number for name, number in entry.clock.items() if number}
+        written = json.dumps(clock, ensure_ascii=False, separators=(",", ":"))
+        out.write(f"{hosts[entry.host]} {written}\n{_line(entry.text)}\n")
+        count += 1
+    return count
+
+
+def write_log_file(entries: Iterable[Entry], path: Path, several_runs: bool) -> int:
+    """Write a log to a file in UTF-8; see `write_log`. Raise OSError if it cannot be written."""
+    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out:
+        return write_log(entries, out, several_runs)
+
+
+def _line(text: str) -> str:
+    """Return an event's text on one line that is neither blank nor a delimiter."""
+    line = _BREAKS.sub(" ", text)
+    if not line.strip():
+        return "(no text)"
+    return f" {line}" if line.startswith("===") else line
+
+
+class _Names(dict[str, str]):
+    """Names made fit for a log, different names still different."""
+
+    def __init__(self, fit: Callable[[str], str]) -> None:
+        super().__init__()
+        self._fit = fit
+        self._taken: set[str] = set()
+
+    def __missing__(self, name: str) -> str:
+        fit = wanted = self._fit(name)
+        number = 1
+        while fit in self._taken:
+            number += 1
+            fit = f"{wanted}_{number}"
+        self._taken.add(fit)
+        self[name] = fit
+        return fit

@@ -1,0 +1,238 @@
+"""Spans of distributed traces, in the formats of the programs that record and show them.
+
+| dialect | versions |
+|---|---|
+| OpenTelemetry JSON, Grafana Tempo, console exporters | `spans_otlp` |
+| Jaeger JSON | `spans_jaeger` |
+| Zipkin JSON | `spans_zipkin`: API 2 and 1 |
+| Chrome trace events | `spans_chrome` |
+| CSV of the Nezha data sets | `spans_nezha` |
+
+A span is an interval of work in one process, and names the span that caused it. It becomes one
+event, called TRACE/SPAN; `topics` holds its trace, `member` the process whose clock timed it,
+`role` its side of an exchange (client, server, producer, consumer), `text` its name. A span
+without times keeps null times. Causes are declared as written, whether or not they are there;
+links are further causes, also into other traces. Status, kind and attributes are further columns.
+
+Each dialect is a module beside this one; all read files of any size.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from antecede.errors import FormatError, InputError
+from antecede.tables.trace import text
+from antecede.tables.trace.formats import (
+    spans_chrome,
+    spans_jaeger,
+    spans_nezha,
+    spans_otlp,
+    spans_zipkin,
+)
+from antecede.tables.trace.formats.json_stream import Broken, items
+from antecede.tables.trace.formats.partial_span import KIND, STATUS, name_of
+from antecede.tables.trace.formats.spans_ids import DIGITS
+from antecede.tables.trace.formats.spans_times import TimeCounts, Unit, unit_for
+from antecede.tables.trace.reader import Detail, Item, ReadOptions
+from antecede.tables.trace.schema import Event, Quarantined
+from antecede.tables.trace.time_text import SPLIT
+
+MOST_COLUMNS: Final = 200
+"""Further columns of a file; attributes with other names go to the column `OTHERS` as JSON."""
+OTHERS: Final = "other_attributes"
+
+_LISTS = (*spans_otlp.BLOCKS, *(way[-1] for way in spans_jaeger.LISTS), spans_chrome.LIST)
+_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"\s*(:?)\s*(\[?)|[{}\[\]]')
+_TRACE_ID = re.compile(r'"trace_?[iI][dD]"\s*:')
+_ZIPKIN_ID = re.compile(r'"id"\s*:\s*"')
+
+Found = Iterator[tuple[Item, Mapping[str, Any] | None]]
+Dialect = Callable[[Path, ReadOptions, bool], Found]
+
+
+class SpansReader:
+    """Reader of spans; see the module."""
+
+    name = "spans"
+    uses = ("time_unit",)
+
+    def sniff(self, path: Path, head: bytes) -> float:
+        """Recognize the header of the CSV, or the keys of the JSON."""
+        return 0.95 if _dialect(head) else 0.0
+
+    def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
+        """Yield every span of the file."""
+        return (item for item, _ in self._items(path, options, own=False))
+
+    def read_with_own(self, path: Path, options: ReadOptions) -> Found:
+        """Yield every span of the file, and its status, kind and attributes."""
+        return self._items(path, options, own=True)
+
+    def _items(self, path: Path, options: ReadOptions, *, own: bool) -> Found:
+        dialect = _dialect(b"" if path.is_dir() else text.read_up_to(path, text.HEAD_BYTES)[0])
+        if dialect is None:
+            message = (
+                "is no file of spans that is known: CSV with the columns "
+                f"{', '.join(spans_nezha.COLUMNS)}; Zipkin JSON; Jaeger JSON; OpenTelemetry JSON "
+                "(resourceSpans, batches, or of a console exporter); Chrome's traceEvents"
+            )
+            raise FormatError(message, path=str(path))
+        columns, traces = _Columns(), _Traces()
+        try:
+            for item, further in dialect(path, options, own):
+                if isinstance(item, Event):
+                    traces.add(item.topics)
+                    yield item, columns.limited(further or {}) if own else None
+                else:
+                    yield item, None
+        except FormatError:
+            raise
+        except InputError as error:  # the file breaks off on that line
+            if error.line is None:
+                raise
+            yield Quarantined(str(path), error.line, None, error.message, ""), None
+        if split := traces.split():
+            yield Detail(SPLIT, split), None
+
+
+class _Columns:
+    """Limit of the further columns of a file: some programs invent a key for each value."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+
+    def limited(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the columns of a span, always with status and kind."""
+        found: dict[str, Any] = {STATUS: None, KIND: None}
+        others: dict[str, Any] = {}
+        for name, value in own.items():
+            if name in self._names or len(self._names) < MOST_COLUMNS:
+                self._names.add(name)
+                found[name] = value
+            else:
+                others[name] = value
+        if others:
+            found[OTHERS] = json.dumps(others, default=str)
+        return found
+
+
+class _Traces:
+    """Ids of traces, as numbers: which of 64 bits are the end of one of 128 bits."""
+
+    def __init__(self) -> None:
+        self._short, self._long = array("Q"), array("Q")
+        self._last: tuple[str, ...] = ()
+
+    def add(self, topics: tuple[str, ...]) -> None:
+        """Note the trace of an event. Spans of a trace mostly stand together."""
+        if topics == self._last or not topics:
+            return
+        self._last = topics
+        for name in topics:
+            if len(name) in (DIGITS, 2 * DIGITS):
+                try:
+                    low = int(name[-DIGITS:], 16)
+                except ValueError:
+                    continue
+                (self._short if len(name) == DIGITS else self._long).append(low)
+
+    def split(self) -> int:
+        """Return how many ids of 64 bits are the end of a longer one."""
+        if not (self._short and self._long):
+            return 0
+        return len(np.intersect1d(np.asarray(self._short), np.asarray(self._long)))
+
+
+def _dialect(head: bytes) -> Dialect | None:
+    """Return the function that reads a file which begins like this; None if there is none."""
+    sample = text.decode(head).lstrip("\ufeff \t\r\n")
+    if spans_nezha.recognize(sample):
+        return spans_nezha.read
+    if sample[:1] not in ("{", "["):
+        return None
+    if not sample.startswith("{") and _is_chrome(sample):
+        return _chrome(())
+    jaeger: tuple[str, ...] = ()
+    for keys in _ways(sample):
+        if keys[-1] == spans_chrome.LIST:
+            return _chrome(keys)
+        if keys[-1] in spans_otlp.BLOCKS and spans_otlp.SHAPES.search(sample):
+            return _by_elements(keys, spans_otlp.spans_in, "ns")
+        if keys in spans_jaeger.LISTS:
+            jaeger = keys
+    if _TRACE_ID.search(sample):
+        if spans_jaeger.SHAPE.search(sample):
+            return _by_elements(jaeger, spans_jaeger.spans_in, "us")
+        if _ZIPKIN_ID.search(sample):
+            return spans_zipkin.read
+    return _by_elements((), spans_otlp.spans_in, "ns") if spans_otlp.is_console(sample) else None
+
+
+def _is_chrome(sample: str) -> bool:
+    found = spans_chrome.SHAPE.search(sample)
+    return sample[0] == "[" and found is not None and '"ts"' in sample
+
+
+def _chrome(keys: Sequence[str]) -> Dialect:
+    def read(path: Path, options: ReadOptions, own: bool) -> Found:
+        return spans_chrome.read(path, keys, unit_for("us", options.time_unit), own)
+
+    return read
+
+
+def _ways(sample: str) -> Iterator[tuple[str, ...]]:
+    """Yield the keys that lead to each list called as one of `_LISTS`; lists have no key."""
+    if not any(f'"{name}"' in sample for name in _LISTS):
+        return
+    keys: list[str | None] = []
+    key: str | None = None
+    for token in _TOKEN.finditer(sample):
+        bracket = token[0]
+        if token[2]:
+            key = token[1]
+            if not token[3]:
+                continue
+            if key in _LISTS:
+                yield (*(one for one in keys if one is not None), key)
+        if token[3] or bracket in ("{", "["):
+            keys.append(key)
+        elif bracket in ("}", "]") and keys:
+            keys.pop()
+        key = None
+
+
+def _by_elements(
+    keys: Sequence[str],
+    spans_in: Callable[[object, Unit, bool], Iterator[spans_otlp.Span | spans_otlp.Bad]],
+    declared: str,
+) -> Dialect:
+    """Return the function that reads a file whose spans are in the elements of one list."""
+
+    def read(path: Path, options: ReadOptions, own: bool) -> Found:
+        source = str(path)
+        unit = unit_for(declared, options.time_unit)
+        counts = TimeCounts(unit)
+        for found in items(path, keys):
+            if isinstance(found, Broken):
+                yield Quarantined(source, found.line, None, found.reason, found.raw), None
+                continue
+            for one in spans_in(found.value, unit, own):
+                if isinstance(one, spans_otlp.Bad):
+                    yield Quarantined(source, found.line, one.identity, one.reason, one.raw), None
+                    continue
+                part = one.part
+                counts.add(part.unreadable, part.taken, part.unreadable_causes)
+                identity = name_of(part.trace, part.span)
+                yield part.event(identity, one.causes, source, found.line), part.own
+        for name, value in counts.details().items():
+            yield Detail(name, value), None
+
+    return read

@@ -1,0 +1,307 @@
+"""Chrome's trace events ("Trace Event Format", revision of 2016; Perfetto and others write it).
+
+`{"traceEvents": [...]}`, or the list alone, which may lack its closing bracket. Pieces of work are
+events: complete ones (`X`), begin and end (`B`, `E`; of asynchronous work `b`, `e`, `S`, `F`) and
+instants. The member is the thread; numbers are microseconds of any clock.
+
+Flow events are the causes. A flow goes from the slice around its start over those of its steps to
+that of its end. An end without `bp: e` belongs to the slice that begins next on its thread. Slices
+with `bind_id` bind themselves. The nesting of slices is no cause.
+
+A file is read twice, since slices and flows come in any order. Between the readings memory holds
+about 200 bytes a slice, and the flows. Ids are PROCESS/THREAD/NUMBER; the number is the place among
+the slices of the file, from 1.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from antecede.tables.trace import text
+from antecede.tables.trace.formats.json_stream import Broken, items
+from antecede.tables.trace.formats.partial_span import words
+from antecede.tables.trace.formats.spans_times import Unit
+from antecede.tables.trace.reader import Detail, Item
+from antecede.tables.trace.schema import Event, Quarantined
+from antecede.tables.trace.time_text import UNBOUND, UNENDED
+
+LIST: Final = "traceEvents"
+SHAPE = re.compile(r'"ph"\s*:\s*"')
+_BEGIN, _END, _FLOW = (*"BbS",), (*"EeF",), (*"stf",)
+_SLICES: Final = ("X", *_BEGIN, "i", "I", "R", "n", "T", "p")
+"""Phases that are events of the result."""
+_READ: Final = (*_SLICES, *_END, *_FLOW, "M")
+_FAR = 1 << 65
+NO_CLOSING: Final = "the file ends before ]"
+NOT_READ = "phases_not_read"
+"""Name of a detail: records that are no slices and no flows."""
+
+Thread = tuple[str, str]
+Place = tuple[Thread, int]
+"""A slice: its thread, and its number in the file."""
+
+
+def read(
+    path: Path, keys: Sequence[str], unit: Unit, own: bool
+) -> Iterator[tuple[Item, Mapping[str, Any] | None]]:
+    """Yield the events of a file; `keys` lead to the list."""
+    known = Known(path, keys, unit)
+    source = str(path)
+    left: Counter[str] = Counter()
+    number = 0
+    for found in items(path, keys):
+        if isinstance(found, Broken):
+            if not keys and found.reason == NO_CLOSING:  # the format permits that
+                continue
+            yield Quarantined(source, found.line, None, found.reason, found.raw), None
+            continue
+        record = found.value
+        phase = record.get("ph") if isinstance(record, dict) else None
+        reason = _fault(record, phase, unit)
+        if reason:
+            raw = text.shorten(repr(record))
+            yield Quarantined(source, found.line, None, reason, raw), None
+        elif phase in _SLICES:
+            place = _thread(record), number
+            yield known.event(record, place, unit, source, found.line), _columns(record, own)
+            number += 1
+        elif phase not in _READ:
+            left[str(phase)] += 1
+    if left:
+        yield Detail(NOT_READ, ", ".join(f"{n:,} x {phase}" for phase, n in left.items())), None
+    for name, count in ((UNBOUND, known.unbound), (UNENDED, known.unended)):
+        if count:
+            yield Detail(name, count), None
+
+
+def _fault(record: object, phase: object, unit: Unit) -> str:
+    """Return why a record is no trace event; "" if it is one."""
+    if not isinstance(record, dict):
+        return "not a JSON object"
+    if not isinstance(phase, str) or not phase:
+        return "no phase (ph)"
+    if phase in _READ and phase != "M" and _time(record, unit) is None:
+        return "no time (ts) that can be read"
+    return ""
+
+
+def _columns(record: Mapping[str, Any], own: bool) -> Mapping[str, Any] | None:
+    if not own:
+        return None
+    arguments = record.get("args")
+    return {"category": record.get("cat"), **(arguments if isinstance(arguments, dict) else {})}
+
+
+def _id(place: Place) -> str:
+    return f"{place[0][0]}/{place[0][1]}/{place[1] + 1}"
+
+
+def _thread(record: Mapping[str, Any]) -> Thread:
+    return str(record.get("pid", "")), str(record.get("tid", ""))
+
+
+def _time(record: Mapping[str, Any], unit: Unit) -> int | None:
+    return text.nanoseconds(record.get("ts"), unit.declared)
+
+
+def _end(record: Mapping[str, Any], start: int, unit: Unit) -> int | None:
+    length = text.nanoseconds(record.get("dur"), unit.declared)
+    return None if length is None else text.int64(start + length)
+
+
+def _pair(record: Mapping[str, Any], phase: str, thread: Thread) -> tuple[Any, ...]:
+    """Return by what a begin and its end find each other."""
+    if phase in "BE":
+        return ("thread", *thread)
+    named = (record.get("name"),) if phase in "SF" else ()
+    return ("async", record.get("cat"), *_scoped_id(record), *named)
+
+
+def _scoped_id(record: Mapping[str, Any]) -> tuple[str, ...]:
+    scoped = record.get("id2")
+    if isinstance(scoped, dict) and "local" in scoped:
+        return str(scoped["local"]), str(record.get("pid", ""))
+    if isinstance(scoped, dict) and "global" in scoped:
+        return (str(scoped["global"]),)
+    return str(record.get("id")), str(record.get("scope", ""))
+
+
+class _Slices:
+    """The slices of one thread, and the innermost one at a time."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[int, int, int]] = []
+        """(start, -end, number)"""
+        self._around: list[int] = []
+
+    def settle(self) -> None:
+        """Sort the slices, and find the one around each."""
+        self.all.sort()
+        stack: list[int] = []
+        for at, (_, minus_end, _) in enumerate(self.all):
+            while stack and self.all[stack[-1]][1] > minus_end:
+                stack.pop()
+            self._around.append(stack[-1] if stack else -1)
+            stack.append(at)
+
+    def at(self, when: int) -> int | None:
+        """Return the number of the innermost slice around a time."""
+        place = bisect_right(self.all, (when, _FAR, 0)) - 1
+        while place >= 0 and -self.all[place][1] < when:
+            place = self._around[place]
+        return self.all[place][2] if place >= 0 else None
+
+    def after(self, when: int) -> int | None:
+        """Return the number of the slice that begins next, from a time on."""
+        place = bisect_left(self.all, (when, -_FAR, 0))
+        return self.all[place][2] if place < len(self.all) else None
+
+
+class _Point(NamedTuple):
+    """Event of a flow."""
+
+    when: int
+    phase: int
+    """0 start, 1 step, 2 end."""
+    thread: Thread
+    own: int | None
+    """The slice that it is part of; None if its time tells."""
+    is_next: bool
+    """It belongs to the slice that begins next."""
+
+
+class Known:
+    """Findings of the first reading: ends of slices, causes, names of processes and threads."""
+
+    def __init__(self, path: Path, keys: Sequence[str], unit: Unit) -> None:
+        self.unbound = 0
+        """Events of flows that belong to no slice, or follow no start."""
+        self.unended = 0
+        """Begins without an end, and ends without a begin."""
+        self._ends: dict[int, int] = {}
+        self._causes: dict[int, list[Place]] = {}
+        self._names: dict[tuple[str, ...], str] = {}
+        self._slices: dict[Thread, _Slices] = {}
+        self._flows: dict[tuple[Any, ...], list[_Point]] = {}
+        self._look(path, keys, unit)
+        for slices in self._slices.values():
+            slices.settle()
+        for points in self._flows.values():
+            self._bind(points)
+        self._flows.clear()
+        self._slices.clear()
+
+    def event(
+        self, record: Mapping[str, Any], place: Place, unit: Unit, source: str, line: int
+    ) -> Event:
+        """Return the event of a slice."""
+        (process, thread), number = place
+        start = _time(record, unit)
+        end = self._ends.get(number)
+        if end is None and start is not None and record.get("ph") == "X":
+            end = _end(record, start, unit)
+        return Event(
+            id=_id(place),
+            member=f"{self._named((process,))}/{self._named((process, thread))}",
+            parents=tuple(map(_id, self._causes.get(number, ()))),
+            start_time=start,
+            end_time=end,
+            text=words(record.get("name")),
+            source=source,
+            line=line,
+        )
+
+    def _named(self, key: tuple[str, ...]) -> str:
+        name = self._names.get(key)
+        return f"{name} ({key[-1]})" if name else key[-1]
+
+    # -- the first reading -----------------------------------------------------------------------
+
+    def _look(self, path: Path, keys: Sequence[str], unit: Unit) -> None:
+        begun: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+        number = 0
+        for found in items(path, keys):
+            record = None if isinstance(found, Broken) else found.value
+            if not isinstance(record, dict) or _fault(record, record.get("ph"), unit):
+                continue
+            phase = str(record["ph"])
+            thread, when = _thread(record), _time(record, unit) or 0
+            if phase == "M":
+                self._name(record, thread)
+            elif phase in _FLOW:
+                is_next = phase == "f" and record.get("bp") != "e"
+                key = (record.get("cat"), record.get("name"), *_scoped_id(record))
+                point = _Point(when, _FLOW.index(phase), thread, None, is_next)
+                self._flows.setdefault(key, []).append(point)
+            elif phase in _END:
+                began = begun.get(_pair(record, phase, thread))
+                self.unended += not began
+                if began:
+                    at, start = began.pop()
+                    self._ends[at] = when
+                    if phase == "E":
+                        self._add(thread, start, when, at)
+            elif phase in _SLICES:
+                if phase in _BEGIN:
+                    begun.setdefault(_pair(record, phase, thread), []).append((number, when))
+                elif phase == "X":
+                    end = _end(record, when, unit)
+                    self._add(thread, when, when if end is None else end, number)
+                if "bind_id" in record:
+                    self._bound(record, when, thread, number)
+                number += 1
+        for (kind, *rest), began in begun.items():
+            self.unended += len(began)
+            for at, start in began if kind == "thread" else ():  # they last to the end of the file
+                self._add((rest[0], rest[1]), start, 1 << 63, at)
+
+    def _add(self, thread: Thread, start: int, end: int, number: int) -> None:
+        self._slices.setdefault(thread, _Slices()).all.append((start, -end, number))
+
+    def _name(self, record: Mapping[str, Any], thread: Thread) -> None:
+        arguments = record.get("args")
+        name = words(arguments.get("name")) if isinstance(arguments, dict) else None
+        key = {"process_name": thread[:1], "thread_name": thread}.get(str(record.get("name")))
+        if name and key:
+            self._names[key] = name
+
+    def _bound(self, record: Mapping[str, Any], when: int, thread: Thread, number: int) -> None:
+        flows_in, flows_out = (record.get(key) is True for key in ("flow_in", "flow_out"))
+        if flows_in or flows_out:
+            phase = 0 if not flows_in else 1 if flows_out else 2
+            point = _Point(when, phase, thread, number, False)
+            self._flows.setdefault(("bind_id", str(record["bind_id"])), []).append(point)
+
+    def _bind(self, points: list[_Point]) -> None:
+        """Find the causes that one flow, or several of one id after another, tells."""
+        starts = sum(point.phase == 0 for point in points)
+        # Clocks of processes may differ: the only start comes first, whatever its time says.
+        points.sort(key=lambda one: (one.phase, one.when) if starts == 1 else (one.when, one.phase))
+        before: Place | None = None
+        for point in points:
+            here = self._slice_of(point)
+            if here is None or (point.phase and before is None):
+                self.unbound += 1
+                continue
+            if point.phase and before is not None and here != before:
+                causes = self._causes.setdefault(here[1], [])
+                if before not in causes:
+                    causes.append(before)
+            if point.phase < 2:
+                before = here
+            elif starts > 1:
+                before = None
+
+    def _slice_of(self, point: _Point) -> Place | None:
+        if point.own is not None:
+            return point.thread, point.own
+        slices = self._slices.get(point.thread)
+        if slices is None:
+            return None
+        number = slices.after(point.when) if point.is_next else slices.at(point.when)
+        return None if number is None else (point.thread, number)

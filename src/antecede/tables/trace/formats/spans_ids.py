@@ -1,0 +1,140 @@
+"""Normal form of trace and span ids, shared by all span readers.
+
+Ids are numbers: 16 bytes of a trace, 8 of a span (W3C Trace Context, Recommendation of 2021-11-23;
+OpenTelemetry Protocol 1.x). Exporters write one number in several notations. All of these give the
+same id here:
+
+- hexadecimal digits in upper or lower case, with or without leading zeros or `0x`;
+- a UUID with hyphens;
+- base64 of the bytes (JSON of Protocol Buffers), also URL-safe and without padding;
+- base64 of hexadecimal or base64 text (a field of bytes that was filled with text);
+- bytes, or bytes that hold hexadecimal text;
+- integers of 64 bits, signed or not (Datadog, Apache Thrift), also as decimals or as floating-point
+  numbers below 2**53 (columns of integers that have nulls).
+
+The normal form is lower-case hexadecimal: 16 digits for numbers below 2**64, else 32. The number 0
+is no id. Text that is no such number is kept as it is, in its own case. Other values, such as
+fractions, numbers that were rounded, lists and objects, are unreadable: they name no span and are
+counted.
+
+The patterns have no anchors, since Java and Python spell them differently.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Final
+
+from antecede.tables.trace.identities import MAX_EXACT
+
+TRACE_BYTES, SPAN_BYTES = 16, 8
+DIGITS: Final = 16
+"""Hexadecimal digits of a number below 2**64."""
+HEX: Final = r"(?:0[xX])?[0-9a-fA-F]+"
+UUID: Final = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
+_SIGN = "[A-Za-z0-9+/_-]"
+BASE64: Final = {
+    TRACE_BYTES: rf"{_SIGN}{{22}}==|{_SIGN}{{21}}[AQgw]",
+    SPAN_BYTES: rf"{_SIGN}{{11}}=|{_SIGN}{{10}}[AEIMQUYcgkosw048]",
+}
+"""Base64 of the bytes of an id; without padding only where the unused bits are zero."""
+ENCODED_TEXT: Final = rf"{_SIGN}{{16,47}}={{0,2}}"
+"""Base64 that may hold text."""
+INNER: Final = {
+    TRACE_BYTES: rf"(?:0[xX])?(?:[0-9a-fA-F]{{16}}|[0-9a-fA-F]{{32}})|{_SIGN}{{22}}==",
+    SPAN_BYTES: rf"(?:0[xX])?[0-9a-fA-F]{{16}}|{_SIGN}{{11}}=",
+}
+"""Text in base64, or in a field of bytes, that is an id itself."""
+
+_URL_SAFE = str.maketrans("-_", "+/")
+
+
+def _whole(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"\A(?:{pattern})\Z")
+
+
+_HEX, _UUID, _ENCODED_TEXT = _whole(HEX), _whole(UUID), _whole(ENCODED_TEXT)
+_BASE64 = {size: _whole(pattern) for size, pattern in BASE64.items()}
+_INNER = {size: _whole(pattern) for size, pattern in INNER.items()}
+
+
+def normalize_id(value: object, size: int) -> str | None:
+    """Return an id of `size` bytes in its normal form; None for none, blank text and zero."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float | Decimal) and is_exact(value):
+        value = int(value)
+    if isinstance(value, int):
+        return _normal(f"{value % (1 << 64) if value < 0 else value:x}", size)
+    if isinstance(value, bytes):
+        inner = value.decode("latin-1")
+        if not _INNER[size].match(inner):
+            return _normal(value.hex(), size)
+        value = inner
+    if not isinstance(value, str) or not (written := value.strip()):
+        return None
+    digits = _digits(written, size)
+    if digits is None or _ENCODED_TEXT.match(written):
+        digits = _digits(_decoded_text(written, size) or "", size) or digits
+    return written if digits is None else _normal(digits, size)
+
+
+def is_exact(value: float | Decimal) -> bool:
+    """Return whether a number is whole and was not rounded."""
+    if isinstance(value, float):
+        return value.is_integer() and abs(value) < MAX_EXACT
+    return value == value.to_integral_value()
+
+
+def is_unreadable(value: object) -> bool:
+    """Return whether a value is no id although it is neither null, not-a-number nor blank."""
+    if isinstance(value, float | Decimal):
+        return not (math.isnan(value) or is_exact(value))
+    return isinstance(value, bool) or not (value is None or isinstance(value, str | bytes | int))
+
+
+def spans_named(pairs: Iterable[tuple[object, object]]) -> tuple[list[str], int]:
+    """Return the events that pairs of a trace's and a span's id name, and how many name none."""
+    names = [
+        (normalize_id(trace, TRACE_BYTES), normalize_id(span, SPAN_BYTES)) for trace, span in pairs
+    ]
+    found = [f"{trace}/{span}" for trace, span in names if trace and span]
+    return found, len(names) - len(found)
+
+
+def _digits(written: str, size: int) -> str | None:
+    """Return the number that text holds in one of the plain notations, in hexadecimal."""
+    if _HEX.match(written):
+        return written[2:] if written[1:2] in ("x", "X") else written
+    if _UUID.match(written):
+        return written.replace("-", "")
+    return _bytes_of(written).hex() if _BASE64[size].match(written) else None
+
+
+def _decoded_text(written: str, size: int) -> str | None:
+    """Return the id that text holds in base64 as text; None if there is none."""
+    if _HEX.match(written) or not _ENCODED_TEXT.match(written):
+        return None
+    inner = _bytes_of(written).decode("latin-1")
+    return inner if _INNER[size].match(inner) else None
+
+
+def _bytes_of(written: str) -> bytes:
+    """Return what base64 holds; nothing if it is none."""
+    plain = written.rstrip("=").translate(_URL_SAFE)
+    try:
+        return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _normal(digits: str, size: int) -> str | None:
+    number = digits.lstrip("0").lower()
+    if not number:
+        return None
+    return number.zfill(DIGITS if len(number) <= DIGITS else 2 * size)

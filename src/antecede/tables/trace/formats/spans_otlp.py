@@ -1,0 +1,314 @@
+"""Spans in the JSON of the OpenTelemetry Protocol, and of OpenTelemetry's console exporters.
+
+Three shapes, read a block or a span at a time:
+
+- OTLP/JSON (opentelemetry-proto 1.x): `resourceSpans`, a block a resource, one object a file or a
+  line; older files have `instrumentationLibrarySpans`. The list may be anywhere below the top, and
+  be called `batches`: so the API of Grafana Tempo 2.x answers (`/api/traces`: `batches`;
+  `/api/v2/traces`: `trace.resourceSpans`).
+- `ConsoleSpanExporter` of opentelemetry-python 1.x: an object a span with `context`.
+- `stdouttrace` of opentelemetry-go 1.x: an object a span with `SpanContext`.
+
+Times are numbers of nanoseconds, mostly as text; of the exporters ISO 8601. The process is the
+pod, else the service with its instance or host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from antecede.tables.trace import text
+from antecede.tables.trace.formats.partial_span import (
+    ROLES,
+    STATUS,
+    Part,
+    columns_of,
+    name_of,
+    process_of,
+    status_of,
+    words,
+)
+from antecede.tables.trace.formats.spans_ids import (
+    SPAN_BYTES,
+    TRACE_BYTES,
+    is_unreadable,
+    normalize_id,
+    spans_named,
+)
+from antecede.tables.trace.formats.spans_times import Times, Unit, read_times
+from antecede.tables.trace.reader import NO_ID
+
+BLOCKS = ("resourceSpans", "resource_spans", "batches")
+"""Keys of the list of blocks."""
+SHAPES = re.compile(
+    r'"(scopeSpans|scope_spans|instrumentationLibrarySpans|resourceSpans|resource_spans)"\s*:'
+)
+_CONSOLE = (
+    re.compile(r'"context"\s*:\s*\{[^{}]*"span_id"\s*:'),
+    re.compile(r'"SpanContext"\s*:\s*\{[^{}]*"SpanID"\s*:'),
+)
+_SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+KINDS = {2: "server", 3: "client", 4: "producer", 5: "consumer"}
+_NO_SPAN = (None, None)
+"""Ids of a link that is no object."""
+_ALL_KINDS = {1: "internal", **KINDS}
+_OWN = {
+    key: re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), key)
+    for key in ("traceId", "spanId", "parentSpanId", "startTimeUnixNano", "endTimeUnixNano")
+}
+
+
+class Span:
+    """A span and the identities of its causes: its parent, then its links."""
+
+    def __init__(self, part: Part, causes: tuple[str, ...]) -> None:
+        self.part = part
+        self.causes = causes
+
+
+class Bad:
+    """Text that is no span, and the reason."""
+
+    def __init__(self, identity: str | None, reason: str, raw: str) -> None:
+        self.identity, self.reason, self.raw = identity, reason, raw
+
+
+def is_console(sample: str) -> bool:
+    """Tell whether text holds a span of a console exporter."""
+    return any(pattern.search(sample) for pattern in _CONSOLE)
+
+
+def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Span | Bad]:
+    """Yield the spans of one element of a file: a resource's block, or a span of an exporter.
+
+    `own`: with status, kind and attributes.
+    """
+    if not isinstance(element, dict):
+        yield Bad(None, "no JSON object where spans of a resource are", raw(element))
+        return
+    if "context" in element or "SpanContext" in element:
+        yield from _checked(element, _console_span, unit, own)
+        return
+    resource = _attributes(element.get("resource"))
+    member = process_of(resource)
+    for scope in (scope for key in _SCOPES for scope in _list(element.get(key))):
+        for record in _list(scope.get("spans") if isinstance(scope, dict) else None):
+            yield from _checked(record, span_of, member, unit, resource if own else None)
+
+
+def _checked(record: object, made: Any, *more: Any) -> Iterator[Span | Bad]:
+    try:
+        yield made(record, *more)
+    except ValueError as error:
+        identity = record.get("spanId") if isinstance(record, dict) else None
+        yield Bad(words(identity), str(error), raw(record))
+
+
+def span_of(
+    record: object,
+    member: str | None,
+    unit: Unit | None = None,
+    resource: Mapping[str, Any] | None = None,
+    duration_unit: str | None = None,
+) -> Span:
+    """Return the span of one record in OTLP's JSON; ValueError saying why it is none.
+
+    `resource`: its attributes, if the span's further columns are wanted. A record of a table may
+    have a `duration` instead of an end, of `duration_unit` or the unit of its start.
+    """
+    if not isinstance(record, dict):
+        raise ValueError("not a JSON object")
+    own = None
+    if resource is not None:
+        status = record.get("status")
+        status = status if isinstance(status, dict) else {}
+        own = columns_of(
+            status_of(status.get("code")), _kind(record.get("kind")), _attributes(record), resource
+        )
+        if message := words(status.get("message")):
+            own.setdefault(f"{STATUS}_message", message)
+    start, end = (_either(record, key) for key in ("startTimeUnixNano", "endTimeUnixNano"))
+    return _made(
+        [_either(record, key) for key in ("traceId", "spanId", "parentSpanId")],
+        [
+            (_either(one, "traceId"), _either(one, "spanId")) if isinstance(one, dict) else _NO_SPAN
+            for one in listed(record.get("links"))
+        ],
+        read_times(unit or Unit("ns"), start, end, record.get("duration"), duration_unit),
+        words(record.get("name")),
+        member,
+        record.get("kind"),
+        own,
+    )
+
+
+def _made(
+    ids: list[object],
+    links: list[tuple[object, object]],
+    times: Times,
+    name: str | None,
+    member: str | None,
+    kind: object,
+    own: dict[str, Any] | None,
+) -> Span:
+    trace = normalize_id(ids[0], TRACE_BYTES)
+    span, parent = (normalize_id(one, SPAN_BYTES) for one in ids[1:])
+    if trace is None or span is None:
+        raise ValueError(NO_ID)
+    linked, unreadable = spans_named(links)
+    causes = [*([name_of(trace, parent)] if parent else []), *linked]
+    role = _kind(kind)
+    part = Part(
+        trace=trace,
+        span=span,
+        parent=parent,
+        member=member,
+        role=role if role in ROLES else None,
+        start=times.start,
+        end=times.end,
+        name=name,
+        unreadable=times.unreadable,
+        taken=times.taken,
+        unreadable_causes=unreadable + is_unreadable(ids[2]),
+        own=own,
+    )
+    return Span(part, tuple(dict.fromkeys(causes)))
+
+
+def _console_span(record: dict[str, Any], unit: Unit, own: bool) -> Span:
+    """Return the span of an object that a console exporter wrote."""
+    record = _plain(record) if "SpanContext" in record else record
+    context = _object(record, "context")
+    resource = _object(record, "resource")
+    resource = resource.get("attributes", resource)
+    resource = resource if isinstance(resource, dict) else {}
+    status = _object(record, "status")
+    kind = record.get("kind")
+    found = None
+    if own:
+        attributes = _object(record, "attributes")
+        found = columns_of(status_of(status.get("status_code")), _kind(kind), attributes, resource)
+        if message := words(status.get("description")):
+            found.setdefault(f"{STATUS}_message", message)
+    start, end = (_moment(record.get(key)) for key in ("start_time", "end_time"))
+    contexts = [_object(link, "context") for link in listed(record.get("links"))]
+    return _made(
+        [context.get("trace_id"), context.get("span_id"), record.get("parent_id")],
+        [(one.get("trace_id"), one.get("span_id")) for one in contexts],
+        read_times(Unit("ns", is_fixed=True) if isinstance(start, int) else unit, start, end),
+        words(record.get("name")),
+        process_of(resource),
+        kind,
+        found,
+    )
+
+
+def _plain(record: dict[str, Any]) -> dict[str, Any]:
+    """Return an object of opentelemetry-go under the names of opentelemetry-python."""
+
+    def context(of: object) -> dict[str, Any]:
+        of = of if isinstance(of, dict) else {}
+        return {"trace_id": of.get("TraceID"), "span_id": of.get("SpanID")}
+
+    def attributes(key: str) -> dict[str, Any]:
+        listed = _objects(record, key)
+        return {str(one.get("Key")): _object(one, "Value").get("Value") for one in listed}
+
+    status = _object(record, "Status")
+    linked = (_object(one, "SpanContext") for one in listed(record.get("Links")))
+    links = [{"context": context(one)} for one in linked]
+    parent = record.get("Parent")
+    is_told = isinstance(parent, dict) or parent in (None, "")
+    return {
+        "name": record.get("Name"),
+        "context": context(record.get("SpanContext")),
+        "parent_id": context(parent)["span_id"] if is_told else [parent],  # a list is unreadable
+        "kind": record.get("SpanKind"),
+        "start_time": record.get("StartTime"),
+        "end_time": record.get("EndTime"),
+        "links": links,
+        "attributes": attributes("Attributes"),
+        "resource": attributes("Resource"),
+        "status": {
+            "status_code": status.get("Code"),
+            "description": status.get("Description"),
+        },
+    }
+
+
+def _moment(value: object) -> object:
+    """Return an ISO 8601 time as ns, 0 (no time) for that of year 1; other values unchanged."""
+    if not isinstance(value, str) or "T" not in value:
+        return value
+    if value.startswith("0001-01-01T"):
+        return 0
+    found = text.iso_time(value)
+    return value if found is None else found
+
+
+def _kind(kind: object) -> str | None:
+    """Return the kind of a span as a word in lower case."""
+    if isinstance(kind, str):
+        name = kind.strip().lower().removeprefix("span_kind_").removeprefix("spankind.")
+        return name if name in _ALL_KINDS.values() else _ALL_KINDS.get(text.int64(kind) or 0)
+    return _ALL_KINDS.get(kind) if isinstance(kind, int) else None
+
+
+def _attributes(record: object) -> dict[str, Any]:
+    """Return attributes as OTLP lists them; of several values of a key the first."""
+    found: dict[str, Any] = {}
+    for attribute in _objects(record, "attributes"):
+        found.setdefault(str(attribute.get("key")), _value(attribute.get("value")))
+    return found
+
+
+def _value(value: object, depth: int = 0) -> Any:
+    """Return the value that an object of one key holds: `stringValue`, `intValue`, ..."""
+    if not isinstance(value, dict) or depth > 8:
+        return value
+    for key, held in value.items():
+        kind = key.replace("_", "").lower()
+        if kind == "intvalue":
+            number = text.int64(held)
+            return held if number is None else number
+        if kind == "arrayvalue":
+            return [_value(one, depth + 1) for one in _list(_object(value, key).get("values"))]
+        if kind == "kvlistvalue":
+            listed = _objects(held, "values")
+            return {str(one.get("key")): _value(one.get("value"), depth + 1) for one in listed}
+        if kind.endswith("value"):
+            return held
+    return None
+
+
+def _either(record: Mapping[str, Any], key: str) -> object:
+    """Return the value of a key in protobuf's JSON spelling, or in its own (trace_id)."""
+    found = record.get(key)
+    return found if found else record.get(_OWN[key])
+
+
+def _object(record: object, key: str) -> dict[str, Any]:
+    found = record.get(key) if isinstance(record, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _objects(record: object, key: str) -> list[dict[str, Any]]:
+    """Return the objects of a list under a key; what is no object is left out."""
+    found = record.get(key) if isinstance(record, dict) else None
+    return [one for one in _list(found) if isinstance(one, dict)]
+
+
+def listed(value: object) -> list[Any]:
+    """Return the elements of a list; another value that is not null counts as an element."""
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def raw(value: object) -> str:
+    """Return what a bad record holds, short enough to be kept."""
+    return text.shorten(repr(value))

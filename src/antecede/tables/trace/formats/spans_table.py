@@ -1,0 +1,311 @@
+"""Spans in a table: which column holds what, and Arrow tables to events.
+
+Collectors write a row a span, under names of their own (`traceId`, `TraceId`, `trace_id`,
+`Links.TraceId`, ...): a column is known by its name without dots, underscores and case. Tables are
+read of OpenTelemetry (flat OTLP, ClickHouse), Jaeger (`references`, `process`), Elastic APM
+(`timestamp.us`), Datadog (ids as integers), and by `zipkin_table` of Zipkin. The rule is that of
+the readers of files, whose functions are used here; `antecede.spark.sources.span_tables` has it as
+column expressions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+import pyarrow
+import pyarrow.compute
+
+from antecede.errors import InputError
+from antecede.tables.trace import text
+from antecede.tables.trace.formats.partial_span import process_of
+from antecede.tables.trace.formats.spans_jaeger import member_of, tags_in
+from antecede.tables.trace.formats.spans_otlp import span_of
+from antecede.tables.trace.formats.spans_times import FACTORS, Unit
+from antecede.tables.trace.formats.zipkin_table import check_zipkin, is_zipkin, plain_name, rows_of
+from antecede.tables.trace.identities import is_text, without_blanks
+from antecede.tables.trace.reader import NO_ID
+from antecede.tables.trace.schema import EVENT
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pc: Any = pyarrow.compute
+SERVICE = "service.name"
+NAMES = {
+    "trace": ("traceid",),
+    "span": ("spanid", "transactionid"),
+    "parent": ("parentspanid", "parentid"),
+    "name": ("spanname", "operationname", "transactionname", "name", "resource"),
+    "kind": ("spankind", "kind"),
+    "start": (
+        *("starttimeunixnano", "timestampus", "starttimeunixms", "startns", "startus", "startms"),
+        *("timestamp", "@timestamp", "starttime", "start"),
+    ),
+    "end": ("endtimeunixnano", "endtimeunixms", "endns", "endus", "endms", "endtime", "end"),
+    "duration": ("duration", "durationnano", "spandurationus", "transactiondurationus"),
+    "links": ("links", "references"),
+    "link_traces": ("linkstraceid",),
+    "link_spans": ("linksspanid",),
+    "resource": ("resourceattributes",),
+    "service": ("servicename", "service"),
+    "process": ("process",),
+    "tags": ("tags",),
+}
+"""Names of columns, the better known first; `start`, `end` of the names of `start` that declare no
+unit are taken in the unit of the format, or as their size says."""
+PAIRS = (
+    ("spanid", "transactionid"),
+    ("spanname", "transactionname"),
+    ("spandurationus", "transactiondurationus"),
+)
+"""Columns of Elastic APM: the second counts in rows where the first is blank."""
+UNITS = {
+    "starttimeunixnano": "ns",
+    "endtimeunixnano": "ns",
+    **{f"{side}timeunixms": "ms" for side in ("start", "end")},
+    **{f"{side}{unit}": unit for side in ("start", "end") for unit in ("ns", "us", "ms")},
+    "durationnano": "ns",
+    "timestampus": "us",
+    "spandurationus": "us",
+    "transactiondurationus": "us",
+}
+"""Units that names of columns declare."""
+DOCUMENTS = {
+    "Jaeger's export": ("data", "spans"),
+    "OTLP's JSON": ("resourcespans", "batches", "scopespans"),
+    "Chrome's trace events": ("traceevents",),
+    "OpenTelemetry's console exporter": ("context", "spancontext"),
+}
+"""Nested documents, by one of their columns: readers of files take them, and tables do not."""
+COLUMNS = (
+    *("kind", "id", "member", "parents", "topics", "start_time", "end_time", "role", "text"),
+    *("reason", "unreadable_times", "time_unit", "unreadable_causes"),
+)
+"""Of the result: those of the event schema that spans tell; why a row is no event, else null; how
+many of its times could not be read and are null; the unit in which its times were read, if it is
+not the declared one; how many of its parents and links name no span."""
+_TEXTS = pa.list_(pa.string())
+_KINDS = [pa.string()] * 3 + [_TEXTS] * 2 + [pa.int64()] * 2 + [pa.string()] * 3
+_KINDS += [pa.int64(), pa.string(), pa.int64()]
+SCHEMA = pa.schema(list(zip(COLUMNS, _KINDS, strict=True)))
+
+
+_TIME_LIKE = re.compile(r"time|start|begin|^ts|date$")
+"""Within names, without dots and underscores, of columns that may hold times."""
+
+
+class Found(NamedTuple):
+    """The columns of a table of spans; None for what it lacks."""
+
+    trace: str
+    span: str
+    parent: str | None
+    name: str | None
+    kind: str | None
+    start: str | None
+    end: str | None
+    duration: str | None
+    links: str | None
+    link_traces: str | None
+    link_spans: str | None
+    resource: str | None
+    service: str | None
+    process: str | None
+    """Of Jaeger: a struct with the service and its tags."""
+    tags: str | None
+    """Of Jaeger: a list of structs with key and value."""
+
+    def unit(self) -> str:
+        """Return the unit that the table declares for its times."""
+        declared = None if self.start is None else UNITS.get(plain_name(self.start))
+        return declared or ("us" if self.process is not None else "ns")
+
+    def duration_unit(self) -> str | None:
+        """Return the unit that the name of the duration declares; None: that of the start."""
+        return None if self.duration is None else UNITS.get(plain_name(self.duration))
+
+
+def found_in(columns: Sequence[str]) -> Found:
+    """Tell which column is which.
+
+    Raises InputError for columns that are no spans, and for spans without a column of causes.
+    """
+    known = {plain_name(name): name for name in reversed(columns)}
+    of = {
+        what: next((known[name] for name in names if name in known), None)
+        for what, names in NAMES.items()
+    }
+    shown = ", ".join(columns)[:300]
+    if of["trace"] is None or of["span"] is None:
+        raise InputError(
+            f"no columns of a trace's and a span's id (traceId, spanId); there are {shown}"
+            + _document(known)
+        )
+    if "references" not in known:  # these two have meaning in Jaeger's rows alone
+        of["process"] = of["tags"] = None
+    if (of["link_traces"] is None) != (of["link_spans"] is None):
+        raise InputError("links need both columns, of trace ids and of span ids")
+    if of["parent"] is None and of["links"] != known.get("references", ""):
+        raise InputError(
+            "no column of a span's parent (parentSpanId, parentId, references), so no span would "
+            f"have a cause; there are {shown}. Rename the column that holds it; where no span has "
+            "a parent, add one of nulls"
+        )
+    if of["start"] is None and of["end"] is None:
+        timed = [name for name in columns if _TIME_LIKE.search(plain_name(name))]
+        if timed:
+            raise InputError(
+                f"no column of a span's start or end (startTimeUnixNano, start) is known, and "
+                f"{', '.join(timed)[:300]} may hold one: rename it, or drop it"
+            )
+    return Found(**of)  # type: ignore[arg-type]
+
+
+def pairs_in(columns: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the columns of spans and of transactions that are to be joined."""
+    known = {plain_name(name): name for name in reversed(columns)}
+    return [(known[one], known[other]) for one, other in PAIRS if {one, other} <= known.keys()]
+
+
+def _with_joined_pairs(table: Any) -> Any:
+    """Return a table whose columns of spans hold those of transactions where they are blank."""
+    for name, other in pairs_in(table.column_names):
+        column = table[name]
+        if column.type != table[other].type:
+            raise InputError(f"columns {name} and {other} differ in type: cast one of them")
+        if is_text(column.type):
+            column = without_blanks(column)
+        at = table.column_names.index(name)
+        table = table.set_column(at, name, pc.coalesce(column, table[other]))
+    return table
+
+
+def _document(known: Iterable[str]) -> str:
+    """Say which nested document a table is, and who reads it."""
+    for what, names in DOCUMENTS.items():
+        if not set(names).isdisjoint(known):
+            return (
+                f". This looks like {what}: read the files with antecede.tables.trace.arrow.read, "
+                'or on Spark with spark.read.format("antecede") (antecede.spark.register_source)'
+            )
+    return ""
+
+
+def events_of_spans(table: pyarrow.Table) -> pyarrow.Table:
+    """Return the events of spans in the columns `COLUMNS`, a row for each row.
+
+    Zipkin's (`traceId`, `id`, `localEndpoint`, ...; times in microseconds or timestamps): a row for
+    each event, as two processes may share a span, or one report it in pieces (`zipkin_table`); all
+    rows of a trace must be there.
+
+    Ids are text, bytes or integers (`spans_ids`). Times are whole numbers, as numbers or text, or
+    timestamps; the unit is that of the column's name or of the format (Jaeger: microseconds, else
+    nanoseconds), or another one that the size of a number tells (`time_unit`). `kind` is a word or
+    a number; links and Jaeger's references are a list of structs or two lists; resource attributes
+    a map. A row without its ids has a `reason` and no id. Raises InputError as `found_in` does.
+
+        events = events_of_spans(pyarrow.parquet.read_table("spans.parquet"))
+    """
+    if is_zipkin(table.column_names):
+        check_zipkin(table.column_names)
+        return table_of(list(rows_of(table)))
+    of = found_in(table.column_names)
+    table = _with_joined_pairs(table)
+    units = of.unit(), of.duration_unit()
+    _check_types(table, of)
+    columns = [_values(table, name, units[0]) for name in of]
+    return table_of([_event(Found(*row), *units) for row in zip(*columns, strict=True)])
+
+
+def _check_types(table: Any, of: Found) -> None:
+    """Raise InputError for types that cannot serve, as Spark's function does."""
+    types = pa.types
+    for name in (of.links, of.link_traces, of.link_spans):
+        kind = None if name is None else table[name].type
+        if kind and not (types.is_list(kind) or types.is_large_list(kind) or types.is_null(kind)):
+            raise InputError(f"column {name} must be an array; it is {kind}")
+    if of.service is not None:
+        kind = table[of.service].type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        if not (is_text(kind) or types.is_null(kind)):
+            raise InputError(f"column {of.service} must be text; it is {kind}")
+
+
+def table_of(made: Sequence[tuple[Any, ...]]) -> pyarrow.Table:
+    """Return rows in `COLUMNS` as a table."""
+    if not made:
+        nothing: pyarrow.Table = SCHEMA.empty_table()
+        return nothing
+    values = zip(zip(*made, strict=True), _KINDS, strict=True)
+    arrays = [pa.array(column, kind) for column, kind in values]
+    found: pyarrow.Table = pa.Table.from_arrays(arrays, schema=SCHEMA)
+    return found
+
+
+def _values(table: Any, name: str | None, unit: str) -> Iterable[Any]:
+    """Return the values of a column; timestamps and durations as numbers of the table's unit."""
+    if name is None:
+        return [None] * table.num_rows
+    column = table[name]
+    if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
+        # What is beyond 64 bits in nanoseconds is counted as not readable, like any other time.
+        factor = text.nanoseconds(1, column.type.unit) or 1
+        counts = column.cast(pa.int64()).to_pylist()
+        return [None if count is None else count * factor // FACTORS[unit] for count in counts]
+    if pa.types.is_decimal(column.type) and column.type.scale == 0:
+        return [None if value is None else int(value) for value in column.to_pylist()]
+    found: list[Any] = column.to_pylist()
+    return found
+
+
+def _event(row: Any, unit: str, duration_unit: str | None) -> tuple[Any, ...]:
+    """Return one row of the result."""
+    links = row.links or ()
+    if row.link_traces is not None and row.link_spans is not None:
+        pairs = zip_longest(row.link_traces, row.link_spans)
+        links = [{"traceId": trace, "spanId": span} for trace, span in pairs]
+    tags = tags_in({"tags": _mapping(row.tags)})
+    record = {
+        "traceId": row.trace,
+        "spanId": row.span,
+        "parentSpanId": row.parent,
+        "startTimeUnixNano": row.start,
+        "endTimeUnixNano": row.end,
+        "duration": row.duration,
+        "kind": tags.get("span.kind") if row.kind is None else row.kind,
+        "name": row.name,
+        "links": [_plain(link) for link in links],
+    }
+    try:
+        span = span_of(record, _member(row), Unit(unit), duration_unit=duration_unit)
+    except ValueError:
+        return (EVENT, None, None, [], [], None, None, None, None, NO_ID, 0, None, 0)
+    part = span.part
+    name = f"{part.trace}/{part.span}"
+    told = (part.start, part.end, part.role, part.name, None, part.unreadable, part.taken)
+    causes = list(span.causes)
+    return (EVENT, name, part.member, causes, [part.trace], *told, part.unreadable_causes)
+
+
+def _member(row: Any) -> str | None:
+    if isinstance(row.process, Mapping):
+        where = {plain_name(key): value for key, value in row.process.items()}
+        tags = {key: _mapping(where.get(key)) for key in ("tags", "tag")}
+        return member_of(where.get("servicename"), tags_in(tags))
+    attributes = dict(row.resource or ())
+    if row.service is not None:
+        attributes.setdefault(SERVICE, row.service)
+    return process_of(attributes)
+
+
+def _mapping(value: Any) -> Any:
+    """Return a map of Arrow, which is a list of pairs, as one of Python."""
+    is_map = isinstance(value, list) and value and isinstance(value[0], tuple)
+    return dict(value) if is_map else value
+
+
+def _plain(link: Any) -> dict[str, Any]:
+    """Return a link under the names of OTLP's JSON."""
+    known = {plain_name(key): value for key, value in (link or {}).items()}
+    return {"traceId": known.get("traceid"), "spanId": known.get("spanid")}

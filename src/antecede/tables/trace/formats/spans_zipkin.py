@@ -1,0 +1,404 @@
+"""Spans in Zipkin's JSON, version 2 and version 1 of the API.
+
+A file is an array of spans, of arrays of spans, or one span a line.
+
+Theory of operation
+-------------------
+In Zipkin a client and a server may share one span id: two rows, or in version 1 one row with
+the annotations of both (cs, sr). They are two events, and the server's is caused by the
+client's. A child that names the id follows the part in its own process if there is one, else
+the client's part. Some processes report a span in pieces, one with the times, one without:
+pieces without a time are merged into the one with it.
+
+Which ids are shared is known at the end of the file only, so a file is read twice: first the
+parts of each span id are noted (17 bytes a span), then the events are made. Identities: the
+client's or the only part is TRACE/SPAN, a server's part beside others TRACE/SPAN/PROCESS.
+
+Programs that know ids of 64 bits alone keep the right half of an id of 128 bits. Such a trace is
+joined with the longer one if the file has exactly one longer one that ends so; where it has some,
+the file is read three times.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from antecede.tables.trace import text
+from antecede.tables.trace.formats.json_stream import Broken, items
+from antecede.tables.trace.formats.partial_span import (
+    CLIENT,
+    CONSUMER,
+    PRODUCER,
+    RECEIVING,
+    ROLES,
+    SERVER,
+    Part,
+    columns_of,
+    name_of,
+    process,
+    status_in,
+    words,
+)
+from antecede.tables.trace.formats.spans_ids import (
+    DIGITS,
+    SPAN_BYTES,
+    TRACE_BYTES,
+    is_unreadable,
+    normalize_id,
+)
+from antecede.tables.trace.formats.spans_times import TimeCounts, Unit, read_times, unit_for
+from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions
+from antecede.tables.trace.schema import Event, Quarantined
+
+Keys = npt.NDArray[np.int64]
+Piece = tuple[Event, Mapping[str, Any] | None]
+"""An event, and its further columns."""
+_MICROS = Unit("us")
+_SENT, _RECEIVED, _UNSAID = 0, 1, 2
+_OLD = {"cs": CLIENT, "cr": CLIENT, "sr": SERVER, "ss": SERVER, "ms": PRODUCER, "mr": CONSUMER}
+_BEGIN = {"cs", "sr", "ms", "mr"}
+
+
+def read(
+    path: Path, options: ReadOptions, own: bool
+) -> Iterator[tuple[Item, Mapping[str, Any] | None]]:
+    """Yield an event for each part of each span."""
+    unit = unit_for("us", options.time_unit)
+    known = known_of(lambda: _parts_in(path, unit))
+    whole = Whole(known)
+    source = str(path)
+    counts = TimeCounts(unit)
+    for found in items(path, nested=True):
+        if isinstance(found, Broken):
+            yield Quarantined(source, found.line, None, found.reason, found.raw), None
+            continue
+        try:
+            parts = parts_of(found.value, unit, own)
+        except ValueError as error:
+            yield _refused(found.value, source, found.line, str(error)), None
+            continue
+        for part in parts:
+            counts.add(part.unreadable, part.taken, part.unreadable_causes)
+            yield from whole.take(part, source, found.line)
+    yield from whole.rest()  # nothing, unless the file changed between the two readings
+    for name, count in (
+        ("shared_spans", known.shared),
+        ("merged_rows", whole.merged),
+        ("joined_traces", len(known.joined)),
+        *counts.details().items(),
+    ):
+        if count:
+            yield Detail(name, count), None
+
+
+def _parts_in(path: Path, unit: Unit) -> Iterator[Part]:
+    for found in items(path, nested=True):
+        if isinstance(found, Broken):
+            continue
+        try:
+            yield from parts_of(found.value, unit)
+        except ValueError:
+            continue
+
+
+class Whole:
+    """Makes events of parts one after the other; one in pieces comes when all of them are there."""
+
+    def __init__(self, known: Known) -> None:
+        self.known = known
+        self.merged = 0
+        self._waiting: dict[tuple[str, str | None], list[Piece]] = {}
+
+    def take(self, part: Part, source: str = "", line: int = 0) -> Iterator[Piece]:
+        """Yield the events that are whole with this part."""
+        part = self.known.renamed(part)
+        event = part.event(self.known.identity(part), self.known.causes(part), source, line)
+        rows = self.known.rows(part)
+        if rows == 1:
+            yield event, part.own
+            return
+        pieces = self._waiting.setdefault((event.id, event.member), [])
+        pieces.append((event, part.own))
+        if len(pieces) == rows:
+            whole = list(_merged(self._waiting.pop((event.id, event.member))))
+            self.merged += rows - len(whole)
+            yield from whole
+
+    def rest(self) -> Iterator[Piece]:
+        """Yield pieces of what never became whole."""
+        for pieces in self._waiting.values():
+            yield from pieces
+
+
+def _refused(record: object, source: str, line: int, reason: str) -> Quarantined:
+    identity = words(record.get("id")) if isinstance(record, dict) else None
+    shown = text.shorten(identity) if identity else None
+    return Quarantined(source, line, shown, reason, text.shorten(repr(record)))
+
+
+def _merged(pieces: list[Piece]) -> Iterator[Piece]:
+    """Merge rows without a time into the first row with one; other rows stay rows."""
+    timed = [piece for piece in pieces if piece[0].start_time is not None] or pieces[:1]
+    for piece, own in pieces:
+        first, columns = timed[0]
+        is_same = piece.start_time in (None, first.start_time)
+        filled = {
+            name: getattr(piece, name)
+            for name in ("role", "text", "end_time")
+            if getattr(first, name) is None and is_same
+        }
+        if own is not None and is_same:
+            known = {name: value for name, value in (columns or {}).items() if value is not None}
+            columns = {**own, **known}
+        causes = first.parents or piece.parents
+        timed[0] = first._replace(parents=causes, **filled), columns
+    yield from timed
+
+
+# --- which ids are shared -----------------------------------------------------------------
+
+
+def known_of(parts: Callable[[], Iterable[Part]]) -> Known:
+    """Return what the rows of a file or table say; `parts` gives them anew at each call."""
+    known = Known(parts())
+    if joined := known.halves.joined():
+        known = Known(_renamed(parts(), joined))
+        known.joined = joined
+    return known
+
+
+def _renamed(parts: Iterable[Part], joined: Mapping[str, str]) -> Iterator[Part]:
+    return (part._replace(trace=joined.get(part.trace, part.trace)) for part in parts)
+
+
+class _Halves:
+    """Ids of traces as numbers: which of 64 bits are the right half of a longer one."""
+
+    def __init__(self) -> None:
+        self._short, self._long, self._high = array("Q"), array("Q"), array("Q")
+        self._last = ""
+
+    def add(self, trace: str) -> None:
+        """Note the trace of a span. Spans of a trace mostly stand together."""
+        if trace == self._last or len(trace) not in (DIGITS, 2 * DIGITS):
+            return
+        self._last = trace
+        try:
+            high, low = int(trace[:-DIGITS] or "0", 16), int(trace[-DIGITS:], 16)
+        except ValueError:
+            return
+        if high:
+            self._long.append(low)
+            self._high.append(high)
+        else:
+            self._short.append(low)
+
+    def joined(self) -> dict[str, str]:
+        """Return the longer id of each shorter one that is the end of exactly one."""
+        if not (self._short and self._long):
+            return {}
+        both = np.stack([np.asarray(self._long), np.asarray(self._high)], axis=1)
+        longer = np.unique(both[np.isin(both[:, 0], np.asarray(self._short))], axis=0)
+        _, at, count = np.unique(longer[:, 0], return_index=True, return_counts=True)
+        return {
+            f"{low:0{DIGITS}x}": f"{high:0{DIGITS}x}{low:0{DIGITS}x}"
+            for low, high in longer[at[count == 1]].tolist()
+        }
+
+
+class Known:
+    """What all rows together say of each span id: which parts it has, and in how many rows."""
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        spans, places, codes = array("q"), array("q"), bytearray()
+        self.halves = _Halves()
+        self.joined: Mapping[str, str] = {}
+        """The longer ids of traces, by the shorter ones that some rows have instead."""
+        for part in parts:
+            self.halves.add(part.trace)
+            spans.append(_span_key(part.trace, part.span))
+            places.append(_place_key(part.trace, part.span, part.member))
+            codes.append(_code(part))
+        span = np.frombuffer(spans, np.int64) if spans else np.empty(0, np.int64)
+        place = np.frombuffer(places, np.int64) if places else np.empty(0, np.int64)
+        code = np.frombuffer(codes, np.uint8) if codes else np.empty(0, np.uint8)
+        received_at = np.unique(place[code == _RECEIVED])
+        # A row that does not say its side belongs to the receiver that it stands beside.
+        received = (code == _RECEIVED) | ((code == _UNSAID) & np.isin(place, received_at))
+        _, first = np.unique(place[received], return_index=True)
+        receivers, count = np.unique(span[received][first], return_counts=True)
+        self._sent = np.unique(span[~received])
+        both = np.isin(receivers, self._sent)
+        self._several = receivers[both | (count > 1)]
+        self._received_at = received_at
+        self._repeated: tuple[tuple[Keys, Keys], ...] = (
+            _repeated(place[~received]),
+            _repeated(place[received]),
+        )
+        self.shared = int(np.count_nonzero(both))
+
+    def renamed(self, part: Part) -> Part:
+        """Return the part under the longer id of its trace."""
+        trace = self.joined.get(part.trace)
+        return part if trace is None else part._replace(trace=trace)
+
+    def identity(self, part: Part) -> str:
+        """Return the identity of the part's event."""
+        plain = name_of(part.trace, part.span)
+        if not self._is_received(part) or not _has(self._several, _span_key(part.trace, part.span)):
+            return plain
+        return f"{plain}/{part.member or ''}"
+
+    def causes(self, part: Part) -> tuple[str, ...]:
+        """Return the identity of the part that caused this one."""
+        if self._is_received(part) and _has(self._sent, _span_key(part.trace, part.span)):
+            return (name_of(part.trace, part.span),)
+        if part.parent is None:
+            return ()
+        plain = name_of(part.trace, part.parent)
+        several = _has(self._several, _span_key(part.trace, part.parent))
+        if several and _has(self._received_at, _place_key(part.trace, part.parent, part.member)):
+            return (f"{plain}/{part.member or ''}",)
+        return (plain,)
+
+    def rows(self, part: Part) -> int:
+        """Return in how many rows the part is reported."""
+        keys, counts = self._repeated[self._is_received(part)]
+        key = _place_key(part.trace, part.span, part.member)
+        at = bisect_left(keys, key)
+        return int(counts[at]) if at < len(keys) and keys[at] == key else 1
+
+    def _is_received(self, part: Part) -> bool:
+        code = _code(part)
+        if code == _UNSAID:
+            key = _place_key(part.trace, part.span, part.member)
+            return _has(self._received_at, key)
+        return code == _RECEIVED
+
+
+def _repeated(keys: Keys) -> tuple[Keys, Keys]:
+    found, counts = np.unique(keys, return_counts=True)
+    return found[counts > 1], counts[counts > 1].astype(np.int64)
+
+
+def _has(keys: Keys, key: int) -> bool:
+    at = bisect_left(keys, key)
+    return at < len(keys) and bool(keys[at] == key)
+
+
+def _span_key(trace: str, span: str) -> int:
+    return hash((trace, span))  # 64 bits; two spans of a file with one hash are not to be feared
+
+
+def _place_key(trace: str, span: str, member: str | None) -> int:
+    return hash((trace, span, member))
+
+
+def _code(part: Part) -> int:
+    if part.shared or part.role in RECEIVING:
+        return _RECEIVED
+    return _UNSAID if part.role is None else _SENT
+
+
+# --- one record ---------------------------------------------------------------------------
+
+
+def parts_of(record: object, unit: Unit = _MICROS, own: bool = False) -> list[Part]:
+    """Return the parts that one row tells of: one, or two in version 1.
+
+    `own`: with status, kind and tags. Raise ValueError saying what is wrong if the row is no span.
+    """
+    if not isinstance(record, dict):
+        raise ValueError("not a JSON object")
+    trace = normalize_id(record.get("traceId"), TRACE_BYTES)
+    span = normalize_id(record.get("id"), SPAN_BYTES)
+    if trace is None or span is None:
+        raise ValueError(NO_ID)
+    kind = words(record.get("kind"))
+    role = kind.lower() if kind and kind.lower() in ROLES else None
+    times = read_times(unit, record.get("timestamp"), None, record.get("duration") or None)
+    tags = _tags(record) if own else {}
+    plain = Part(
+        trace=trace,
+        span=span,
+        parent=normalize_id(record.get("parentId"), SPAN_BYTES),
+        member=_endpoint(record.get("localEndpoint")),
+        role=role,
+        shared=record.get("shared") is True,
+        start=times.start,
+        end=times.end,
+        name=words(record.get("name")),
+        unreadable=times.unreadable,
+        taken=times.taken,
+        unreadable_causes=int(is_unreadable(record.get("parentId"))),
+        own=columns_of(status_in(tags), kind.lower() if kind else None, tags) if own else None,
+    )
+    return _old_parts(record, plain, unit) if "localEndpoint" not in record else [plain]
+
+
+def _tags(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the tags of a span: a map, or the binary annotations of version 1."""
+    found = record.get("tags")
+    if isinstance(found, dict):
+        return found
+    return {
+        str(note.get("key")): note.get("value")
+        for note in _list(record.get("binaryAnnotations"))
+        if isinstance(note, dict) and note.get("key") not in ("sa", "ca", "ma")
+    }
+
+
+def _old_parts(record: dict[str, Any], plain: Part, unit: Unit) -> list[Part]:
+    """Return the parts of a span of version 1, told by its annotations."""
+    times: dict[str, dict[str, int | None]] = {}
+    where: dict[str, str | None] = {}
+    other = None
+    for note in _list(record.get("annotations")) + _list(record.get("binaryAnnotations")):
+        if not isinstance(note, dict):
+            continue
+        member = _endpoint(note.get("endpoint"))
+        code = note.get("value") if "timestamp" in note else None
+        role = _OLD.get(code) if isinstance(code, str) else None
+        if role is None or not isinstance(code, str):
+            other = other or (None if note.get("key") in ("sa", "ca", "ma") else member)
+            continue
+        at = read_times(unit, note.get("timestamp")).start
+        times.setdefault(role, {}).setdefault("start" if code in _BEGIN else "end", at)
+        where[role] = where.get(role) or member
+    if not times:
+        return [plain._replace(member=other)]
+    parts = []
+    for number, role in enumerate(sorted(times, key=ROLES.index)):
+        of_span = number == 0  # times of the span as a whole are those of who began it
+        start = times[role].get("start")
+        end = times[role].get("end")
+        parts.append(
+            plain._replace(
+                role=role,
+                member=where[role] or other,
+                start=plain.start if of_span and plain.start is not None else start,
+                end=plain.end if of_span and plain.end is not None else end,
+                unreadable=plain.unreadable if of_span else 0,
+                taken=plain.taken if of_span else None,
+                unreadable_causes=plain.unreadable_causes if of_span else 0,
+            )
+        )
+    return parts
+
+
+def _endpoint(endpoint: object) -> str | None:
+    if not isinstance(endpoint, dict):
+        return None
+    address = words(endpoint.get("ipv4")) or words(endpoint.get("ipv6"))
+    return process(words(endpoint.get("serviceName")), address)
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,150 @@
+"""Zipkin's spans in a table: which column holds what, and rows to events, a trace at a time.
+
+The rule is that of `antecede.tables.trace.formats.spans_zipkin`, whose functions are used here.
+Which ids two processes share, and which rows are pieces of one span, all rows of a trace tell
+together. A table has no order of rows: the rule goes over those of a trace by time, then by
+content, so that every order of rows and every engine gives the same events.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow
+
+from antecede.errors import InputError
+from antecede.tables.trace import text
+from antecede.tables.trace.formats.partial_span import Part
+from antecede.tables.trace.formats.spans_zipkin import Whole, known_of, parts_of
+from antecede.tables.trace.schema import EVENT, Event
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+
+FIELDS = (
+    *("traceId", "id", "parentId", "kind", "name", "timestamp", "duration", "shared"),
+    *("localEndpoint", "annotations", "binaryAnnotations"),
+)
+"""Of Zipkin's JSON: columns are known by these names without dots, underscores and case."""
+FLAT = {
+    "localendpointservicename": "serviceName",
+    "localservicename": "serviceName",
+    "localendpointipv4": "ipv4",
+    "localendpointipv6": "ipv6",
+}
+"""Columns that hold a field of `localEndpoint` alone."""
+_IDS = ("traceId", "id", "parentId")
+_INNER = ("serviceName", "ipv4", "ipv6", "timestamp", "value", "endpoint", "key")
+_CANONICAL = {name.lower(): name for name in (*FIELDS, *_INNER)}
+
+Row = tuple[Any, ...]
+
+
+def plain_name(name: str) -> str:
+    """Return a name without dots, underscores and case."""
+    return name.replace(".", "").replace("_", "").lower()
+
+
+def is_zipkin(columns: Sequence[str]) -> bool:
+    """Tell whether these are the columns of Zipkin's spans, which call a span's id `id`."""
+    known = {plain_name(name) for name in columns}
+    return {"traceid", "id"} <= known and "spanid" not in known
+
+
+def check_zipkin(columns: Sequence[str]) -> None:
+    """Raise InputError for spans of Zipkin without a column that tells causes."""
+    known = {plain_name(name) for name in columns}
+    if known.isdisjoint(("parentid", "shared", "kind", "annotations")):
+        raise InputError(
+            "no column of a span's parent (parentId), nor of the sides of shared spans (kind, "
+            f"shared, annotations), so no span would have a cause; there are "
+            f"{', '.join(columns)[:300]}. Rename the column that holds it; where no span has a "
+            "parent, add one of nulls"
+        )
+
+
+def used(columns: Sequence[str]) -> dict[str, str]:
+    """Return the columns that the rule reads, by what they are: a field, or `FLAT`'s."""
+    fields = {name.lower(): name for name in FIELDS}
+    known = {plain_name(name): name for name in reversed(columns)}
+    return {
+        fields.get(plain, plain): name
+        for plain, name in known.items()
+        if plain in fields or plain in FLAT
+    }
+
+
+def rows_of(table: pyarrow.Table) -> Iterator[Row]:
+    """Yield a row in `spans_table.COLUMNS` for each event, and for each row that is none.
+
+    All rows of a trace must be in the table; traces may be several.
+    """
+    parts: list[Part] = []
+    for record in _records(table):
+        try:
+            parts += parts_of(record)
+        except ValueError as error:
+            yield (EVENT, None, None, [], [], None, None, None, None, str(error), 0, None, 0)
+    yield from _events(parts)
+
+
+def _events(parts: Iterable[Part]) -> Iterator[Row]:
+    ordered = sorted(parts, key=lambda part: (part.start is None, part.start or 0, repr(part)))
+    known = known_of(lambda: ordered)
+    whole = Whole(known)
+    unreadable: Counter[tuple[str, str | None]] = Counter()
+    causes: Counter[tuple[str, str | None]] = Counter()
+    taken: dict[tuple[str, str | None], str] = {}
+    events: list[Event] = []
+    for part in ordered:
+        name = (known.identity(known.renamed(part)), part.member)
+        unreadable[name] += part.unreadable
+        causes[name] += part.unreadable_causes
+        if part.taken is not None:
+            taken[name] = part.taken
+        events += (event for event, _ in whole.take(part))
+    for event in [*events, *(event for event, _ in whole.rest())]:
+        told = (event.start_time, event.end_time, event.role, event.text, None)
+        # Of several rows of one identity the first has the count of all.
+        name = (event.id, event.member)
+        bad, unread = unreadable.pop(name, 0), causes.pop(name, 0)
+        parents, topics = list(event.parents), list(event.topics)
+        yield (EVENT, *name, parents, topics, *told, bad, taken.get(name), unread)
+
+
+def _records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
+    """Yield the rows as Zipkin's JSON has them."""
+    of = used(table.column_names)
+    columns = {
+        what: table[name].to_pylist() if what in _IDS else _values(table[name])
+        for what, name in of.items()
+    }
+    for values in zip(*columns.values(), strict=True):
+        record = dict(zip(columns, values, strict=True))
+        flat = {FLAT[what]: record.pop(what) for what in of if what in FLAT}
+        own = record.pop("localEndpoint", None) or {}
+        endpoint = {key: value for key, value in {**flat, **own}.items() if value is not None}
+        if endpoint:  # a span without one may be of version 1, and tells it by its annotations
+            record["localEndpoint"] = endpoint
+        yield record
+
+
+def _values(column: Any) -> list[Any]:
+    if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
+        factor = text.nanoseconds(1, column.type.unit) or 1
+        counts = column.cast(pa.int64()).to_pylist()
+        return [None if count is None else count * factor // 1000 for count in counts]
+    return [_canonical(value) for value in column.to_pylist()]
+
+
+def _canonical(value: Any) -> Any:
+    """Return a value under the names of Zipkin's JSON, bytes as hexadecimal digits."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, list):
+        return [_canonical(one) for one in value]
+    if isinstance(value, Mapping):
+        named = {_CANONICAL.get(plain_name(key), key): _canonical(v) for key, v in value.items()}
+        return {key: found for key, found in named.items() if found is not None}
+    return value

@@ -1,0 +1,174 @@
+"""What a reader of traces is, and how the reader for a file is chosen.
+
+A reader turns one path into a stream of three kinds of things: `Event` (a good record),
+`Quarantined` (a bad one, with its reason) and `Detail` (a fact on the file as a whole). It
+never raises for a bad record; it raises InputError when the path as a whole is unusable. It
+need not number events: whoever collects them sets `file_order` and `source`.
+
+To add a format, write a class with `name`, `sniff` and `read` and hand an object of it to
+`register`, or let the package that holds it declare an entry point of the group
+`antecede.readers`; `--format NAME` and looking then find it. See docs/own-reader.md.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from antecede.errors import FormatError, InputError
+from antecede.tables.trace import text
+from antecede.tables.trace.formats.nested import describe_document
+from antecede.tables.trace.schema import Event, Quarantined
+
+NO_ID, NO_GROUP = "no id", "no group"
+"""Reasons of records in quarantine that have no identity, or no group where one was named."""
+
+
+class Detail(NamedTuple):
+    """A fact on a file as a whole; numbers of several files are added up."""
+
+    name: str
+    value: int | str
+
+
+Item = Event | Quarantined | Detail
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What a user may say about the input; every field has a sensible default."""
+
+    regex: str | None = None
+    """shiviz: expression with groups host, clock and event."""
+    delimiter: str | None = None
+    """shiviz: expression that separates executions; its group `trace` names them."""
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """table: names of the user's columns, by column of the schema."""
+    time_unit: str | None = None
+    """table: unit of times given as numbers: s, ms, us or ns; by size if None."""
+    separator: str | None = None
+    """table: what separates several parents in one text cell."""
+    needs_run: bool = False
+    """table: whether a row without a run is a bad row; otherwise such rows are one run."""
+
+
+class Reader(Protocol):
+    """A format of traces.
+
+    It may also have `uses`, the fields of `ReadOptions` that it looks at: a user who gives
+    another one is told so. Without it, nothing is checked. With `gives_way_to_columns` a file is
+    read as a table if the user names columns.
+    """
+
+    name: str
+    """Name for `--format`."""
+
+    def sniff(self, path: Path, head: bytes) -> float:
+        """Say how sure this is the format, 0 (no) to 1, from the first bytes, decompressed.
+
+        `head` is empty for a folder.
+        """
+
+    def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
+        """Yield everything in the file, good and bad, in the order of the file."""
+
+
+ENTRY_POINTS = "antecede.readers"
+"""Group of entry points under which an installed package offers readers."""
+
+_READERS: dict[str, Reader] = {}
+_BROKEN: dict[str, str] = {}
+"""Entry points that could not be loaded, and why."""
+_LOADED: list[bool] = []
+
+
+def register(reader: Reader) -> None:
+    """Make a reader known under its name; a later one of the same name replaces it.
+
+    Raise InputError if the object is no reader.
+    """
+    name = getattr(reader, "name", None)
+    if not (isinstance(name, str) and name and callable(getattr(reader, "sniff", None))):
+        raise InputError(f"{reader!r} is no reader: it needs name, sniff and read")
+    if isinstance(reader, type) or not callable(getattr(reader, "read", None)):
+        raise InputError(f"{reader!r} is no reader: register an object with name, sniff and read")
+    _READERS[name] = reader
+
+
+def load_entry_points() -> None:
+    """Register the readers that installed packages offer, once.
+
+    The value of an entry point is a reader or a class of readers. A name that is known already
+    stays as it is; what cannot be loaded is remembered for the message of `by_name`.
+    """
+    if _LOADED:
+        return
+    _LOADED.append(True)
+    found = importlib.metadata.entry_points(group=ENTRY_POINTS)
+    for entry in sorted(found, key=lambda entry: (entry.name, entry.value)):
+        try:
+            loaded = entry.load()
+            reader = loaded() if isinstance(loaded, type) else loaded
+            if getattr(reader, "name", None) not in _READERS:
+                register(reader)
+        except Exception as error:  # foreign code: whatever it raises must not stop the others
+            _BROKEN[entry.name] = f"{entry.value}: {type(error).__name__}: {error}"
+
+
+def names() -> list[str]:
+    """Names of all known formats."""
+    load_entry_points()
+    return sorted(_READERS)
+
+
+def by_name(name: str) -> Reader:
+    """Return the reader of that name; FormatError naming the known ones if there is none."""
+    load_entry_points()
+    reader = _READERS.get(name)
+    if reader is None and name in _BROKEN:
+        raise FormatError(f"the reader {name!r} cannot be loaded from {_BROKEN[name]}")
+    if reader is None:
+        raise FormatError(f"no format is called {name!r}; known are {', '.join(names())}")
+    return reader
+
+
+def choose(path: Path, options: ReadOptions | None = None) -> Reader:
+    """Return the reader that recognizes the file by looking at it; FormatError if none does."""
+    if not path.exists():
+        raise InputError("no such file or folder", path=str(path))
+    head = b"" if path.is_dir() else text.read_up_to(path, text.HEAD_BYTES)[0]
+    if not head.strip() and not path.is_dir():
+        raise InputError("the file is empty", path=str(path))
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        message = "is UTF-16 text; make it UTF-8 first, for example: iconv -f UTF-16 -t UTF-8"
+        raise FormatError(message, path=str(path))
+    load_entry_points()
+    as_table = options is not None and bool(options.columns)
+    scores = {
+        reader.name: reader.sniff(path, head)
+        for reader in _READERS.values()
+        if not (as_table and getattr(reader, "gives_way_to_columns", False))
+    }
+    best = max(scores, key=lambda name: scores[name])
+    if scores[best] <= 0:
+        raise FormatError(_unknown(path, head), path=str(path))
+    return _READERS[best]
+
+
+def _unknown(path: Path, head: bytes) -> str:
+    """Say what to do about a path that no reader recognizes."""
+    if path.is_dir():
+        return "the folder is no git repository and holds no Parquet"
+    if nested := describe_document(text.decode(head), path):
+        return nested
+    if head.lstrip().startswith(b"["):
+        return "looks like one JSON array; put one object on each line (jq -c '.[]' does it)"
+    known = ", ".join(names())
+    return (
+        f"the first lines follow none of the known formats ({known}); say --format, or of a log "
+        r"with vector clocks --regex R, with the groups host, clock and event, as "
+        r"--regex '(?<host>\S+) (?<clock>{.*}) (?<event>.*)'"
+    )

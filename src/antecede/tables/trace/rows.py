@@ -1,0 +1,247 @@
+"""From rows to events: missing columns, identities, repeated rows, what an event's causes are.
+
+One definition, that `audit`, `meter` and `order` share on every engine:
+
+- The first row of an id is the event; later rows are duplicates, and those that contradict the
+  first one go to quarantine. A row without an id is no event.
+- Rows that tell of a message's receipt or delivery are no further events; one stands in for the
+  message only when no row tells of its sending.
+- An event's causes are the ids that it declares: each once, without blanks, and without itself. An
+  event that names itself keeps its place and its other causes.
+
+What is left out so is counted, for the summaries to say. Events that cause each other by way of
+others have no place in any order; whoever builds the graph of causes sets them aside.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+
+from antecede.errors import InputError
+from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, quarantine_batch
+from antecede.tables.trace.causes import Causes
+from antecede.tables.trace.identities import are_blank, causes_of, flat, ids_of, is_blank, keys
+from antecede.tables.trace.reader import NO_ID
+from antecede.tables.trace.schema import DELIVER, RECEIVE, Quarantined
+from antecede.tables.trace.text import shorten
+
+pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
+
+CONTENT = ("member", "parents", "clock_members", "clock_counts")
+"""Columns in which two rows of one message must agree; times may differ from copy to copy."""
+
+CLOCK_CONTENT = ("clock_members", "clock_counts", "text")
+"""Columns in which rows of an id must agree to be one event of a vector-clock log."""
+
+NO_CLOCK = "no clock"
+BAD_CLOCK = "the clock does not give each of its members one count, from 0 on"
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+class Rows(NamedTuple):
+    """A table's distinct events, and what became of the other rows."""
+
+    events: pa.Table
+    quarantine: pa.Table
+    duplicates: int
+    """Later rows of an id, those in conflict with the first among them."""
+    conflicts: int
+    """Of these, the rows that say something else than the first: they are in the quarantine."""
+    receipts: int
+    deliveries: int
+    selfish: Bools
+    """[events] those that name themselves as a cause."""
+    causes: Causes
+
+
+def conform(table: pa.Table) -> pa.Table:
+    """Return the table with exactly the columns of the schema; absent ones get their default.
+
+    Raise InputError if there is no `id`, or a column is not of the schema's type.
+    """
+    if "id" not in table.column_names:
+        raise InputError("the table has no column id")
+    n = len(table)
+    columns: list[Any] = []
+    for field in SCHEMA:
+        if field.name in table.column_names:
+            try:
+                column = _conformed(table[field.name], field)
+            except pa.ArrowException as error:
+                raise InputError(f"column {field.name}: {error}") from error
+        elif field.name == "file_order":
+            column = pa.array(np.arange(n))
+        elif field.name == "kind":
+            column = pa.array(["event"] * n, pa.string())
+        elif field.nullable:
+            column = pa.nulls(n, field.type)
+        else:
+            column = pa.array([[]] * n, field.type)
+        columns.append(column)
+    return pa.table(columns, schema=SCHEMA)
+
+
+def _conformed(column: Any, field: Any) -> Any:
+    """Return a column in the schema's type; what names nothing is null, in lists of causes too.
+
+    An id that names nothing is empty, as the schema knows no null there.
+    """
+    if field.name == "id":
+        return pc.fill_null(ids_of(column), "")
+    if field.name in ("member", "run"):
+        return ids_of(column)
+    kind = column.type
+    if field.name in ("parents", "clock_members") and pa.types.is_floating(
+        getattr(kind, "value_type", kind)
+    ):
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
+        offsets: Any = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+        values = _whole(causes_of(pc.list_flatten(column)), pa.string())
+        missing = _whole(column.is_null(), pa.bool_())
+        return pa.chunked_array([pa.ListArray.from_arrays(offsets, values, mask=missing)])
+    return column.cast(field.type)
+
+
+def _whole(column: Any, kind: Any) -> Any:
+    """Return a chunked column as one array of a type."""
+    return pa.concat_arrays([pa.array([], kind), *column.cast(kind).chunks])
+
+
+def distinct(table: pa.Table, by_clock: bool) -> Rows:
+    """Return the events of a table in the schema.
+
+    In vector-clock logs (`by_clock`) two rows are the same event only if text and clock agree
+    too, since a member that restarts counts from one again.
+    """
+    named = pc.fill_null(pc.invert(are_blank(table["id"])), False)
+    bad = [_refuse(row, NO_ID) for row in table.filter(pc.invert(named)).to_pylist()]
+    table = table.filter(named)
+    kind = table["kind"]
+    receipt = pc.equal(kind, RECEIVE).to_numpy()
+    delivery = pc.equal(kind, DELIVER).to_numpy()
+    second_hand = receipt | delivery
+    first = _first_rows(table, second_hand, by_clock)
+    own = np.arange(len(table))
+    later = np.flatnonzero((first != own) & ~second_hand)
+    conflicts = [] if by_clock else _conflicts(table, later, first)
+    bad += conflicts
+    chosen = table if not len(table) else table.take(np.flatnonzero(first == own))
+    quarantine = pa.Table.from_batches([quarantine_batch(bad)], QUARANTINE_SCHEMA)
+    second = int(receipt.sum()), int(delivery.sum())
+    selfish, causes = np.zeros(len(chosen), np.bool_), Causes()
+    if not by_clock:
+        chosen, selfish, causes = _with_causes(chosen)
+    return Rows(chosen, quarantine, len(later), len(conflicts), *second, selfish, causes)
+
+
+def _with_causes(events: Any) -> tuple[Any, Bools, Causes]:
+    """Return events with their causes alone as parents, and what else they named [n]."""
+    lists = events["parents"].combine_chunks()
+    selfish = np.zeros(len(events), np.bool_)
+    if isinstance(lists, pa.ChunkedArray) or not len(lists):
+        return events, selfish, Causes()
+    names: Any = pc.list_flatten(lists)
+    child = pc.list_parent_indices(lists).to_numpy().astype(np.int64)
+    blank = pc.fill_null(are_blank(names), True)
+    blank = blank.to_numpy(zero_copy_only=False)
+    own = pc.fill_null(pc.equal(names, flat(events, "id").take(pa.array(child))), False)
+    own = own.to_numpy(zero_copy_only=False)
+    again = _again(child, names, ~blank & ~own)
+    selfish[child[own]] = True
+    causes = Causes(int(np.count_nonzero(selfish)), int(again.sum()), int(blank.sum()))
+    left = blank | own | again
+    if not left.any():
+        return events, selfish, causes
+    start = np.zeros(len(events) + 1, np.int32)
+    np.cumsum(np.bincount(child[~left], minlength=len(events)), out=start[1:])
+    offsets: Any = pa.array(start)
+    kept = pa.ListArray.from_arrays(offsets, names.filter(pa.array(~left)))
+    at = events.column_names.index("parents")
+    field = events.schema.field(at)
+    return events.set_column(at, field, kept.cast(field.type)), selfish, causes
+
+
+def _again(child: Ints, names: Any, looked_at: Bools) -> Bools:
+    """Tell which names stand behind the same name of the same event [names]."""
+    code = pc.fill_null(names.dictionary_encode().indices, 0).to_numpy().astype(np.int64)
+    at = np.flatnonzero(looked_at)
+    pair = child[at] * (int(code.max(initial=0)) + 1) + code[at]
+    _, first = np.unique(pair, return_index=True)
+    again = looked_at.copy()
+    again[at[first]] = False
+    return again
+
+
+def _first_rows(table: pa.Table, second_hand: Bools, by_clock: bool) -> Ints:
+    """Return for each row the row that stands for the same event [n]."""
+    of_rows: Any = keys(table)
+    if by_clock:
+        rest = zip(
+            of_rows.to_pylist(),
+            *(table[name].to_pylist() for name in CLOCK_CONTENT),
+            strict=True,
+        )
+        of_rows = pa.array([repr(row) for row in rest], pa.string())
+    codes = of_rows.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    order = np.lexsort((np.arange(len(codes)), second_hand))
+    _, at, inverse = np.unique(codes[order], return_index=True, return_inverse=True)
+    first = np.empty(len(codes), dtype=np.int64)
+    first[order] = order[at][inverse]
+    return first
+
+
+def _conflicts(table: pa.Table, later: Ints, first: Ints) -> list[Quarantined]:
+    if not len(later):
+        return []
+    content = table.select(list(CONTENT))
+    ours = content.take(later).to_pylist()
+    theirs = content.take(first[later]).to_pylist()
+    found = []
+    for row, mine, other in zip(later.tolist(), ours, theirs, strict=True):
+        different = [name for name in CONTENT if _plain(mine[name]) != _plain(other[name])]
+        if different:
+            record = table.slice(row, 1).to_pylist()[0]
+            reason = f"an earlier row of this id differs in {', '.join(different)}; that one counts"
+            found.append(_refuse(record, reason))
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return frozenset(value) if isinstance(value, list) else value
+
+
+def clock_refusal(member: Any, names: list[Any] | None, counts: list[Any] | None) -> str:
+    """Return why a row of a vector-clock log is no event, "" if it is one."""
+    if names is None:
+        return NO_CLOCK
+    counts = counts or []
+    if len(names) != len(counts) or len({*names}) != len(names) or any(map(is_blank, names)):
+        return BAD_CLOCK
+    if any(count is None or count < 0 for count in counts):
+        return BAD_CLOCK
+    return "" if dict(zip(names, counts, strict=True)).get(member) else no_own_entry(member)
+
+
+def no_own_entry(member: Any) -> str:
+    """Return the reason for an event whose clock says nothing of the event itself."""
+    return f"the clock has no entry of its own member {member!r}"
+
+
+def refuse(rows: pa.Table, reasons: list[str]) -> pa.Table:
+    """Return rows of the quarantine for events, with the reason of each."""
+    records = zip(rows.to_pylist(), reasons, strict=True)
+    batch = quarantine_batch([_refuse(record, reason) for record, reason in records])
+    return pa.Table.from_batches([batch], QUARANTINE_SCHEMA)
+
+
+def _refuse(record: dict[str, Any], reason: str) -> Quarantined:
+    shown = {name: value for name, value in record.items() if value not in (None, [])}
+    id = None if is_blank(record["id"]) else record["id"]
+    return Quarantined(record["source"], record["line"], id, reason, shorten(str(shown)))

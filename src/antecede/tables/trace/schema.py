@@ -1,0 +1,100 @@
+"""The one event schema: what a trace is, wherever it comes from.
+
+A trace is a table with one row an event. This module names the columns in plain Python, so
+that the oracle and the light core can use it; `antecede.tables.trace.arrow` makes the Arrow schema
+of the same list. Times are nanoseconds since 1970-01-01 UTC as 64-bit integers, null where
+unknown or out of range (1677 to 2262); a reader never invents a time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from antecede.core.oracle.events import DELIVER as DELIVER
+from antecede.core.oracle.events import EVENT as EVENT
+from antecede.core.oracle.events import RECEIVE as RECEIVE
+from antecede.core.oracle.events import SEND as SEND
+
+KINDS = (SEND, RECEIVE, DELIVER, EVENT)
+
+
+class Column(NamedTuple):
+    """One column of the schema: name, Arrow type as text, may it be null, meaning."""
+
+    name: str
+    type: str
+    nullable: bool
+    meaning: str
+
+
+COLUMNS = (
+    Column("run", "string", True, "execution, where a file holds several"),
+    Column("kind", "string", False, "send, receive, deliver, or event (none of these is known)"),
+    Column("id", "string", False, "identity of the message (of the event, in vector-clock logs)"),
+    Column("member", "string", True, "host, sender, pod, agent or author"),
+    Column("seq", "int64", True, "the member's own number for the message or event"),
+    Column("parents", "list<string>", False, "ids of declared causes, as written; may be empty"),
+    Column("clock_members", "list<string>", True, "members of the event's vector clock"),
+    Column("clock_counts", "list<int64>", True, "their counters, in the same order"),
+    Column("topics", "list<string>", False, "topics, lists, channels; may be empty"),
+    Column("file_order", "int64", False, "position in the input, from 0, over all files as given"),
+    Column("ingest", "int64", True, "position in which an archive took it in"),
+    Column("arrival", "int64", True, "time of arrival by the receiver's or archive's clock, ns"),
+    Column("send_time", "int64", True, "time of sending by the sender's clock, ns"),
+    Column("author_time", "int64", True, "time of authoring (git), ns"),
+    Column("commit_time", "int64", True, "time of committing (git, archive), ns"),
+    Column("start_time", "int64", True, "start of a span, ns"),
+    Column("end_time", "int64", True, "end of a span, ns"),
+    Column("role", "string", True, "of a span: client, server, producer or consumer"),
+    Column("text", "string", True, "what the event says, for people"),
+    Column("source", "string", True, "file that it was read from"),
+    Column("line", "int64", True, "line in that file, from 1"),
+)
+NAMES = tuple(column.name for column in COLUMNS)
+
+ORDERS = (
+    "arrival",
+    "ingest",
+    "send_time",
+    "commit_time",
+    "author_time",
+    "start_time",
+    "file_order",
+)
+"""Columns by which an event stream might be sorted; `audit` counts the inversions of each."""
+
+
+class Event(NamedTuple):
+    """One row of a trace as a plain tuple; field for field the columns above."""
+
+    run: str | None = None
+    kind: str = EVENT
+    id: str = ""
+    member: str | None = None
+    seq: int | None = None
+    parents: tuple[str, ...] = ()
+    clock_members: tuple[str, ...] | None = None
+    clock_counts: tuple[int, ...] | None = None
+    topics: tuple[str, ...] = ()
+    file_order: int = 0
+    ingest: int | None = None
+    arrival: int | None = None
+    send_time: int | None = None
+    author_time: int | None = None
+    commit_time: int | None = None
+    start_time: int | None = None
+    end_time: int | None = None
+    role: str | None = None
+    text: str | None = None
+    source: str | None = None
+    line: int | None = None
+
+
+class Quarantined(NamedTuple):
+    """One input record that could not become an event: where it stood, why, and its raw text."""
+
+    source: str | None
+    line: int | None
+    id: str | None
+    reason: str
+    raw: str

@@ -1,0 +1,162 @@
+"""Program order from members' own numbers: the cause of number n is number n - 1 of its member.
+
+Commands that go by declared causes take the trace that `by_sequence` returns. The rule is that of
+`antecede.tables.order.spec.OrderSpec(sender=, seq=)`, which `antecede order --by seq` uses itself:
+numbers start at 1 (0 is allowed before it), a gap orders across it and names the missing number,
+and only the first event of a number counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow
+import pyarrow.compute
+
+from antecede.errors import InputError
+from antecede.formatting import counted
+from antecede.tables.trace.arrow import Trace
+from antecede.tables.trace.evidence import SEQUENCE, SOURCE
+from antecede.tables.trace.rows import conform, refuse
+from antecede.tables.trace.schema import DELIVER, RECEIVE
+
+pa: Any = pyarrow  # its stubs know too few kinds of arrays
+pc: Any = pyarrow.compute
+Ints = npt.NDArray[np.int64]
+
+SEQ: Final = "seq"
+"""The word for `--by`."""
+GAPS, MISSING, REPEATED, BACK = "number_gaps", "missing_numbers", "repeated_numbers", "steps_back"
+"""Names of details: events whose number does not follow the one before, numbers that are nowhere,
+events with the number of another event, and numbers that are listed after a higher one."""
+NO_NUMBER = "no member or no number"
+NEGATIVE = "a negative number"
+TAKEN = "another event of the member has this number"
+UNTOLD = "no event has a member and a number: say --member COLUMN and --seq COLUMN"
+
+
+def by_sequence(trace: Trace) -> Trace:
+    """Return the trace with the events before each at its member as its declared causes.
+
+    Events without a place in a sequence are in its quarantine, with reasons; `details` holds the
+    source of causality and counts. Rows of receipts and deliveries stay as they are. Raise
+    InputError where no event has a member and a number. O(rows log rows).
+    """
+    events: Any = conform(trace.events)
+    second_hand = pc.is_in(events["kind"], pa.array([RECEIVE, DELIVER])).to_numpy(False)
+    known = pc.and_(pc.is_valid(events["member"]), pc.is_valid(events["seq"])).to_numpy(False)
+    seq: Ints = pc.fill_null(events["seq"], -1).to_numpy()
+    usable = known & (seq >= 0) & ~second_hand
+    if not usable.any():
+        raise InputError(UNTOLD)
+    rows = np.flatnonzero(usable)
+    line = _codes(events, "run") * (len(events) + 1) + _codes(events, "member")
+    place: Ints = events["file_order"].to_numpy()
+    rows = rows[np.lexsort((place[rows], seq[rows], line[rows]))]
+    same_line = _same(line[rows])
+    first = ~(same_line & _same(seq[rows]))
+    stands_for = rows[first][np.cumsum(first) - 1]
+    ids: list[Any] = events["id"].to_pylist()
+    taken = np.array([ids[a] != ids[b] for a, b in zip(rows, stands_for, strict=True)], np.bool_)
+    reasons: dict[int, str] = dict.fromkeys(rows[taken].tolist(), TAKEN)
+    for row in np.flatnonzero(~usable & ~second_hand).tolist():
+        reasons[row] = NEGATIVE if known[row] else NO_NUMBER
+    before, gap, missing = _before(rows[first], line, seq)
+    causes: list[list[str]] = [[] for _ in ids]
+    members: list[Any] = events["member"].to_pylist()
+    for row, event in zip(rows.tolist(), stands_for.tolist(), strict=True):
+        if before[event] >= 0:
+            causes[row].append(ids[before[event]])
+        if gap[event]:
+            causes[row].append(f"{members[event]}:{seq[event] - 1}")
+    events = events.set_column(
+        events.column_names.index("parents"),
+        events.schema.field("parents"),
+        pa.array(causes, events.schema.field("parents").type),
+    )
+    kept = np.ones(len(events), np.bool_)
+    bad = sorted(reasons)
+    kept[bad] = False
+    aside = refuse(events.take(pa.array(bad, pa.int64())), [reasons[row] for row in bad])
+    for name in ("clock_members", "clock_counts"):  # else they could be gone by instead
+        field = events.schema.field(name)
+        nothing = pa.nulls(len(events), field.type)
+        events = events.set_column(events.column_names.index(name), field, nothing)
+    own: Any = trace.own
+    counts: dict[str, int | str] = {
+        GAPS: int(gap.sum()),
+        MISSING: missing,
+        REPEATED: int(taken.sum()),
+        BACK: _steps_back(line[usable], seq[usable], place[usable]),
+    }
+    return replace(
+        trace,
+        events=events.filter(pa.array(kept)),
+        format="table",
+        quarantine=pa.concat_tables([trace.quarantine, aside]),
+        details=trace.details | counts | {SOURCE: SEQUENCE},
+        own=None if own is None else own.filter(pa.array(kept)),
+    )
+
+
+def notes(details: Mapping[str, Any]) -> list[str]:
+    """Return what is odd about the numbers of a trace, in sentences; none of a sound one."""
+    found = []
+    if gaps := details.get(GAPS):
+        numbers = counted(details[MISSING], "number")
+        found.append(f"{counted(gaps, 'gap')} in members' own numbers: {numbers} nowhere")
+    if count := details.get(REPEATED):
+        found.append(f"{counted(count, 'event')} with the number of another event of the member")
+    if count := details.get(BACK):
+        found.append(f"{counted(count, 'step')} back: a number is listed after a higher one")
+    return found
+
+
+def steps_back(events: Any) -> int:
+    """Count the numbers that are listed after a higher one of their member."""
+    known: Any = events.filter(
+        pc.and_(pc.is_valid(events["member"]), pc.greater_equal(events["seq"], 0))
+    )
+    if not len(known):
+        return 0
+    line = _codes(known, "run") * (len(known) + 1) + _codes(known, "member")
+    return _steps_back(line, known["seq"].to_numpy(), known["file_order"].to_numpy())
+
+
+def _steps_back(line: Ints, seq: Ints, place: Ints) -> int:
+    order = np.lexsort((place, line))
+    line, seq = line[order], seq[order]
+    return int(np.count_nonzero(_same(line)[1:] & (seq[1:] < seq[:-1])))
+
+
+def _before(rows: Ints, line: Ints, seq: Ints) -> tuple[Ints, npt.NDArray[np.bool_], int]:
+    """Return, for each row, the row of the number before (-1: none), whether its direct
+    predecessor is nowhere, and how many numbers are nowhere; `rows`: one a number, in order.
+    """
+    before = np.full(len(line), -1, np.int64)
+    gap = np.zeros(len(line), np.bool_)
+    same = _same(line[rows])
+    before[rows[same]] = rows[:-1][same[1:]]
+    last = np.where(same, np.roll(seq[rows], 1), 0)
+    missing = np.maximum(seq[rows] - last - 1, 0)
+    # Number 0 is allowed and not required.
+    gap[rows] = missing > 0
+    return before, gap, int(missing.sum())
+
+
+def _same(values: Any) -> npt.NDArray[np.bool_]:
+    """Return whether each value equals the one before it."""
+    found = np.zeros(len(values), np.bool_)
+    found[1:] = values[1:] == values[:-1]
+    return found
+
+
+def _codes(events: Any, name: str) -> Ints:
+    """Number the values of a column; 0 for null."""
+    indices = events[name].combine_chunks().dictionary_encode().indices
+    codes: Ints = pc.fill_null(indices.cast(pa.int64()), -1).to_numpy(False).astype(np.int64) + 1
+    return codes

@@ -1,0 +1,128 @@
+"""Events in the schema, and beside them the columns that the user's table has.
+
+A column of the user's that is called like one of the schema is kept as `own_NAME`, since the two
+need not hold the same (a `kind` of the user's is rarely one of ours). A table that is in the
+schema already has nothing of its own under those names.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow
+
+from antecede.errors import InputError
+from antecede.tables.trace.arrow import Trace
+from antecede.tables.trace.reader import ReadOptions
+from antecede.tables.trace.schema import NAMES
+from antecede.tables.trace.user_tables.chosen_columns import further_columns
+from antecede.tables.trace.user_tables.extra_columns import is_json
+from antecede.tables.trace.user_tables.reader import TableReader
+from antecede.tables.trace.user_tables.writing import (
+    JSON_LINES,
+    PARQUET,
+    Write,
+    table_writer,
+    unmarked,
+)
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+OWN = "own_"
+
+
+class UnlikeError(Exception):
+    """A later batch has other columns, or other types, than the file that was begun."""
+
+
+def with_own(events: Any, own: pyarrow.Table | None) -> tuple[pyarrow.Table, list[str]]:
+    """Return events with the user's columns, and the names under which those stand.
+
+    Raises InputError when a name and its `own_` form are both taken.
+    """
+    table: Any = pa.Table.from_batches([events]) if hasattr(events, "serialize") else events
+    names: list[str] = []
+    if own is None:
+        return table, names
+    native = set(NAMES) <= set(own.column_names)
+    for name in own.column_names:
+        if name in NAMES and native:
+            continue
+        written = OWN + name if name in NAMES else name
+        if written in table.column_names or (written != name and written in own.column_names):
+            raise InputError(f"the table has columns {name} and {written}; rename one of them")
+        column: Any = own.column(name)
+        table = table.append_column(own.schema.field(name).with_name(written), column)
+        names.append(written)
+    return table, names
+
+
+def beside_schema(events: Any, own: pyarrow.Table) -> pyarrow.Table:
+    """Return further columns alone, under the names that they have beside those of the schema."""
+    table, names = with_own(events, own)
+    return table.select(names)
+
+
+def with_further(trace: Trace, options: ReadOptions) -> Trace:
+    """Return a trace without those of the user's columns that are read as columns of the schema."""
+    if trace.own is None:
+        return trace
+    if trace.format != TableReader.name:
+        return replace(trace, own=beside_schema(trace.events, trace.own))
+    return replace(trace, own=trace.own.select(further_columns(trace.own.column_names, options)))
+
+
+class Appender:
+    """A file that takes batches of events; its columns are those of the first batch."""
+
+    def __init__(self, path: Path, format: str) -> None:
+        self.rows = 0
+        self.own: list[str] = []
+        self._path, self._format = path, format
+        self._open = ExitStack()
+        self._write: Write | None = None
+        self._schema: Any = None
+
+    def __enter__(self) -> Appender:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._open.__exit__(kind, value, at)
+
+    def add(self, events: Any, own: pyarrow.Table | None) -> None:
+        """Append a batch. Raises UnlikeError where it does not fit what was begun."""
+        table, names = with_own(events, own)
+        if self._format != JSON_LINES and any(map(is_json, table.schema)):
+            raise UnlikeError  # its type is known when all values are
+        if self._write is None:
+            self._schema, self.own = table.schema, names
+            opened = table_writer(self._path, self._format, unmarked(self._schema))
+            self._write = self._open.enter_context(opened)
+        fitted = _fitted(table, self._schema)
+        self._write(fitted.cast(unmarked(self._schema)) if self._format == PARQUET else fitted)
+        self.rows += table.num_rows
+
+
+def _fitted(table: Any, schema: Any) -> Any:
+    if set(table.column_names) - set(schema.names):
+        raise UnlikeError
+    columns = []
+    for field in schema:
+        if field.name not in table.column_names:
+            columns.append(pa.nulls(table.num_rows, field.type))
+            continue
+        column = table.column(field.name)
+        if is_json(field) != is_json(table.schema.field(field.name)):
+            raise UnlikeError
+        if column.type != field.type and not pa.types.is_null(column.type):
+            raise UnlikeError
+        columns.append(column.cast(field.type))
+    return pa.table(columns, schema=schema)

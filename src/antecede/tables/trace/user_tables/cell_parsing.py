@@ -1,0 +1,209 @@
+"""Cells of a column to values, all at once, where Arrow does what `columns.Columns` does to each.
+
+Each function returns the values and which cells it leaves to `Columns` (True), or None for types
+that it does not know at all. Nothing here decides what a cell means: `Columns` does, and tests
+hold these to it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow
+import pyarrow.compute
+
+from antecede.tables.trace.identities import MAX_EXACT, is_text, without_blanks
+from antecede.tables.trace.text import nanoseconds
+from antecede.tables.trace.user_tables.rows import as_read
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pc: Any = pyarrow.compute
+Bools = npt.NDArray[np.bool_]
+_WHOLE = r"\A-?[0-9]{1,18}\z"
+_DAY = r"(1[7-9]|2[01])[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_MOMENT = r"\A" + _DAY + r"[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?Z?\z"
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
+class Found(NamedTuple):
+    """Values of a column [n], null where there is none, and the cells that are left over [n]."""
+
+    values: Any
+    left: Bools
+
+
+class Times(NamedTuple):
+    """Nanoseconds of a column [n], and what is counted of its cells."""
+
+    values: Any
+    left: Bools
+    unreadable: Bools
+    numbers: bool
+    """Whether any cell is a number, whose unit matters."""
+
+
+def none(n: int) -> Bools:
+    """Return a mask of no cell."""
+    return np.zeros(n, np.bool_)
+
+
+def mask(values: Any) -> Bools:
+    """Return Arrow's booleans as numpy's; null is False."""
+    found: Bools = np.asarray(pc.fill_null(values, False).to_numpy(zero_copy_only=False), np.bool_)
+    return found
+
+
+def known(values: Any) -> Bools:
+    """Tell which cells are not null."""
+    found: Bools = pc.is_valid(values).to_numpy(zero_copy_only=False)
+    return found
+
+
+def names(cells: Any) -> Found | None:
+    """Return names as text, null for blanks and for numbers that are no name."""
+    kind = cells.type
+    types = pa.types
+    if types.is_null(kind):
+        return Found(pa.nulls(len(cells), pa.string()), none(len(cells)))
+    if types.is_dictionary(kind) and is_text(kind.value_type):
+        return names(cells.cast(kind.value_type))
+    if types.is_timestamp(kind):
+        return Found(as_read(cells), none(len(cells)))
+    if is_text(kind):
+        return Found(without_blanks(_texts(cells)), none(len(cells)))
+    if types.is_integer(kind):
+        return Found(cells.cast(pa.string()), none(len(cells)))
+    if types.is_floating(kind):
+        return _names_of_floats(cells)
+    return None
+
+
+def numbers(cells: Any) -> Found | None:
+    """Return whole numbers of 64 bits."""
+    kind = cells.type
+    types = pa.types
+    if types.is_null(kind):
+        return Found(pa.nulls(len(cells), pa.int64()), none(len(cells)))
+    if types.is_uint64(kind):
+        left = mask(pc.greater(cells, pa.scalar(_MOST, pa.uint64())))
+        return Found(_without(cells, left).cast(pa.int64()), left)
+    if types.is_integer(kind):
+        return Found(cells.cast(pa.int64()), none(len(cells)))
+    if types.is_floating(kind):
+        values = _doubles(cells)
+        exact = _exact(values)
+        return Found(_integers(values, exact), known(cells) & ~exact)
+    if is_text(kind):
+        cells = _texts(cells)
+        whole = mask(pc.match_substring_regex(cells, _WHOLE))
+        empty = mask(pc.equal(cells, ""))
+        return Found(_without(cells, ~whole).cast(pa.int64()), known(cells) & ~whole & ~empty)
+    return None
+
+
+def times(cells: Any, unit: str) -> Times | None:
+    """Return times as nanoseconds since 1970; numbers are of `unit`."""
+    kind = cells.type
+    types = pa.types
+    factor = nanoseconds(1, unit) or 1
+    if types.is_null(kind):
+        nothing = none(len(cells))
+        return Times(pa.nulls(len(cells), pa.int64()), nothing, nothing, False)
+    if types.is_timestamp(kind) or types.is_date32(kind):
+        if types.is_date32(kind):
+            cells = cells.cast(pa.timestamp("s"))
+        of_second = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[cells.type.unit]
+        return _scaled(cells.cast(pa.int64()), of_second, False)
+    if types.is_integer(kind):
+        found = numbers(cells)
+        return None if found is None or found.left.any() else _scaled(found.values, factor, True)
+    if types.is_floating(kind):
+        return _times_of_floats(cells, factor)
+    if is_text(kind):
+        return _times_of_texts(_texts(cells), factor)
+    return None
+
+
+def _texts(cells: Any) -> Any:
+    return as_read(cells.cast(pa.string()))
+
+
+def _without(cells: Any, out: Bools) -> Any:
+    """Return the cells, null where they are left out."""
+    return pc.if_else(pa.array(~out), cells, pa.scalar(None, cells.type)) if out.any() else cells
+
+
+def _doubles(cells: Any) -> npt.NDArray[np.float64]:
+    """Return floating-point numbers, not-a-number for null."""
+    wide = cells.cast(pa.float64())
+    found: npt.NDArray[np.float64] = wide.to_numpy(zero_copy_only=False)
+    return found
+
+
+def _exact(values: npt.NDArray[np.float64]) -> Bools:
+    """Tell which are whole numbers that no others have been rounded to."""
+    with np.errstate(invalid="ignore"):
+        found: Bools = (np.abs(values) < MAX_EXACT) & (np.floor(values) == values)
+    return found
+
+
+def _integers(values: npt.NDArray[np.float64], exact: Bools) -> Any:
+    return pa.array(np.where(exact, values, 0).astype(np.int64), mask=~exact)
+
+
+def _names_of_floats(cells: Any) -> Found:
+    values = _doubles(cells)
+    exact = _exact(values)
+    return Found(_integers(values, exact).cast(pa.string()), known(cells) & ~exact)
+
+
+def _scaled(cells: Any, factor: int, numbers: bool) -> Times:
+    """Return whole numbers times a factor; beyond 64 bits they are no time."""
+    values = cells.fill_null(0).to_numpy(zero_copy_only=False)
+    there = known(cells)
+    good = there & (values >= -(-_LEAST // factor)) & (values <= _MOST // factor)
+    scaled = np.where(good, values, 0) * factor
+    return Times(
+        pa.array(scaled, pa.int64(), mask=~good),
+        none(len(values)),
+        there & ~good,
+        numbers and bool(good.any()),
+    )
+
+
+def _times_of_floats(cells: Any, factor: int) -> Times:
+    values = _doubles(cells)
+    there = known(cells)
+    with np.errstate(invalid="ignore", over="ignore"):
+        near = np.abs(values * factor) < 9.2e18
+    values = np.where(near, values, 0.0)
+    whole = np.floor(values)
+    found = whole.astype(np.int64) * factor + np.rint((values - whole) * factor).astype(np.int64)
+    good = there & near
+    return Times(
+        pa.array(found, pa.int64(), mask=~good),
+        there & ~near,
+        none(len(values)),
+        bool(good.any()),
+    )
+
+
+def _times_of_texts(cells: Any, factor: int) -> Times | None:
+    there = known(cells)
+    empty = mask(pc.equal(cells, ""))
+    whole = mask(pc.match_substring_regex(cells, _WHOLE))
+    moment = mask(pc.match_substring_regex(cells, _MOMENT))
+    found = _scaled(_without(cells, ~whole).cast(pa.int64()), factor, True)
+    values = found.values
+    if moment.any():
+        written = _without(cells, ~moment)
+        try:
+            parsed = pc.replace_substring(written, "Z", "").cast(pa.timestamp("ns"))
+        except pa.ArrowInvalid:  # the thirtieth of February
+            moment = none(len(cells))
+        else:
+            values = pc.if_else(pa.array(moment), parsed.cast(pa.int64()), values)
+    left = there & ~empty & ~whole & ~moment
+    return Times(values, left, found.unreadable, found.numbers)

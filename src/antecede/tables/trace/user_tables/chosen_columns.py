@@ -1,0 +1,359 @@
+"""Choice of columns: which column, or expression, of a user's table is which of the schema.
+
+A column the user names wins; else columns are known by the schema's own names and by usual ones
+(`usual_names`). In place of a name an expression may stand (`expressions`). The identity must be
+there: an `id`, also of several parts (`values.joined_id`), or `member` with `seq` or `clock`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from antecede.errors import FormatError, InputError
+from antecede.tables.trace import expressions, text
+from antecede.tables.trace.causes import BLANK, NOTES, REPEATED, ROUNDED, UNREADABLE
+from antecede.tables.trace.expressions import Failed
+from antecede.tables.trace.formats.nested import describe_records
+from antecede.tables.trace.identities import is_blank, name_of
+from antecede.tables.trace.reader import ReadOptions
+from antecede.tables.trace.schema import NAMES
+from antecede.tables.trace.text import nanoseconds
+from antecede.tables.trace.user_tables import usual_names
+from antecede.tables.trace.user_tables.text_causes import TextCauses
+from antecede.tables.trace.user_tables.values import (
+    cells_in,
+    finite,
+    is_number,
+    plain,
+)
+
+_FIRST, _LAST = 946_684_800 * 10**9, 4_102_444_800 * 10**9
+"""2000 and 2100 in nanoseconds since 1970."""
+_UNITS = {unit: nanoseconds(1, unit) or 1 for unit in ("s", "ms", "us", "ns")}
+
+
+class TimeSizes:
+    """Counts, by unit, of times whose sizes fit a coarser unit than the one they are read in.
+
+    A time is suspected if it lies in 1970 as it is read, and from 2000 to 2100 in a coarser unit.
+    It counts only if another time of the table is from 2000 to 2100 as it is read: small numbers
+    alone may be simulated times.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._has_dates = False
+
+    def note(self, times: Any, unit: str) -> None:
+        """Count times, in nanoseconds, that were read in a unit: a list, or an Arrow array."""
+        if not isinstance(times, list):
+            times = times.drop_null()
+        values = np.asarray(times, np.int64)
+        self._has_dates |= bool(((values >= _FIRST) & (values < _LAST)).any())
+        for coarser, size in _UNITS.items():
+            ratio = size // _UNITS[unit]
+            if ratio > 1:
+                found = (values >= -(-_FIRST // ratio)) & (values < _LAST // ratio)
+                self._counts[coarser] = self._counts.get(coarser, 0) + int(found.sum())
+
+    def misfits(self) -> dict[str, int]:
+        """Return how many times look like each coarser unit; empty if all fit."""
+        if not self._has_dates:
+            return {}
+        return {unit: count for unit, count in self._counts.items() if count}
+
+
+TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "end_time")
+CHOICES = (*(name for name in NAMES if name not in ("file_order", "source", "line")), "clock")
+"""Names under which a user may give a column."""
+
+
+_OTHER_WAY = {"parents": "clock", **dict.fromkeys(("clock", "clock_members"), "parents")}
+"""A named column of clocks excludes guessed causes, and the reverse: else one hides the other."""
+
+MAX_COLUMNS = 4096
+"""Different columns in a table of JSON lines."""
+
+
+class ChosenColumns:
+    """The user's columns by column of the schema, the unit of times, and what is counted."""
+
+    def __init__(
+        self,
+        sample: Sequence[Mapping[str, object]],
+        options: ReadOptions,
+        source: str,
+        *,
+        growing: bool = False,
+        untyped: bool = False,
+    ) -> None:
+        """Look at the first records; FormatError if a named or needed column is not there.
+
+        `growing`: later records may have further columns (JSON), so named ones may still come.
+        `untyped`: all cells are text (CSV), also where they stand for null or for lists.
+        """
+        self.source = source
+        self.unreadable_times = 0
+        """Times so far that are no number and not ISO 8601, or out of range: null, but counted."""
+        self.guessed_unit = ""
+        """The unit of times so far that are numbers, where their size told it."""
+        self.sizes = TimeSizes()
+        """Of times so far that are numbers: how many look like another unit."""
+        self.causes = {REPEATED: 0, BLANK: 0, ROUNDED: 0, UNREADABLE: 0, **dict.fromkeys(NOTES, 0)}
+        """Causes so far, by what is wrong with them (`tables.trace.causes`)."""
+        self.separator = options.separator
+        if options.separator == "":
+            raise InputError("--separator is empty; name the text between two causes")
+        known = list(dict.fromkeys(key for record in sample for key in record))
+        self.known = dict.fromkeys(known)
+        self.options = options
+        self.growing = growing
+        self.of = {name: find_columns(name, known, options, source, growing) for name in CHOICES}
+        named = [column for name in options.columns for column in options.columns[name]]
+        self.expressions = dict.fromkeys(
+            (one for one in named if one not in self.known and expressions.is_expression(one)), 0
+        )
+        """Expressions in place of columns; 1 where it has found something so far."""
+        if not self.of["id"] and not (
+            self.of["member"] and (self.of["seq"] or self.of["clock"] or self.of["clock_members"])
+        ):
+            message = (
+                f"no column is known to identify an event; columns are {', '.join(known)[:300]}; "
+                "say --id COLUMN (or --member and --seq)"
+            )
+            if growing and (nested := describe_records(sample, source)):
+                message = f"no column is known to identify an event; {nested}"
+            raise FormatError(message, path=source)
+        self.id_parts = self._parts_of_id()
+        """Parts of which an id is made (`values.joined_id`)."""
+        for name in ("run", "member"):
+            self._take_names(name, sample)
+        self.likely: list[str] = []
+        """Columns that may hold causes and are not read."""
+        if "parents" not in options.columns:
+            self._take_likely(sample)
+        self.text_causes = self._text_causes(sample) if untyped else None
+        if not growing:
+            self._refuse_idle(sample)
+        own_schema = set(NAMES) <= set(known)
+        self._by_size = not (options.time_unit or own_schema)
+        self.unit = options.time_unit or ("ns" if own_schema else self._unit(sample))
+
+    def cell(self, record: Mapping[str, object], column: str) -> object:
+        """Return what a row holds in a column, or what an expression finds in it.
+
+        Raises ValueError where an expression cannot be evaluated.
+        """
+        value = record.get(column)
+        if column in self.expressions:
+            if column not in record:
+                value = expressions.evaluate(column, record)
+            if isinstance(value, Failed):
+                raise ValueError(value.reason)
+            self.note_found(column, value)
+        return value
+
+    def note_found(self, expression: str, value: object) -> None:
+        """Note whether an expression has found something."""
+        if value is not None and value != [] and not isinstance(value, Failed):
+            self.expressions[expression] = 1
+
+    def _sampled(self, record: Mapping[str, object], column: str) -> object:
+        """Return a cell of the first rows, which have their turn later."""
+        if column in self.expressions and column not in record:
+            value = expressions.evaluate(column, record)
+            return None if isinstance(value, Failed) else value
+        return record.get(column)
+
+    def _parts_of_id(self) -> int:
+        """Return of how many parts an id is made. Raises InputError where causes have others."""
+        of_id = self.of["id"]
+        parts = sum(expressions.count_parts(one) if one in self.expressions else 1 for one in of_id)
+        causes = self.options.columns.get("parents", ())
+        if parts > 1 and len(causes) > 1 and len(causes) % parts:
+            raise InputError(
+                f"--id has {parts} parts, so --after takes {parts} columns for a cause, or 1 that "
+                f"holds whole ids; {len(causes)} are given",
+                path=self.source,
+            )
+        return max(parts, 1)
+
+    def _take_names(self, name: str, sample: Sequence[Mapping[str, object]]) -> None:
+        """Take the first usual column that is not full of what is no name, as objects are."""
+        if name in self.options.columns:
+            return
+        for column in usual_names.find_usual(name, list(self.known)):
+            cells = [plain(record.get(column)) for record in sample]
+            if any(name_of(cell) is not None for cell in cells) or all(map(is_blank, cells)):
+                self.of[name] = (column,)
+                return
+        self.of[name] = ()
+
+    def _take_likely(self, sample: Sequence[Mapping[str, object]]) -> None:
+        """Take the first column of causes by name that names an event of the sample.
+
+        A column `parents` is taken in any case, as it is the schema's own.
+        """
+        if _OTHER_WAY["parents"] in self.options.columns:
+            return  # the user named another column to go by
+        usual = usual_names.find_usual("parents", list(self.known))
+        likely = usual_names.likely_causes(self.known)
+        ids = self._sampled_ids(sample)
+        meant = usual_names.names_ids([*usual, *likely], sample, ids, self._names_in)
+        if meant and self.of["parents"] != ("parents",):
+            self.of["parents"] = (meant[0],)
+        if self.of["parents"]:
+            filled = [one for one in usual if any(self._names_in(row.get(one)) for row in sample)]
+            likely = list(dict.fromkeys([*filled, *meant]))
+        self.likely = [one for one in likely if one not in self.of["parents"]]
+
+    def _sampled_ids(self, sample: Sequence[Mapping[str, object]]) -> frozenset[str]:
+        """Return the ids in the first rows; none where an id has several parts."""
+        if not self.of["id"] or self.id_parts > 1:
+            return frozenset()
+        cells = (self._sampled(record, self.of["id"][0]) for record in sample)
+        return frozenset(name for cell in cells if (name := name_of(plain(cell))) is not None)
+
+    def _text_causes(self, sample: Sequence[Mapping[str, object]]) -> TextCauses:
+        cells = [
+            part
+            for record in sample
+            for column in self.of["parents"]
+            for part in cells_in(self._sampled(record, column), self.separator)
+        ]
+        texts = [part for part in cells if isinstance(part, str)]
+        return TextCauses(self._sampled_ids(sample), texts, self.causes)
+
+    def _causes_in(self, cell: object) -> Sequence[object]:
+        """Return the values in a cell of causes."""
+        parts = cells_in(cell, self.separator)
+        if self.text_causes is None:
+            return parts
+        found: list[object] = []
+        for part in parts:
+            values = self.text_causes.values(part) if isinstance(part, str) else None
+            found += [part] if values is None else values
+        return found
+
+    def _names_in(self, cell: object) -> list[str]:
+        values = map(plain, cells_in(cell, self.separator))
+        return [name for value in values if (name := name_of(value)) is not None]
+
+    def unread(self) -> tuple[str, str]:
+        """Return the columns that may hold causes, and those that name later events, if unread."""
+        if "parents" in self.options.columns:
+            return "", ""
+        if self.of["parents"]:
+            return ", ".join(self.likely), ""
+        known = list(self.known)
+        likely, later = usual_names.likely_causes(known), usual_names.later_events(known)
+        return ", ".join(likely)[:300], ", ".join(later)[:300]
+
+    def _refuse_idle(self, sample: Iterable[Mapping[str, object]]) -> None:
+        """Raise InputError for an option that no column of this table has a use for."""
+
+        def held(names: Iterable[str]) -> list[object]:
+            columns = [column for name in names for column in self.of[name]]
+            cells = (self._sampled(record, column) for record in sample for column in columns)
+            return [cell for cell in cells if cell is not None]
+
+        if self.separator is not None:
+            if not (self.of["parents"] or self.of["topics"]):
+                raise InputError(
+                    "--separator takes causes or topics apart, and no column is known to hold any",
+                    path=self.source,
+                )
+            cells = held(("parents", "topics"))
+            if cells and all(isinstance(cell, list) for cell in cells):
+                message = "--separator takes text apart, and the causes here are lists already"
+                raise InputError(f"{message}: leave it out", path=self.source)
+        if self.options.time_unit is not None:
+            if not any(self.of[name] for name in TIMES):
+                message = "--time-unit is of times, and no column is known to hold any"
+                raise InputError(message, path=self.source)
+            times = held(TIMES)
+            if times and not any(map(is_number, times)):
+                message = "--time-unit is of plain numbers, and the times here are dates"
+                raise InputError(f"{message}: leave it out", path=self.source)
+
+    def _unit(self, sample: Iterable[Mapping[str, object]]) -> str:
+        """Return the unit that the size of the largest number tells.
+
+        Of those that are a time in some unit: what is refused says nothing of the others.
+        """
+        columns = [column for name in TIMES for column in self.of[name]]
+        cells = (self._sampled(record, column) for record in sample for column in columns)
+        numbers = map(finite, cells)
+        sizes = (abs(n) for n in numbers if n is not None)
+        return text.unit_by_size(max((n for n in sizes if n < text.MAX_TIME), default=0))
+
+    def telling(self) -> str:
+        """Return which columns could tell what came before what, as "parents in caused_by; ..."."""
+        could = ((name, self.of[name]) for name in ("parents", "clock", "clock_members", "kind"))
+        return "; ".join(f"{name} in {text.shorten(of[0])}" for name, of in could if of)
+
+    def guessed(self) -> str:
+        """Return which columns were taken by a usual name that is not the schema's own."""
+        taken = ((name, self.of[name]) for name in CHOICES if name not in self.options.columns)
+        usual = [(name, of[0]) for name, of in taken if of and of[0].lower() != name]
+        return ", ".join(f"{name} is {text.shorten(column)}" for name, column in usual)
+
+    def check_all_came(self) -> None:
+        """Raise FormatError for a column that the user named and that no record had."""
+        for name in self.options.columns:
+            find_columns(name, list(self.known), self.options, self.source)
+
+    def _widen(self, record: Mapping[str, object], line: int | None) -> None:
+        """Take in columns that this record is the first to have, as JSON leaves out what is null.
+
+        What was found before stays as it is: no record until here had the new ones. Raise
+        FormatError for more columns than any table has: the work would grow with their square.
+        """
+        new = [column for column in record if column not in self.known]
+        if len(self.known) + len(new) > MAX_COLUMNS:
+            raise FormatError(
+                f"more than {MAX_COLUMNS:,} different columns up to here; the last is "
+                f"{text.shorten(new[-1])[:60]!r}: do names hold what values should?",
+                path=self.source,
+                line=line,
+            )
+        timed = any(column in self.known for name in TIMES for column in self.of[name])
+        self.known.update(dict.fromkeys(new))
+        for name in CHOICES:
+            if not self.of[name] and name not in self.options.columns:
+                self.of[name] = find_columns(name, new, self.options, self.source)
+        if not timed and not self.options.time_unit:
+            self.unit = self._unit([record])
+
+
+def find_columns(
+    name: str, known: Sequence[str], options: ReadOptions, source: str, growing: bool = False
+) -> tuple[str, ...]:
+    """Return the columns that give one of the schema; the user's if named, else a usual one.
+
+    Raises FormatError for a name that is neither a column nor an expression.
+    """
+    if name in options.columns:
+        for column in options.columns[name]:
+            if column in known or expressions.is_expression(column):
+                continue
+            why = expressions.find_defect(column)
+            if not growing or why:
+                why = f" and no expression of JMESPath ({why})" if why else ""
+                message = f"no column {column!r}{why}; columns are {', '.join(known)[:300]}"
+                raise FormatError(message, path=source)
+        return tuple(options.columns[name])
+    if _OTHER_WAY.get(name, name) in options.columns:
+        return ()  # the user named another column to go by
+    return usual_names.find_usual(name, known)[:1]
+
+
+def further_columns(known: Sequence[str], options: ReadOptions) -> list[str]:
+    """Return the columns of a table that are read as none of the schema's."""
+    taken = {
+        one for name in CHOICES for one in find_columns(name, known, options, "", growing=True)
+    }
+    return [name for name in known if name not in taken and name not in NAMES]

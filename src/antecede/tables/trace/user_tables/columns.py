@@ -1,0 +1,301 @@
+"""From rows of a user's table to events: cells to values of the schema.
+
+Which column is which is told by `chosen_columns`. What cannot be told is left null; an event that
+has no column `id` is named MEMBER:NUMBER.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from antecede.formatting import shown
+from antecede.tables.trace import expressions, text
+from antecede.tables.trace.causes import BLANK, PARTIAL, REPEATED, ROUNDED, UNREADABLE
+from antecede.tables.trace.formats.shiviz_dialects import parse_clock
+from antecede.tables.trace.identities import IDS_ARE, is_blank, is_rounded, name_of, unreadable_name
+from antecede.tables.trace.reader import NO_GROUP, NO_ID
+from antecede.tables.trace.schema import EVENT, KINDS, Event, Quarantined
+from antecede.tables.trace.user_tables.chosen_columns import TIMES, ChosenColumns
+from antecede.tables.trace.user_tables.values import (
+    as_list,
+    cells_in,
+    checked_clock,
+    could_be_joined_id,
+    filled,
+    joined_id,
+    plain,
+    rounded_words,
+)
+
+
+class Columns(ChosenColumns):
+    """The user's columns by column of the schema, and the events that rows are."""
+
+    def event(self, record: Mapping[str, object], line: int | None) -> Event | Quarantined:
+        """Return the record as an event, or what is wrong with it."""
+        if not record.keys() <= self.known.keys():
+            self._widen(record, line)
+        try:
+            return self._event(record, line)
+        except ValueError as error:
+            raw = text.shorten(json.dumps(record, default=str, ensure_ascii=False))
+            safe = self._safe_identity(record)
+            return Quarantined(self.source, line, safe, text.shorten(str(error)), raw)
+
+    def _event(self, record: Mapping[str, object], line: int | None) -> Event:
+        member = self._name(record, "member")
+        run = self._name(record, "run")
+        if run is None and self.options.needs_run:
+            raise ValueError(NO_GROUP)
+        clock = self._clock(record)
+        seq = self._number(record, "seq")
+        if seq is None and clock is not None and member is not None:
+            seq = clock.get(member)
+        kind = name_of(self._first(record, "kind"))
+        event = Event(
+            run=run,
+            kind=kind if kind in KINDS else EVENT,
+            id=self._identity(record, member, seq),
+            member=member,
+            seq=seq,
+            parents=self._names(record, "parents"),
+            clock_members=None if clock is None else tuple(clock),
+            clock_counts=None if clock is None else tuple(clock.values()),
+            topics=self._names(record, "topics"),
+            ingest=self._number(record, "ingest"),
+            role=name_of(self._first(record, "role")),
+            text=name_of(self._first(record, "text")),
+            source=self.source,
+            line=line,
+        )
+        times: dict[str, Any] = {t: self._time(record, t) for t in TIMES if self.of[t]}
+        return event._replace(**times) if times else event
+
+    def _safe_identity(self, record: Mapping[str, object]) -> str | None:
+        """Return the id of a bad record, as far as it can be told."""
+        try:
+            identity = name_of(self._first(record, "id"))
+        except ValueError:
+            return None
+        return None if identity is None else text.shorten(identity)
+
+    def _composite(self, record: Mapping[str, object]) -> str:
+        """Return the id that several columns, or the values of an expression, make."""
+        parts: list[object] = []
+        for column in self.of["id"]:
+            value = self.cell(record, column)
+            size = expressions.count_parts(column) if column in self.expressions else 1
+            if size > 1:
+                parts += value if isinstance(value, list) else [None] * size
+            else:
+                parts.append(self._single(value, column, "id"))
+        names = [self._part(value) for value in parts]
+        if None in names:
+            blank = len([name for name in names if name is None])
+            where = ", ".join(self.of["id"])
+            raise ValueError(f"{NO_ID}: {blank} of its {len(names)} parts are blank ({where})")
+        return joined_id([name for name in names if name is not None])
+
+    def _part(self, value: object) -> str | None:
+        """Return a part of an id, None for a blank. Raises ValueError for what is no name."""
+        value = plain(value)
+        if is_rounded(value):
+            raise ValueError(f"id is rounded: {rounded_words(value, self.of['id'])}")
+        name = name_of(value)
+        if name is None and not is_blank(value):
+            raise ValueError(f"id holds what is no name: it is {shown(value)}, and {IDS_ARE}")
+        return name
+
+    def _single(self, value: object, column: str, name: str) -> object:
+        """Return the one value that an expression found. Raises ValueError for several."""
+        if column in self.expressions and isinstance(value, list):
+            if len(value) > 1:
+                raise ValueError(f"{name}: {column} finds several values: {shown(value)}")
+            value = value[0] if value else None
+        return value
+
+    def _identity(self, record: Mapping[str, object], member: str | None, seq: int | None) -> str:
+        if self.id_parts > 1:
+            return self._composite(record)
+        if self.of["id"]:
+            identity = self._name(record, "id")
+        else:
+            identity = None if member is None or seq is None else f"{member}:{seq}"
+        if identity is None:
+            found = [one for one in self.of["id"] if one in self.expressions]
+            raise ValueError(f"{NO_ID}: {found[0]} finds nothing" if found else NO_ID)
+        return identity
+
+    def _first(self, record: Mapping[str, object], name: str) -> object:
+        column = next(iter(self.of[name]), None)
+        if column is None:
+            return None
+        value = self._single(self.cell(record, column), column, name)
+        return plain(value) if isinstance(value, Decimal) else value
+
+    def _name(self, record: Mapping[str, object], name: str) -> str | None:
+        """Return a name in a record, None for a blank. Raises ValueError for what is no name."""
+        value = self._first(record, name)
+        if is_rounded(value):
+            raise ValueError(f"{name} is rounded: {rounded_words(value, self.of[name])}")
+        found = name_of(value)
+        if found is None and not is_blank(value):  # in a column of numbers NaN is null
+            raise ValueError(self._no_name(value, name))
+        return found
+
+    def _no_name(self, value: object, name: str, column: str = "") -> str:
+        """Return why a value is no name, and what reaches into it.
+
+        `column`: where the value stands, with "[]" for one of a list.
+        """
+        said = f"{name} holds what is no name: it is {shown(value)}, and {IDS_ARE}"
+        column = column or self.of[name][0]
+        if isinstance(value, list) and value:
+            value, column = value[0], f"{column}[]"
+        if isinstance(value, dict) and value:
+            said += f"; an expression reaches into it: {column}.{next(iter(value))}"
+        return said
+
+    def _number(self, record: Mapping[str, object], name: str) -> int | None:
+        value = self._first(record, name)
+        if is_blank(value):
+            return None
+        if is_rounded(value):
+            raise ValueError(f"{name} is rounded: {rounded_words(value, self.of[name])}")
+        number = text.int64(value)
+        if number is None:
+            raise ValueError(f"{name} is no whole number of 64 bits: {str(value)[:60]}")
+        return number
+
+    def _time(self, record: Mapping[str, object], name: str) -> int | None:
+        value = self._first(record, name)
+        if isinstance(value, datetime.datetime | datetime.date):
+            value = value.isoformat()
+        number = text.nanoseconds(value, self.unit)
+        if number is not None:
+            self.sizes.note([number], self.unit)
+            if self._by_size:
+                self.guessed_unit = self.unit
+        if number is None and isinstance(value, str):
+            number = text.iso_time(value)
+        if number is None and not is_blank(value):
+            self.unreadable_times += 1
+        return number
+
+    def _names(self, record: Mapping[str, object], name: str) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        repeated = blank = 0
+        if name == "parents" and self.id_parts > 1:
+            return self._composite_causes(record)
+        for column in self.of[name]:
+            cell = self.cell(record, column)
+            values = self._causes_in(cell) if name == "parents" else cells_in(cell, self.separator)
+            for value in map(plain, values):
+                if is_blank(value):
+                    blank += not is_blank(cell)
+                    continue
+                single = name_of(value)
+                if single is None:
+                    place = column if cell is value else f"{column}[]"
+                    single = self._unreadable(value, name, place)
+                repeated += single in found
+                found[single] = None
+        if name == "parents":
+            self.causes[REPEATED] += repeated
+            self.causes[BLANK] += blank
+        return tuple(found)
+
+    def _composite_causes(self, record: Mapping[str, object]) -> tuple[str, ...]:
+        """Return the causes of a row whose ids have several parts."""
+        found: dict[str, None] = {}
+        counts = dict.fromkeys(self.causes, 0)
+        for value in self._composite_cells(record):
+            if isinstance(value, list | tuple) and len(value) == self.id_parts:
+                names = [name_of(plain(part)) for part in value]
+                if is_blank(value[-1]):  # the others may be the same for all causes of a row
+                    counts[BLANK] += not self._is_of_id(value)
+                    continue
+                good = [name for name in names if name is not None]
+                whole = len(good) == len(names)
+                name = joined_id(good) if whole else unreadable_name(value)
+                counts[UNREADABLE] += not whole
+            elif is_blank(value):
+                counts[BLANK] += 1
+                continue
+            elif (single := name_of(plain(value))) is not None:
+                name = single
+                counts[PARTIAL] += not could_be_joined_id(single, self.id_parts)
+            else:
+                name = unreadable_name(value)
+                counts[UNREADABLE] += 1
+            counts[REPEATED] += name in found
+            found[name] = None
+        for what, count in counts.items():
+            self.causes[what] += count
+        return tuple(found)
+
+    def _is_of_id(self, parts: Sequence[object]) -> bool:
+        """Return whether the parts of a cause that are there are columns of the row's own id."""
+        columns = self.of["parents"]
+        if len(columns) != len(parts):
+            return False
+        there = [one for one, part in zip(columns, parts, strict=True) if not is_blank(part)]
+        return all(one in self.of["id"] for one in there)
+
+    def _composite_cells(self, record: Mapping[str, object]) -> Iterator[object]:
+        """Yield causes: lists of parts, or whole ids as text."""
+        columns, parts = self.of["parents"], self.id_parts
+        if len(columns) % parts == 0:
+            for first in range(0, len(columns), parts):
+                cells = [self.cell(record, one) for one in columns[first : first + parts]]
+                yield from filled([cells_in(cell, self.separator) for cell in cells])
+            return
+        for column in columns:
+            cell = self.cell(record, column)
+            listed = column in self.expressions and expressions.count_parts(column) == parts
+            if listed and isinstance(cell, list):
+                yield from filled([cells_in(part, self.separator) for part in cell])
+            elif not is_blank(cell):
+                yield from cells_in(cell, self.separator)
+
+    def _unreadable(self, value: object, name: str, column: str) -> str:
+        """Return a name that no event has, for a cause that is a number but no id, and count it.
+
+        Raise ValueError for all else that is no name.
+        """
+        rounded = is_rounded(value)
+        if name != "parents" and rounded:
+            raise ValueError(f"{name} is rounded: {rounded_words(value, self.of[name])}")
+        if name != "parents" or not isinstance(value, float):
+            raise ValueError(self._no_name(value, name, column))
+        self.causes[ROUNDED if rounded else UNREADABLE] += 1
+        return unreadable_name(value)
+
+    def _clock(self, record: Mapping[str, object]) -> dict[str, int] | None:
+        if self.of["clock_members"] and self.of["clock_counts"]:
+            members = self._first(record, "clock_members")
+            counts = self._first(record, "clock_counts")
+            if is_blank(members) or is_blank(counts):  # an empty cell of a text file
+                return None
+            members, counts = as_list(members), as_list(counts)
+            if not (isinstance(members, list) and isinstance(counts, list)):
+                raise ValueError("clock_members and clock_counts are no lists")
+            if len(members) != len(counts):
+                raise ValueError("clock_members and clock_counts differ in length")
+            return checked_clock(dict(zip(map(str, members), counts, strict=True)))
+        value = self._first(record, "clock")
+        if is_blank(value):
+            return None
+        if isinstance(value, str):
+            clock = parse_clock(value)
+            if isinstance(clock, str):
+                raise ValueError(clock)
+            return clock
+        try:
+            return checked_clock(dict(value))  # type: ignore[call-overload]
+        except TypeError as error:
+            raise ValueError(f"the clock is no mapping of members: {str(value)[:60]}") from error

@@ -1,0 +1,362 @@
+"""Blocks of a user's table to blocks of events, without a Python object a row.
+
+Theory of operation
+-------------------
+`columns.Columns` defines what a row means. Here a column of the schema is made of a whole block of
+cells (`antecede.tables.trace.user_tables.cell_parsing`) wherever Arrow can do what `Columns` does
+to each; a cell that it cannot take alike goes to the method of `Columns` for that cell; and a row
+that `Columns` would set aside, or that cannot be stored, is given to `Columns.event` whole. So
+nothing is decided twice, and what is counted (unreadable times, blanks among causes, ...) is
+counted once: columns whose cells are counted come last, when it is known which rows go another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow
+import pyarrow.compute
+
+from antecede.tables.trace import expressions
+from antecede.tables.trace.identities import name_of
+from antecede.tables.trace.schema import COLUMNS, EVENT, KINDS, Event, Quarantined
+from antecede.tables.trace.user_tables import cell_parsing, list_cells
+from antecede.tables.trace.user_tables import rows as table_rows
+from antecede.tables.trace.user_tables.blocks import Block
+from antecede.tables.trace.user_tables.cell_parsing import Bools, Found, Times
+from antecede.tables.trace.user_tables.chosen_columns import TIMES
+from antecede.tables.trace.user_tables.columns import Columns
+from antecede.tables.trace.user_tables.extra_columns import marked
+from antecede.tables.trace.user_tables.list_cells import NO_ARRAY, TEXTS
+from antecede.tables.trace.user_tables.text_causes import doubtful
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pc: Any = pyarrow.compute
+_TYPES = {"string": pa.string(), "int64": pa.int64(), "list<string>": TEXTS}
+_TYPES["list<int64>"] = pa.list_(pa.int64())
+Ints = npt.NDArray[np.int64]
+
+
+class Chunk(NamedTuple):
+    """Events that stand behind each other, in the schema (`file_order` is not numbered yet)."""
+
+    events: Any
+    own: Any
+    """Their rows as the user has them: an Arrow batch or records; None if not asked for."""
+
+
+Piece = Chunk | tuple[Event | Quarantined, Any]
+"""Events, or one that was made by itself with its row, or a bad record."""
+
+
+def pieces(block: Block, columns: Columns, own: bool) -> Iterator[Piece]:
+    """Yield the events and bad records of a block in their order."""
+    done = 0
+    bad = list(block.bad)
+    while done < block.rows:
+        known = _known(block, columns, done)
+        part = block.sliced(done, known)
+        before = [(at - done, row) for at, row in bad if at < done + known]
+        del bad[: len(before)]
+        yield from _pieces(part, columns, own, before)
+        done += known
+        if done < block.rows:  # a row with a column that no row had before
+            if bad and bad[0][0] == done:
+                yield bad.pop(0)[1], None
+                continue
+            yield _alone(block.sliced(done, 1), columns, own)
+            done += 1
+    yield from ((row, None) for _, row in bad)
+
+
+def _known(block: Block, columns: Columns, first: int) -> int:
+    """Return how many rows from `first` have none but known columns."""
+    names = columns.known.keys()
+    if block.records is None:
+        return block.rows - first if names >= set(block.batch.schema.names) else 0
+    for at in range(first, block.rows):
+        if not block.records[at].keys() <= names:
+            return at - first
+    return block.rows - first
+
+
+def _alone(one: Block, columns: Columns, own: bool) -> Piece:
+    """Return what the row path makes of a block of one row."""
+    (record,) = one.as_records()
+    line = None if one.lines is None else int(one.lines[0])
+    mine = _own(one) if own else None
+    return columns.event(record, line), mine[0] if isinstance(mine, list) else mine
+
+
+def _own(block: Block) -> Any:
+    if block.batch is None:
+        return block.records
+    return marked(block.batch) if block.as_text else block.batch
+
+
+def _pieces(
+    block: Block, columns: Columns, own: bool, bad: Sequence[tuple[int, Quarantined]]
+) -> Iterator[Piece]:
+    if not block.rows:
+        yield from ((row, None) for _, row in bad)
+        return
+    events, odd = _Made(block, columns).events()
+    stops = [(int(at), None) for at in np.flatnonzero(odd)] + [(at, row) for at, row in bad]
+    done = 0
+    for at, row in sorted(stops, key=lambda stop: (stop[0], stop[1] is None)):
+        if at > done:
+            yield _chunk(block, events, own, done, at - done)
+        done = at
+        if row is not None:
+            yield row, None
+        else:
+            yield _alone(block.sliced(at, 1), columns, own)
+            done += 1
+    if done < block.rows:
+        yield _chunk(block, events, own, done, block.rows - done)
+
+
+def _chunk(block: Block, events: Any, own: bool, first: int, rows: int) -> Chunk:
+    mine = _own(block.sliced(first, rows)) if own else None
+    return Chunk(events.slice(first, rows), mine)
+
+
+class _Made:
+    """The events of one block; a row that turns out odd is left to the row path."""
+
+    def __init__(self, block: Block, columns: Columns) -> None:
+        self.block, self.columns, self.n = block, columns, block.rows
+        self.odd: Bools = cell_parsing.none(block.rows)
+        self._cells: dict[str, Any] = {}
+        self._lists: dict[str, list[Any]] = {}
+
+    def events(self) -> tuple[Any, Bools]:
+        """Return the events [n], and which of them are none (the row path has them)."""
+        of: dict[str, Any] = {}
+        for name in ("run", "member", "role", "text"):
+            of[name] = self._name(name)
+        if self.columns.options.needs_run:
+            self.odd |= ~cell_parsing.known(of["run"])
+        kind = self._name("kind")
+        of["kind"] = pc.if_else(
+            pc.fill_null(pc.is_in(kind, pa.array(KINDS)), False), kind, pa.scalar(EVENT)
+        )
+        for name in ("seq", "ingest"):
+            of[name] = self._number(name)
+        clocks = self._clocks()
+        of["clock_members"], of["clock_counts"] = list_cells.listed(clocks, self.n)
+        of["seq"] = list_cells.with_counts(of["seq"], of["member"], clocks)
+        of["id"] = self._identity(of["member"], of["seq"])
+        of["topics"] = self._names("topics")  # before what is counted, as they may be refused
+        of["parents"] = self._names("parents")
+        for name in TIMES:
+            of[name] = self._time(name)
+        source = self.columns.source.encode(errors="backslashreplace").decode()
+        of["source"] = pa.repeat(pa.scalar(source, pa.string()), self.n)
+        of["line"] = pa.nulls(self.n, pa.int64()) if self.block.lines is None else self.block.lines
+        of["file_order"] = np.zeros(self.n, np.int64)
+        arrays = [
+            pa.array(of[column.name]).cast(_TYPES[column.type])
+            if isinstance(of[column.name], np.ndarray)
+            else of[column.name]
+            for column in COLUMNS
+        ]
+        return pa.RecordBatch.from_arrays(arrays, [column.name for column in COLUMNS]), self.odd
+
+    def _name(self, name: str) -> Any:
+        method = self._plain_name if name in ("kind", "role", "text") else self.columns._name
+        return self._column(name, cell_parsing.names, method, pa.string())
+
+    def _plain_name(self, record: dict[str, Any], name: str) -> str | None:
+        return name_of(self.columns._first(record, name))
+
+    def _number(self, name: str) -> Any:
+        return self._column(name, cell_parsing.numbers, self.columns._number, pa.int64())
+
+    def _column(
+        self,
+        name: str,
+        convert: Callable[[Any], Found | None],
+        each: Callable[[dict[str, Any], str], Any],
+        kind: Any,
+    ) -> Any:
+        """Return a column of one cell a row; rows of which a cell is refused become odd."""
+        columns = self.columns.of[name][:1]
+        if not columns:
+            return pa.nulls(self.n, kind)
+        array = self._array(columns[0])
+        found = None if array is None else convert(array)
+        if found is None:
+            found = Found(pa.nulls(self.n, kind), ~cell_parsing.none(self.n))
+        return self._completed(found, columns, lambda record: each(record, name), kind)
+
+    def _completed(
+        self,
+        found: Found,
+        columns: Sequence[str],
+        each: Callable[[dict[str, Any]], Any],
+        kind: Any,
+    ) -> Any:
+        """Return the values with those of the cells that were left over."""
+        at = np.flatnonzero(found.left & ~self.odd)
+        if not len(at):
+            return found.values
+        made: list[Any] = []
+        for row, record in zip(at.tolist(), self._records(columns, at), strict=True):
+            before = dict(self.columns.causes)
+            try:
+                value = each(record)
+                made.append(None if value is None else pa.scalar(value, kind).as_py())
+            except NO_ARRAY:
+                self.columns.causes.update(before)
+                self.odd[row] = True
+                made.append([] if pa.types.is_list(kind) else None)
+        if len(at) == self.n:
+            return pa.array(made, kind)
+        index = np.arange(self.n)
+        index[at] = self.n + np.arange(len(at))
+        both = pa.concat_arrays([found.values, pa.array(made, kind)])
+        return both.take(pa.array(index))
+
+    def _identity(self, member: Any, seq: Any) -> Any:
+        if self.columns.id_parts > 1:
+            nothing = Found(pa.nulls(self.n, pa.string()), ~cell_parsing.none(self.n))
+            of_id = self.columns.of["id"]
+            found = self._completed(nothing, of_id, self.columns._composite, pa.string())
+        elif self.columns.of["id"]:
+            found = self._name("id")
+        else:
+            found = pc.binary_join_element_wise(member, seq.cast(pa.string()), ":")
+        self.odd |= ~cell_parsing.known(found)
+        return found
+
+    def _names(self, name: str) -> Any:
+        """Return lists of names; cells with blanks, repetitions and the like one by one."""
+        columns = self.columns.of[name]
+        if not columns:
+            return list_cells.lists(np.zeros(self.n + 1, np.int64), pa.nulls(0, pa.string()))
+        whole = name == "parents" and self.columns.id_parts > 1
+        array = self._array(columns[0]) if len(columns) == 1 and not whole else None
+        found = (
+            None
+            if array is None
+            else list_cells.name_lists(array, self.columns.separator is not None)
+        )
+        if found is None:
+            nothing = list_cells.lists(np.zeros(self.n + 1, np.int64), pa.nulls(0, pa.string()))
+            found = Found(nothing, ~cell_parsing.none(self.n))
+        if name == "parents" and array is not None:
+            found = found._replace(left=found.left | self._to_look_at(array))
+        return self._completed(
+            found, columns, lambda record: self.columns._names(record, name), TEXTS
+        )
+
+    def _to_look_at(self, array: Any) -> Bools:
+        """Return which cells of causes may stand for null, a list or a number (CSV)."""
+        text = self.columns.text_causes
+        if text is None or not pa.types.is_string(array.type):
+            return cell_parsing.none(self.n)
+        return cell_parsing.mask(pc.match_substring_regex(array, doubtful(text.whole)))
+
+    def _clocks(self) -> list[dict[str, int] | None] | None:
+        """Return the clock of each row; None if there is none at all."""
+        of = self.columns.of
+        both = bool(of["clock_members"] and of["clock_counts"])
+        columns = [*of["clock_members"][:1], *of["clock_counts"][:1]] if both else of["clock"][:1]
+        if not columns or all(self._is_null(column) for column in columns):
+            return None
+        clocks: list[dict[str, int] | None] = []
+        at = np.arange(self.n)
+        for row, record in enumerate(self._records(columns, at)):
+            clock = None
+            if not self.odd[row]:
+                try:
+                    clock = self.columns._clock(record)
+                    pa.array(list(clock or ()), pa.string())
+                except NO_ARRAY:
+                    self.odd[row], clock = True, None
+            clocks.append(clock)
+        return clocks
+
+    def _time(self, name: str) -> Any:
+        columns = self.columns.of[name][:1]
+        if not columns:
+            return pa.nulls(self.n, pa.int64())
+        array = self._array(columns[0])
+        unit = self.columns.unit
+        # Which unit numbers have is told to users where a good row has one.
+        found = (
+            None if array is None else cell_parsing.times(list_cells.unless(array, self.odd), unit)
+        )
+        if found is None:
+            nothing = pa.nulls(self.n, pa.int64())
+            found = Times(nothing, ~cell_parsing.none(self.n), cell_parsing.none(self.n), False)
+        self.columns.unreadable_times += int(np.count_nonzero(found.unreadable))
+        if found.numbers:
+            self.columns.sizes.note(found.values, unit)
+            if self.columns._by_size:
+                self.columns.guessed_unit = unit
+        return self._completed(
+            Found(found.values, found.left),
+            columns,
+            lambda record: self.columns._time(record, name),
+            pa.int64(),
+        )
+
+    # --- the cells of a column ------------------------------------------------------------
+
+    def _records(self, columns: Sequence[str], at: Ints) -> Iterator[dict[str, Any]]:
+        """Yield rows with some of their columns, as the row path reads them."""
+        lists = [self._list(column) for column in columns]
+        for row in at.tolist():
+            yield {column: values[row] for column, values in zip(columns, lists, strict=True)}
+
+    def _list(self, column: str) -> list[Any]:
+        """Return the cells of a column as Python values."""
+        if column not in self._lists:
+            if column in self.columns.expressions and not self._is_there(column):
+                values = self._found(column)
+            elif self.block.records is not None:
+                values = [record.get(column) for record in self.block.records]
+            elif column in self.block.batch.schema.names:
+                values = table_rows.cells(table_rows.as_read(self.block.batch.column(column)))
+            else:
+                values = [None] * self.n
+            self._lists[column] = values
+        return self._lists[column]
+
+    def _is_there(self, column: str) -> bool:
+        return self.block.records is None and column in self.block.batch.schema.names
+
+    def _found(self, expression: str) -> list[Any]:
+        """Return what an expression finds in each row; a row may have a column of that name."""
+        if self.block.records is not None:
+            records = self.block.records
+        else:
+            names = expressions.columns_in(expression, self.block.batch.schema.names)
+            records = table_rows.records(self.block.batch.select(names))
+        found = [
+            record[expression] if expression in record else expressions.evaluate(expression, record)
+            for record in records
+        ]
+        for value in found:
+            self.columns.note_found(expression, value)
+        return found
+
+    def _array(self, column: str) -> Any:
+        """Return the cells of a column as Arrow's; None where they have no one type."""
+        if column not in self._cells:
+            if self.block.records is not None or column in self.columns.expressions:
+                self._cells[column] = list_cells.array_of(self._list(column))
+            elif column in self.block.batch.schema.names:
+                self._cells[column] = self.block.batch.column(column)
+            else:
+                self._cells[column] = pa.nulls(self.n)
+        return self._cells[column]
+
+    def _is_null(self, column: str) -> bool:
+        array = self._array(column)
+        return array is not None and array.null_count == self.n

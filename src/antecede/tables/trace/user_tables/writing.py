@@ -1,0 +1,171 @@
+"""Tables to files, as the name says: Parquet, CSV, JSON lines.
+
+Parquet keeps every type. In CSV a list, a map or a record is written as JSON in its cell, which
+the reader of tables takes back; in both texts times are ISO 8601, bytes base64, and numbers
+that are none (nan, infinite) null in JSON, which has no word for them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+
+from antecede.errors import InputError
+from antecede.tables.trace.user_tables.extra_columns import MARK as OWN_MARK
+from antecede.tables.trace.user_tables.extra_columns import Changed, is_json, settled
+
+pa: Any = pyarrow  # its stubs know too few of the types that meet here
+pc: Any = pyarrow.compute
+
+PARQUET, CSV, JSON_LINES = "parquet", "csv", "jsonl"
+ENDINGS = {".parquet": PARQUET, ".csv": CSV, ".jsonl": JSON_LINES, ".ndjson": JSON_LINES}
+ROWS_AT_ONCE = 16_384
+
+Write = Callable[[Any], None]
+"""Takes a table, or a batch of one, with the columns that were said."""
+
+
+def format_of(out: str | Path) -> str:
+    """Return the format that a file's name tells; InputError naming the endings if none."""
+    found = ENDINGS.get(Path(out).suffix.lower())
+    if found is None:
+        message = f"its ending tells no format; write {', '.join(ENDINGS)}"
+        raise InputError(message, path=str(out))
+    return found
+
+
+def write_table(table: pyarrow.Table, path: Path, format: str) -> list[Changed]:
+    """Write a whole table; return which of a user's own values the format cannot hold as they are.
+
+    Raises OSError for what the system says.
+    """
+    table, changed = settled(table, format == JSON_LINES)
+    if format == PARQUET:
+        table = table.cast(unmarked(table.schema))
+    with table_writer(path, format, table.schema) as write:
+        write(table)
+    return changed
+
+
+def unmarked(schema: Any) -> Any:
+    """Return a schema without the marks on a user's own columns, which no file is to keep."""
+    fields = [
+        field.with_metadata({k: v for k, v in (field.metadata or {}).items() if k != OWN_MARK})
+        for field in schema
+    ]
+    return pa.schema(fields, schema.metadata)
+
+
+@contextmanager
+def table_writer(path: Path, format: str, schema: pyarrow.Schema) -> Iterator[Write]:
+    """Give a function that appends tables of one schema to a new file."""
+    if format == PARQUET:
+        with pyarrow.parquet.ParquetWriter(str(path), schema, compression="zstd") as parquet:
+            yield lambda rows: parquet.write(_table(rows))
+    elif format == CSV:
+        flat = _flat(schema.empty_table())
+        with pyarrow.csv.CSVWriter(str(path), flat.schema) as writer:
+            yield lambda rows: writer.write_table(_flat(_table(rows)).cast(flat.schema))
+    else:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            yield lambda rows: file.writelines(_json_lines(_table(rows)))
+
+
+def _table(rows: Any) -> Any:
+    return pa.Table.from_batches([rows]) if isinstance(rows, pyarrow.RecordBatch) else rows
+
+
+def _json_lines(table: Any) -> Iterator[str]:
+    as_json = [field.name for field in table.schema if is_json(field)]
+    table = _each(table, _as_text)
+    simple = all(_is_simple(field.type) for field in table.schema)
+    for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
+        for row in batch.to_pylist():
+            row = row if simple else _plain(row)
+            for name in as_json:
+                row[name] = None if row[name] is None else json.loads(row[name])
+            line = _json(row) + "\n"
+            # Half a pair of surrogates is no UTF-8; JSON has an escape for it, the same as Python.
+            yield line.encode(errors="backslashreplace").decode() if as_json else line
+
+
+def _flat(table: Any) -> Any:
+    return _each(table, lambda column: _as_cells(_as_text(column)))
+
+
+def _each(table: Any, change: Callable[[Any], Any]) -> Any:
+    columns = [change(column) for column in table.columns]
+    return pa.table(columns, names=table.column_names)
+
+
+def _as_text(column: Any) -> Any:
+    """Return times and categories as text; other columns as they are."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = kind.value_type
+    if pa.types.is_temporal(kind) and not pa.types.is_duration(kind):
+        return column.cast(pa.string())
+    return column
+
+
+def _as_cells(column: Any) -> Any:
+    """Return what a cell of CSV cannot hold as text."""
+    kind = column.type
+    if pa.types.is_nested(kind):
+        return _mapped(column, _json if _is_simple(kind) else lambda value: _json(_plain(value)))
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return _mapped(column, _plain)
+    if pa.types.is_duration(kind) or pa.types.is_fixed_size_binary(kind):
+        return _mapped(column, lambda value: str(_plain(value)))
+    return column
+
+
+def _mapped(column: Any, change: Callable[[Any], Any]) -> Any:
+    texts = [None if value is None else change(value) for value in column.to_pylist()]
+    return pa.chunked_array([pa.array(texts, pa.large_string())])
+
+
+def _is_simple(kind: Any) -> bool:
+    """Tell whether JSON knows the values of a type as they are."""
+    types = pa.types
+    if types.is_list(kind) or types.is_large_list(kind):
+        return _is_simple(kind.value_type)
+    if types.is_struct(kind):
+        return all(_is_simple(field.type) for field in kind)
+    plain = (types.is_string, types.is_large_string, types.is_integer, types.is_boolean)
+    return any(test(kind) for test in (*plain, types.is_floating, types.is_null))
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError:  # a number that is none
+        return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON knows it."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        if value and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
+            return {str(key): _plain(one) for key, one in value}  # a map of Arrow
+        return [_plain(one) for one in value]
+    return str(value)

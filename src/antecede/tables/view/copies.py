@@ -1,0 +1,76 @@
+"""Copies of messages: where each was sent, received and delivered, what came twice or never."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+from antecede.tables.view.columns import Ints, numbers
+
+pc: Any = pyarrow.compute
+
+AGAIN: Final = 1
+"""A bit: the copy came to this member before."""
+NOWHERE: Final = 2
+"""A bit: a message that no row says to have arrived anywhere."""
+UNDELIVERED: Final = 4
+"""A bit: received by a member that delivers, and never delivered there."""
+
+
+class Copies(NamedTuple):
+    """What rows of one message have to do with each other; all [rows], -1: none."""
+
+    sent: Ints
+    """Of an arrival the row of its sending."""
+    received: Ints
+    """Of the first delivery at a member the row of its receipt there."""
+    marks: Ints
+    """Bits: AGAIN, NOWHERE, UNDELIVERED."""
+
+
+def copies(events: pyarrow.Table) -> Copies:
+    """Match the rows of a trace that tells of sendings and arrivals. O(rows log rows)."""
+    kinds = {k: pc.equal(events["kind"], k).to_numpy() for k in (SEND, RECEIVE, DELIVER)}
+    run, member = numbers(events["run"]) + 1, numbers(events["member"])
+    message = numbers(events["id"])
+    message = run * (int(message.max(initial=0)) + 1) + message
+    sent = _first_of(message, kinds[SEND])
+    sent[~(kinds[RECEIVE] | kinds[DELIVER])] = -1
+    copy = message * (int(member.max(initial=0)) + 2) + member + 1
+    marks = np.zeros(len(message), np.int64)
+    rows = np.arange(len(message))
+    for kind in (RECEIVE, DELIVER):
+        first = _first_of(copy, kinds[kind])
+        marks[kinds[kind] & (first != rows)] |= AGAIN
+    received = _first_of(copy, kinds[RECEIVE])
+    received[~kinds[DELIVER] | ((marks & AGAIN) > 0)] = -1
+    # A message handed to its own sender travels nowhere; where no row says at whom, it travelled.
+    elsewhere = (sent >= 0) & ((member < 0) | (member != member[np.maximum(sent, 0)]))
+    reached = np.zeros(len(message), np.bool_)
+    reached[sent[elsewhere]] = True
+    marks[kinds[SEND] & ~reached & (_first_of(message, kinds[SEND]) == rows)] |= NOWHERE
+    delivers = np.isin(member, np.unique(member[kinds[DELIVER]]))
+    never = kinds[RECEIVE] & delivers & (_first_of(copy, kinds[DELIVER]) < 0)
+    marks[never & ((marks & AGAIN) == 0)] |= UNDELIVERED
+    return Copies(sent, received, marks)
+
+
+def among(found: Copies, rows: Ints) -> Copies:
+    """Return the same of some rows, renumbered as listed; -1: not among them."""
+    number = np.full(len(found.marks) + 1, -1, np.int64)
+    number[rows] = np.arange(len(rows))
+    return Copies(number[found.sent[rows]], number[found.received[rows]], found.marks[rows])
+
+
+def _first_of(key: Ints, among: Any) -> Ints:
+    """Return for each row the first of the rows `among` that has its key; -1: none."""
+    rows = np.flatnonzero(among)
+    known, first = np.unique(key[rows], return_index=True)
+    if not len(known):
+        return np.full(len(key), -1, np.int64)
+    at = np.minimum(np.searchsorted(known, key), len(known) - 1)
+    return np.where(known[at] == key, rows[first[at]], -1)

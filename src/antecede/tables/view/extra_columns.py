@@ -1,0 +1,73 @@
+"""What a user's table tells besides the event: its further columns as texts, for a page."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow
+import pyarrow.compute
+
+from antecede.formatting import counted
+from antecede.tables.view.binary_block import Array, texts
+from antecede.tables.view.columns import Ints
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+MOST_COLUMNS: Final = 40
+LONGEST: Final = 1000
+"""Characters of a cell."""
+MOST_BYTES: Final = 64 << 20
+"""Of all texts that one page holds."""
+
+
+def as_text(column: Any) -> Any:
+    """Return a column as texts: null stays null, bytes are hexadecimal, lists are as Spark writes
+    them, structs as Python does; a long one ends in three dots.
+    """
+    plain: Any = column
+    if pa.types.is_dictionary(column.type):
+        plain = column.cast(column.type.value_type)
+    binary = pa.types.is_binary(plain.type) or pa.types.is_large_binary(plain.type)
+    if binary or pa.types.is_nested(plain.type):
+        values = (_said(value) for value in plain.to_pylist())
+        plain = pa.chunked_array([pa.array(values, pa.string())])
+    try:
+        found = plain.cast(pa.string())
+    except pa.ArrowException:
+        found = pa.chunked_array([pa.array(map(_said, plain.to_pylist()), pa.string())])
+    long = pc.fill_null(pc.greater(pc.utf8_length(found), LONGEST), False)
+    if not pc.any(long).as_py():
+        return found
+    cut = pc.utf8_slice_codeunits(found, 0, LONGEST - 3)
+    return pc.if_else(long, pc.binary_join_element_wise(cut, "...", ""), found)
+
+
+def _said(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, list):  # as Spark writes it
+        return f"[{', '.join('null' if one is None else str(one) for one in value)}]"
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def column_arrays(
+    own: pyarrow.Table, rows: Ints, notes: list[str]
+) -> tuple[list[str], dict[str, Array]]:
+    """Return names of the further columns, and arrays "own.0", "own.1", ... of these rows.
+
+    What a page has no room for is left out, and noted.
+    """
+    names: list[str] = []
+    arrays: dict[str, Array] = {}
+    size = 0
+    chosen = own.take(pa.array(rows))
+    for name in own.column_names:
+        made = texts(f"own.{len(names)}", as_text(chosen[name]))
+        size += sum(one.nbytes for one in made.values())
+        if len(names) == MOST_COLUMNS or size > MOST_BYTES:
+            left = counted(len(own.column_names) - len(names), "column")
+            notes.append(f"{left} of the table left out: {name} and what follows it")
+            break
+        names.append(name)
+        arrays |= made
+    return names, arrays

@@ -1,0 +1,88 @@
+"""Sources of served pages: a trace that is read again when its files change."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+from antecede.errors import AntecedeError
+from antecede.tables.trace.arrow import Trace
+from antecede.tables.view.id_lookup import event_named
+from antecede.tables.view.render_model import LARGEST, picture
+
+
+class Followed:
+    """A trace as its files are now, read anew when they have changed.
+
+    `read` reads them; `around`: the id of the event to begin with, `run`: of which run. Files that
+    cannot be read while they are written keep the picture before.
+    """
+
+    grows = True
+
+    def __init__(
+        self,
+        title: str,
+        paths: Sequence[str | Path],
+        read: Callable[[], Trace],
+        *,
+        by: str | None = None,
+        around: str | None = None,
+        run: str | None = None,
+        most: int = LARGEST,
+        grows: bool = True,
+    ) -> None:
+        self.title, self.grows = title, grows
+        self._paths, self._read = [Path(path) for path in paths], read
+        self._by, self._most = by, most
+        self._around, self._run = around, run
+        self._lock = threading.Lock()
+        self._made: tuple[str, bytes] | None = None
+
+    def version(self) -> str:
+        """Return a digest of names, sizes and times of all files."""
+        found = hashlib.sha256()
+        for path in chain.from_iterable(map(_matches, self._paths)):
+            for file in [path] if path.is_file() else sorted(path.rglob("*")):
+                if file != path and file.name.startswith("."):
+                    continue  # a draft, which nobody reads
+                try:
+                    about = file.stat()
+                except OSError:  # renamed meanwhile
+                    continue
+                found.update(f"{file}\0{about.st_size}\0{about.st_mtime_ns}\n".encode())
+        return found.hexdigest()
+
+    def block(self, asked: Mapping[str, str]) -> bytes:
+        """Return the picture of the trace as it is now, or as it could last be read."""
+        with self._lock:
+            now = self.version()
+            if self._made is not None and self._made[0] == now:
+                return self._made[1]
+            try:
+                trace, around = self._read(), None
+                if self._around is not None:
+                    around = event_named(trace.events, self._around, self._run)
+                made = picture(
+                    trace,
+                    title=self.title,
+                    by=self._by,
+                    around=around,
+                    most=self._most,
+                    latest=self.grows,
+                ).packed()
+            except AntecedeError:
+                if self._made is None:
+                    raise
+                return self._made[1]
+            self._made = now, made
+            return made
+
+
+def _matches(path: Path) -> list[Path]:
+    """Return what a path stands for: itself, or what fits the pattern that it is, as when read."""
+    return [path] if path.exists() else sorted(map(Path, glob.glob(str(path))))

@@ -1,0 +1,69 @@
+"""One HTML file from a picture: code, style and data in it, nothing fetched, nothing run but ours.
+
+The page forbids itself everything else: its policy names the hashes of its one script and one
+style, and no connection at all. What a trace says is compressed bytes in base 64; the script puts
+it on the screen as text, never as markup.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import zlib
+from functools import cache
+from typing import Final
+
+from antecede.core.pages.bundle import as_title, filled, joined, read_asset
+from antecede.tables.view.render_model import Picture
+
+MODULES: Final = (
+    "data.js",
+    "graph.js",
+    "timelines.js",
+    "axis.js",
+    "search.js",
+    "render_model.js",
+    "text.js",
+    "elements.js",
+    "paint.js",
+    "svg.js",
+    "state.js",
+    "gestures.js",
+    "panels.js",
+    "main.js",
+)
+"""Each imports only from those before it."""
+
+
+def render_page(shown: Picture) -> str:
+    """Return the file of a picture."""
+    data = base64.b64encode(zlib.compress(shown.packed(), 6)).decode("ascii")
+    return _filled(str(shown.meta["title"]), data, "'none'", "", "")
+
+
+def render_served_page(title: str, source: str, *, grows: bool = False) -> str:
+    """Return a page that asks the server it came from, at the path `source`, for its data.
+
+    `grows`: again and again.
+    """
+    return _filled(title, "", "'self'", source, "yes" if grows else "")
+
+
+def _filled(title: str, data: str, connect: str, source: str, grows: str) -> str:
+    parts = {
+        "TITLE": as_title(title),
+        "DATA": data,
+        "SOURCE": html.escape(source),
+        "GROWS": grows,
+    }
+    return filled(_read("page.html"), code(), _read("page.css"), connect, parts)
+
+
+@cache
+def code() -> str:
+    """Return the modules as one script."""
+    return joined(_read(name) for name in MODULES)
+
+
+def _read(name: str) -> str:
+    return read_asset("antecede.tables.view", name)

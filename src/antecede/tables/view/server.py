@@ -1,0 +1,70 @@
+"""A page of a trace handed out by this machine: for traces that grow, or fit no one file.
+
+The locks are those of `antecede.core.pages.local_server`. Nothing is ever written or run by a
+request.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Protocol
+
+from antecede.core.pages.local_server import NOTHING, Answer, Guarded, plain
+from antecede.errors import AntecedeError
+from antecede.tables.view.page import render_served_page
+
+
+class Source(Protocol):
+    """Where a served page has its data from; called from several threads."""
+
+    @property
+    def title(self) -> str:
+        """What the page is called."""
+
+    @property
+    def grows(self) -> bool:
+        """Whether the page should ask again and again."""
+
+    def version(self) -> str:
+        """Return a text that changes when there is something new."""
+
+    def block(self, asked: Mapping[str, str]) -> bytes:
+        """Return a picture's bytes (`antecede.tables.view.binary_block`). Raises AntecedeError."""
+
+
+class Serving(Guarded):
+    """A server of one page; `url` is where. Raises InputError where the port cannot be had."""
+
+    def __init__(self, source: Source, port: int = 0) -> None:
+        super().__init__(_Page(source), port)
+
+
+class _Page:
+    """The page, its data, and what version they are of."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def got(self, path: str, asked: Mapping[str, str]) -> Answer:
+        try:
+            return self._found(path, asked)
+        except AntecedeError as error:
+            return plain(422, str(error))
+
+    def posted(self, path: str, body: bytes) -> Answer:
+        return plain(405, "this page takes nothing in")
+
+    def _found(self, path: str, asked: Mapping[str, str]) -> Answer:
+        source = self.source
+        if path == "":
+            text = render_served_page(source.title, "data", grows=source.grows)
+            return Answer(200, "text/html", text.encode())
+        if path == "version":
+            return plain(200, source.version())
+        if path == "data":
+            version = source.version()  # before it is read: what comes after is new
+            body = zlib.compress(source.block(asked), 1)
+            headers = {"Content-Encoding": "deflate", "X-Trace-Version": version}
+            return Answer(200, "application/octet-stream", body, headers)
+        return NOTHING

@@ -1,0 +1,571 @@
+"""A trace in pieces: small answers for any stretch of millions of events.
+
+    DIR/antecede-tiles.json     what it is of, and how it is cut
+    DIR/members.parquet         member, rows, first (place); by the place of the first row
+    DIR/level-K.parquet         bin, member (number of its row above), rows; bins of one width a
+                                level, each cut into two in the next
+    DIR/events/*.parquet        the rows in the schema, with `at`, their place along the axis, and
+                                `marks` (`antecede.tables.view.copies`), where the cutter looked for
+                                them, and `own:NAME`, further columns of the user's table as texts
+
+A place is the time of what a row tells, ns, or its place in the files where no row tells a time;
+rows without a time, in a trace that has times, are left out and counted. Levels and events may be
+single files or folders of parts, as Spark writes them (`antecede.spark.tiles`).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow
+import pyarrow.compute
+import pyarrow.dataset
+import pyarrow.parquet
+
+from antecede import __version__
+from antecede.errors import InputError
+from antecede.formatting import counted
+from antecede.tables.audit.report import findings as said_of
+from antecede.tables.causality.event_graph import tells_of_arrivals
+from antecede.tables.causality.queries import EVENTS, Causality, Event
+from antecede.tables.order.trace_order import prepare
+from antecede.tables.trace import evidence
+from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, Trace
+from antecede.tables.trace.rows import conform
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+from antecede.tables.view.binary_block import Array, dictionary, packed
+from antecede.tables.view.columns import event_time, times
+from antecede.tables.view.copies import AGAIN, copies
+from antecede.tables.view.extra_columns import as_text
+from antecede.tables.view.findings import audited
+from antecede.tables.view.render_model import Picture, picture
+from antecede.tables.view.search import match_rows, needed_columns, read_terms
+
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
+ds: Any = pyarrow.dataset
+pq: Any = pyarrow.parquet
+TILES: Final = "tiles"
+OWN: Final = "own:"
+"""Before the name of a further column of the user's table, in `events`."""
+ABOUT: Final = "antecede-tiles.json"
+VERSION: Final = 1
+COARSEST: Final = 512
+"""Bins of the first level."""
+LEVELS: Final = 14
+PIECE: Final = 40_000
+"""Events that an answer holds one by one."""
+SMALLEST: Final = -(2**63)
+CELLS: Final = 1_000_000
+"""Bins of members that an answer holds."""
+
+
+def is_tiles(path: Path) -> bool:
+    """Tell whether a path is a folder that `write_tiles` made."""
+    return (path / ABOUT).is_file()
+
+
+def levels_of(rows: int) -> int:
+    """Return how many levels a trace of so many rows has: the last one's bins hold few."""
+    return max(1, min(LEVELS, int(np.ceil(np.log2(max(2, rows / COARSEST)))) + 1))
+
+
+def about(title: str, rows: int, low: int, high: int, timed: bool, **more: Any) -> dict[str, Any]:
+    """Return what `ABOUT` says of a trace whose places go from `low` to `high`."""
+    deepest = levels_of(rows) - 1
+    finest = -(-(high - low + 1) // (COARSEST << deepest))
+    return {
+        "version": VERSION,
+        "made_by": f"antecede {__version__}",
+        "title": title,
+        "rows": rows,
+        "low": low,
+        "high": high,
+        "timed": timed,
+        "levels": [{"level": k, "width": finest << (deepest - k)} for k in range(deepest + 1)],
+        **more,
+    }
+
+
+def check_new(folder: Path, force: bool) -> None:
+    """Raise InputError unless tiles can be made there; `force`: over tiles that are there."""
+    if folder.is_file():
+        raise InputError("is a file; name a folder to make", path=str(folder))
+    if folder.is_dir() and any(folder.iterdir()) and not (force and is_tiles(folder)):
+        raise InputError(
+            "exists and is not empty; name another folder, or --force over pieces that are there",
+            path=str(folder),
+        )
+
+
+def write_tiles(
+    trace: Trace, folder: Path, title: str, *, by: str | None = None, force: bool = False
+) -> dict[str, Any]:
+    """Cut a trace that was read into pieces, and return what `ABOUT` says of it.
+
+    Repeated rows of an id are left out, unless rows tell of arrivals. Raises InputError where the
+    folder is taken, and for a trace without an event.
+    """
+    check_new(folder, force)
+    events, own = _with_own(conform(trace.events), trace.own)
+    if not len(events):
+        raise InputError("the trace has no event")
+    if tells_of_arrivals(events):
+        found = copies(events).marks.astype(np.uint8)
+        events = events.append_column("marks", pa.array(found))
+    else:
+        first: Any = prepare(trace).events["file_order"]
+        events = events.filter(pc.is_in(events["file_order"], first.combine_chunks()))
+    column, timed, notes = _places(events)
+    known = column.is_valid()
+    events = events.filter(known).append_column("at", column.filter(known).cast(pa.int64()))
+    events = events.sort_by([("at", "ascending"), ("file_order", "ascending")])
+    low, high = (int(of(events["at"]).as_py()) for of in (pc.min, pc.max))
+    report = audited(trace)
+    told = [{"what": found.what, "advice": found.advice, "rows": []} for found in said_of(report)]
+    said = about(
+        *(title, len(events), low, high, timed),
+        findings=told,
+        notes=notes,
+        format=trace.format,
+        by=by,
+        own=own,
+        causality_source=report.causality_source,
+    )
+    _clear(folder)
+    (folder / "events").mkdir(parents=True, exist_ok=True)
+    names = events["member"].combine_chunks().dictionary_encode()
+    # Sorted by place, so a dictionary lists members by their first rows.
+    member = pc.fill_null(names.indices, len(names.dictionary)).cast(pa.int32())
+    _write_members(folder, events["at"], member, names.dictionary)
+    bins = pc.divide(pc.subtract(events["at"], low), said["levels"][-1]["width"])
+    cells = pa.table({"bin": bins, "member": member, "rows": pa.array(np.ones(len(events), int))})
+    for level in reversed(said["levels"]):
+        summed = cells.group_by(["bin", "member"]).aggregate([("rows", "sum")])
+        cells = summed.rename_columns(["bin", "member", "rows"]).sort_by("bin")
+        pq.write_table(cells, folder / f"level-{level['level']}.parquet", row_group_size=65_536)
+        cells = cells.set_column(0, "bin", pc.shift_right(cells["bin"], 1))
+    pq.write_table(events, folder / "events" / "part-0.parquet", row_group_size=32_768)
+    (folder / ABOUT).write_text(json.dumps(said, indent=1), encoding="utf-8")
+    return said
+
+
+def _with_own(events: Any, own: pyarrow.Table | None) -> tuple[Any, list[str]]:
+    """Return events with the further columns of the user's table as texts, and their names."""
+    names = [] if own is None else own.column_names
+    for name in names:
+        assert own is not None
+        events = events.append_column(OWN + name, as_text(own[name]))
+    return events, names
+
+
+def _places(events: pyarrow.Table) -> tuple[Any, bool, list[str]]:
+    """Return places, whether they are times, and what is left out."""
+    column = event_time(events)
+    found = times("", column)
+    if found is None:
+        return events["file_order"], False, []
+    notes = []
+    if found.far:
+        notes.append(
+            f"{counted(found.far, 'time')} more than 146 years from the earliest: taken as unknown"
+        )
+        column = pc.if_else(pa.array(found.known), column, pa.scalar(None, pa.int64()))
+    if lost := int(np.count_nonzero(~found.known)):
+        notes.append(f"{counted(lost, 'row')} without a time: not in the picture")
+    return column, True, notes
+
+
+def _clear(folder: Path) -> None:
+    """Take pieces away that are there: others may be as many files, or files where folders were."""
+    made = ("events", "members.parquet", *(f"level-{k}.parquet" for k in range(LEVELS)))
+    for path in (folder / ABOUT, *(folder / name for name in made)):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _write_members(folder: Path, at: Any, member: Any, names: Any) -> None:
+    grouped = pa.table({"member": member, "at": at}).group_by("member")
+    table = grouped.aggregate([([], "count_all"), ("at", "min")]).sort_by("member")
+    number = table["member"].to_pylist()
+    listed = [*names.to_pylist(), "(no member)"]
+    pq.write_table(
+        pa.table(
+            {
+                "member": [listed[k] for k in number],
+                "rows": table["count_all"],
+                "first": table["at_min"],
+            }
+        ),
+        folder / "members.parquet",
+    )
+
+
+class Tiles:
+    """The source of a served page from a folder of pieces.
+
+    `around`: the event to begin with; `whole` makes the causality of the whole trace, where that
+    can be had: then past and future of an event go beyond the piece that is seen. Raises InputError
+    for a folder that is none, or of a later version, and for an event that is not there.
+    """
+
+    grows = False
+
+    def __init__(
+        self,
+        folder: Path,
+        around: Event | None = None,
+        whole: Callable[[], Causality] | None = None,
+    ) -> None:
+        self._folder, self._whole = folder, whole
+        self._lock = threading.Lock()
+        try:
+            self._about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+            self.title = str(self._about["title"])
+            if self._about["version"] != VERSION:
+                raise InputError(
+                    f"the pieces are of version {self._about['version']}, and this reads {VERSION}",
+                    path=str(folder),
+                )
+            self._members: Any = pq.read_table(folder / "members.parquet")
+            self._events: Any = ds.dataset(folder / "events", format="parquet")
+            self._finest = self._about["levels"][-1]
+        except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+            what = f"holds no pieces that can be read: {error}"
+            raise InputError(what, path=str(folder)) from error
+        self._around = around
+        self._start = None if around is None else self._found(around)
+
+    @property
+    def _own(self) -> list[str]:
+        """Names of the further columns that the pieces have."""
+        return [str(name) for name in self._about.get("own", [])]
+
+    def version(self) -> str:
+        """Return always the same: pieces do not change."""
+        return "1"
+
+    def block(self, asked: Mapping[str, str]) -> bytes:
+        """Return a stretch (`x0`, `x1`: places behind the first one), the next event that matches
+        the terms `find` behind `from` and `place`, or what is `related` to an event (its place in
+        the files).
+        """
+        low, high = self._about["low"], self._about["high"]
+        if "related" in asked:
+            return self._related(_number(asked["related"], 0))
+        if "find" in asked:
+            after = _number(asked.get("from"), -1)
+            return self._match(asked["find"], after, _number(asked.get("place"), -SMALLEST - 1))
+        if "x0" not in asked:
+            if self._start is not None:
+                return self._near(self._start)
+            return self._stretch(low, high, -1)
+        first, last = (
+            min(max(low + _number(asked.get(name), 0), low), high) for name in ("x0", "x1")
+        )
+        return self._stretch(min(first, last), last, -1)
+
+    # -- finding ---------------------------------------------------------------------------------
+
+    def _found(self, event: Event) -> tuple[int, int]:
+        """Return place and file order of an event."""
+        for name, member in _readings(event):
+            mask = ds.field("id") == name
+            if member is not None:
+                mask &= ds.field("member") == member
+            if event.run is not None:
+                mask &= ds.field("run") == event.run
+            rows = self._events.to_table(columns=["at", "file_order"], filter=mask)
+            if len(rows):
+                first = rows.sort_by([("file_order", "ascending")]).slice(0, 1).to_pylist()[0]
+                return int(first["at"]), int(first["file_order"])
+        raise InputError(f"{event} is not in the pieces", path=str(self._folder))
+
+    def _match(self, asked: str, after: int, place: int) -> bytes:
+        """Return the piece around the first event behind another one that a search matches.
+
+        `after`, `place`: where the other one stands along the axis and in the files. After the last
+        event the search goes on with the first one.
+        """
+        own = [OWN + name for name in self._own]
+        terms = read_terms(asked, len(own))
+        behind = min(max(self._about["low"] + after, SMALLEST), self._about["high"])
+        at, order = ds.field("at"), ds.field("file_order")
+        later = (at > behind) | ((at == behind) & (order > place))
+        for wrapped, part in ((False, later), (True, ~later)):
+            columns = [*needed_columns(terms, own), "at", "file_order"]
+            for batch in self._events.scanner(columns=columns, filter=part).to_batches():
+                found = batch.filter(match_rows(batch, terms, own))
+                if len(found):
+                    first = found.slice(0, 1).to_pylist()[0]
+                    where = int(first["at"]), int(first["file_order"])
+                    return self._near(where, wrapped=wrapped)
+        raise InputError("no event matches the search")
+
+    @cached_property
+    def _asked(self) -> tuple[Causality, Array]:
+        """The causality of the whole trace, and the place in the files of each of its rows."""
+        if self._whole is None:
+            raise InputError("only pieces of the trace are at hand")
+        asked = self._whole()
+        return asked, asked.events["file_order"].to_numpy()
+
+    def _related(self, place: int) -> bytes:
+        """Return what happened before and after an event, of the whole trace: bits by place."""
+        with self._lock:  # two clicks make it once
+            asked, places = self._asked
+        found = np.flatnonzero(places == place)
+        if not len(found):
+            raise InputError(f"no event stands at place {place} of the files")
+        row = int(found[0])
+        before, after = asked.around(row)
+        masks = {"past": before, "future": after}
+        counts = {name: int(np.count_nonzero(mask)) for name, mask in masks.items()}
+        bits = {}
+        for name, mask in masks.items():
+            by_place = np.zeros(int(places.max()) + 1, np.bool_)
+            by_place[places[mask]] = True
+            bits[name] = np.packbits(by_place, bitorder="little")
+        runs = asked.events["run"]
+        run = runs[row].as_py()
+        same = pc.is_null(runs) if run is None else pc.fill_null(pc.equal(runs, run), False)
+        total = int(np.count_nonzero(same.to_numpy() & asked.alive))
+        concurrent = total - counts["past"] - counts["future"] - 1
+        depth = int(asked.depths[row])
+        return packed({"place": place, "concurrent": concurrent, "depth": depth, **counts}, bits)
+
+    # -- answers ---------------------------------------------------------------------------------
+
+    def _near(self, where: tuple[int, int], **more: Any) -> bytes:
+        at, place = where
+        half = max(1, (self._about["high"] - self._about["low"]) // 2)
+        while half > 1 and self._count(at - half, at + half) > PIECE // 4:
+            half //= 2
+        return self._piece(at - half, at + half, place, self._count(at - half, at + half), **more)
+
+    def _stretch(self, first: int, last: int, place: int) -> bytes:
+        count = self._count(first, last)
+        if count <= PIECE:
+            return self._piece(first, last, place, count)
+        return self._grid(first, last)
+
+    @cached_property
+    def _counts(self) -> tuple[Any, Any]:
+        """Bins of the finest level, and how many rows are before each."""
+        cells = self._level(self._finest["level"]).to_table(columns=["bin", "rows"])
+        sums = cells.group_by("bin").aggregate([("rows", "sum")]).sort_by("bin")
+        return sums["bin"].to_numpy(), np.concatenate([[0], np.cumsum(sums["rows_sum"].to_numpy())])
+
+    def _level(self, level: int) -> Any:
+        return ds.dataset(self._folder / f"level-{level}.parquet", format="parquet")
+
+    def _count(self, first: int, last: int) -> int:
+        """Return how many events lie in the bins that a stretch touches."""
+        bins, before = self._counts
+        low, width = self._about["low"], self._finest["width"]
+        begin = np.searchsorted(bins, (first - low) // width)
+        end = np.searchsorted(bins, (last - low) // width, side="right")
+        return int(before[end] - before[begin])
+
+    def _piece(self, first: int, last: int, place: int, count: int, **more: Any) -> bytes:
+        """Return the events of a stretch, and of as much on both sides as there is room for."""
+        while count < PIECE:
+            width = max(last - first, 2)
+            wider = first - width // 2, last + width // 2
+            inside = wider[0] <= self._about["low"] and wider[1] >= self._about["high"]
+            if self._count(*wider) > PIECE:
+                break
+            first, last = wider
+            if inside:
+                break
+        mask = (ds.field("at") >= max(first, SMALLEST)) & (
+            ds.field("at") <= min(last, -SMALLEST - 1)
+        )
+        rows = self._events.to_table(filter=mask).sort_by([("file_order", "ascending")])
+        if not len(rows):
+            return self._grid(first, last)
+        if len(rows) > 4 * PIECE:  # as many in one moment
+            return self._grid(first, last)
+        events = conform(rows.select(SCHEMA.names))
+        own: Any = rows.select([OWN + name for name in self._own]).rename_columns(self._own)
+        nothing = QUARANTINE_SCHEMA.empty_table()
+        trace = Trace(events, nothing, self._about["format"], {}, own)
+        asked = Causality(trace, by=self._way, part=True)
+        base = self._about["low"]
+        shown = picture(trace, title=self.title, base=base, told=False, asked=asked)
+        self._mark(shown, rows)
+        meta = {**shown.meta, **self._common(), "piece": self._ends(first, last), **more}
+        meta[evidence.SOURCE] = self._about.get(evidence.SOURCE, meta[evidence.SOURCE])
+        meta["notes"] = self._notes(len(rows))
+        meta["findings"] = self._findings(meta["notes"])
+        placed = {of: k for k, of in enumerate(shown.arrays["place"].astype(np.int64).tolist())}
+        meta["around"] = placed.get(place, -1)
+        return packed(meta, {**shown.arrays, **self._member_arrays(self._asked_members(shown))})
+
+    @cached_property
+    def _way(self) -> str | None:
+        """What tells what came before what: of the whole, for a piece may lack a kind of rows."""
+        if self._about.get("by") is not None:
+            return str(self._about["by"])
+        kinds = set(self._kinds)
+        return EVENTS if SEND in kinds and kinds & {RECEIVE, DELIVER} else None
+
+    @cached_property
+    def _kinds(self) -> list[str]:
+        found: set[str] = set()
+        for batch in self._events.scanner(columns=["kind"]).to_batches():
+            found.update(batch["kind"].unique().to_pylist())
+        return sorted(found)
+
+    def _mark(self, shown: Picture, rows: pyarrow.Table) -> None:
+        """Set what was lost, held for ever and repeated, as far as the whole trace tells."""
+        if "marks" not in shown.arrays:
+            return
+        if "marks" in rows.column_names:
+            marks = rows["marks"].to_numpy()
+        else:  # what has no arrival in a piece may have one elsewhere
+            marks = np.bitwise_and(shown.arrays["marks"], AGAIN)
+        shown.arrays["marks"] = marks.astype(np.uint8)
+
+    def _grid(self, first: int, last: int) -> bytes:
+        """Return how many events of each member each bin of a stretch has."""
+        low = self._about["low"]
+        levels = [one for one in self._about["levels"] if (last - first) // one["width"] <= 700]
+        levels = levels or self._about["levels"][:1]
+        for level in reversed(levels):
+            bins = (first - low) // level["width"], (last - low) // level["width"]
+            mask = (ds.field("bin") >= bins[0]) & (ds.field("bin") <= bins[1])
+            cells = self._level(level["level"]).to_table(filter=mask)
+            if len(cells) <= CELLS:
+                break
+        nothing = Trace(SCHEMA.empty_table(), QUARANTINE_SCHEMA.empty_table(), "table", {})
+        meta = {
+            **_empty(self.title, nothing),
+            **self._common(),
+            "grid": {**self._ends(first, last), "width": level["width"]},
+            "notes": [],
+            "findings": self._findings([]),
+            "around": -1,
+        }
+        return packed(
+            meta,
+            {
+                **_no_rows(),
+                "grid.bin": cells["bin"].to_numpy().astype(np.float64),
+                "grid.member": cells["member"].to_numpy().astype(np.int32),
+                "grid.rows": cells["rows"].to_numpy().astype(np.float64),
+                **self._member_arrays(np.empty(0, np.int32)),
+            },
+        )
+
+    def _common(self) -> dict[str, Any]:
+        said = self._about
+        timed = said["timed"]
+        return {
+            "format": said["format"],
+            "of": said["rows"],
+            "tiles": True,
+            "whole": self._whole is not None,
+            "own": self._own,
+            "extent": {"low": 0, "high": said["high"] - said["low"]},
+            "times": [{"name": "event_time", "base": str(said["low"])}] if timed else [],
+            "epoch": timed and said["low"] > 10**9 * 86_400 * 3650,
+        }
+
+    def _ends(self, first: int, last: int) -> dict[str, int]:
+        return {"from": first - self._about["low"], "to": last - self._about["low"]}
+
+    def _notes(self, rows: int) -> list[str]:
+        if rows >= self._about["rows"] or self._whole is not None:
+            return []
+        return [
+            f"what is seen is a piece of {counted(rows, 'event')} of {self._about['rows']:,}: past "
+            "and future are shown as far as they go through it. `antecede ask` answers for all"
+        ]
+
+    def _findings(self, notes: Sequence[str]) -> list[dict[str, Any]]:
+        said = [*self._about.get("notes", []), *notes]
+        return [
+            *self._about.get("findings", []),
+            *({"what": note, "advice": "", "rows": []} for note in said),
+        ]
+
+    def _asked_members(self, shown: Any) -> Array:
+        """Return the numbers, among all members, of the members of a piece's rows."""
+        ends = np.concatenate([[0], shown.arrays["member.ends"]]).tolist()
+        body = shown.arrays["member.bytes"].tobytes()
+        names = pa.array([body[a:b].decode() for a, b in pairwise(ends)], pa.string())
+        number = pc.fill_null(pc.index_in(names, self._members["member"]), -1)
+        found: Array = np.append(number.to_numpy(), -1)[shown.arrays["member"]].astype(np.int32)
+        return found
+
+    def _member_arrays(self, codes: Array) -> dict[str, Array]:
+        return {
+            "member": codes,
+            **dictionary("member", self._members["member"].combine_chunks()),
+            "member.rows": self._members["rows"].to_numpy().astype(np.float64),
+            "overview.rows": self._overview,
+        }
+
+    @cached_property
+    def _overview(self) -> Array:
+        """How many rows each bin of the first level has, of all members."""
+        cells = self._level(0).to_table(columns=["bin", "rows"])
+        return np.bincount(cells["bin"].to_numpy(), cells["rows"].to_numpy(), COARSEST)
+
+
+def _readings(event: Event) -> list[tuple[str, str | None]]:
+    """Return what an id may mean: itself, or ID@MEMBER."""
+    name, at, member = event.id.rpartition("@")
+    return [(event.id, event.member), *([(name, member)] if at else [])]
+
+
+def _number(text: str | None, otherwise: int) -> int:
+    try:
+        return otherwise if text is None else int(float(text))
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"{text!r:.40} is no place along the axis") from error
+
+
+def _empty(title: str, nothing: Trace) -> dict[str, Any]:
+    """Return what a picture without a row says."""
+    return {
+        "title": title,
+        "version": __version__,
+        "by": "events",
+        "events": 0,
+        "kinds": [],
+        "axes": [],
+        "orders": [],
+        "waits": [],
+        "skew": None,
+        "missing": {"ids": 0, "references": 0, "named": []},
+        "messages": 0,
+        "edges": 0,
+        "own": [],
+        "format": nothing.format,
+    }
+
+
+def _no_rows() -> dict[str, Array]:
+    none: dict[str, Array] = {
+        "kind": np.empty(0, np.uint8),
+        "alive": np.empty(0, np.uint8),
+        "offsets": np.zeros(1, np.int32),
+        "causes": np.empty(0, np.int32),
+        "place": np.empty(0, np.float64),
+        "time.event_time": np.empty(0, np.float64),
+    }
+    for name in ("run", "id", "topics"):
+        none |= {name: np.empty(0, np.int32), **dictionary(name, [])}
+    return none

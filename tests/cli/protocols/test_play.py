@@ -1,0 +1,150 @@
+"""`antecede play`: what it begins with, how it ends, and what it refuses before it begins."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from antecede.cli import main
+from antecede.lab.check.scenario.parse import load_script
+from antecede.lab.play.runner import own_name
+from antecede.lab.play.server import Opened
+
+ROOT = Path(__file__).parents[3]
+SCENARIO = ROOT / "scenarios" / "bss-overtaking.scenario"
+PROGRAM = "import sys; from antecede.cli import main; sys.exit(main())"
+
+
+@pytest.mark.slow
+def test_it_prints_its_address_answers_and_ends_by_ctrl_c() -> None:
+    command = [sys.executable, "-c", PROGRAM, "play", str(SCENARIO), "--protocol", "none,ses"]
+    with subprocess.Popen(
+        [*command, "--no-browser"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    ) as running:
+        assert running.stdout is not None
+        said = running.stdout.readline()
+        address = said.split()[4]
+        assert said == f"The bench is at {address} (Ctrl-C ends it)\n"
+        assert address.startswith("http://127.0.0.1:")
+        with urllib.request.urlopen(f"{address}start", timeout=60) as answer:
+            told = json.load(answer)
+        assert told["text"] == SCENARIO.read_text("utf-8")
+        assert told["protocols"] == ["unordered", "ses"]
+        search = json.dumps(
+            {"protocol": "matrix", "members": 4, "messages": 8, "thorough": True}
+        ).encode()
+        headers = {"Content-Type": "application/json"}
+        asked = urllib.request.Request(f"{address}find", search, headers)
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            job = json.load(answer)["job"]
+        states = 0
+        while not states:  # it has begun: a signal would be seen
+            time.sleep(0.05)
+            with urllib.request.urlopen(f"{address}found?job={job}", timeout=60) as answer:
+                told = json.load(answer)
+                assert not told["done"]
+                states = told["states"]
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does it: to the search, too
+        _, complained = running.communicate(timeout=60)
+        assert complained == "antecede: ended\n"
+        assert running.returncode == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc to read masks in")
+def test_already_the_first_process_never_sees_ctrl_c() -> None:
+    program = (
+        "from multiprocessing.connection import Connection\n"
+        "from pathlib import Path\n"
+        "from antecede.lab.play.sandbox_process import begun, ended\n"
+        "process, line = begun(Connection.recv)  # waits for what never comes\n"
+        "print(Path(f'/proc/{process.pid}/status').read_text())\n"
+        "ended(process)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    (blocked,) = (one for one in done.stdout.splitlines() if one.startswith("SigBlk:"))
+    assert int(blocked.split()[1], 16) & 1 << (signal.SIGINT - 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--port", "70000"], "--port 70000: ports go from 0 (any) to 65535"),
+        (["--protocol", " , "], "--protocol names no protocol"),
+        (["--protocol", "fofi"], "no protocol is called 'fofi'"),
+        (["--protocol", "bss loud=1"], "options are: differences"),
+        (["--protocol", "nowhere.py:X"], "there is no such file"),
+        (["nowhere.scenario"], "nowhere.scenario: cannot be read"),
+        (["--exercise", "none"], "no exercise 'none'; there are"),
+        ([str(SCENARIO), "--exercise", "bss-example"], "leave out SCENARIO"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_it_begins(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["play", *words, "--no-browser"]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_script_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "x.scenario"
+    file.write_text("dance\n", encoding="utf-8")
+    assert main(["play", str(file), "--no-browser"]) == 2
+    assert "x.scenario:1: unknown command 'dance'" in capsys.readouterr().err
+
+
+def test_more_than_the_bench_shows_is_refused_before_it_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "x.scenario"
+    file.write_text("protocol fifo\nmembers A\n" + "tick 1\n" * 401, encoding="utf-8")
+    assert main(["play", str(file), "--no-browser"]) == 2
+    assert "401 commands: the bench shows 400 at most" in capsys.readouterr().err
+    many = ",".join(f"linear window={k + 1}" for k in range(13))
+    assert main(["play", "--protocol", many, "--no-browser"]) == 2
+    assert "13 protocols: the bench shows 12 at most" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "scenarios").glob("*.scenario")), ids=lambda path: path.stem
+)
+def test_it_begins_with_every_scenario(path: Path) -> None:
+    opened = Opened(path.read_text("utf-8"), path)
+    opened.try_protocols()
+    assert opened.protocols == [own_name(load_script(path).setup)]
+
+
+def test_it_needs_no_more_than_python() -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]);"
+        "from antecede.lab.play.server import Bench, Opened;"
+        "from antecede.cli.protocols.play import run;"
+        "site = Bench(Opened());"
+        "told = site.posted('run', b'{\"text\": \"protocol bss\\\\nmembers A B\\\\nsend A m\"}');"
+        "print(told.status, site.got('start', {}).status, site.got('', {}).status,"
+        "'numpy' in sys.modules, 'pyarrow' in sys.modules)"
+    )
+    command = [sys.executable, "-I", "-S", "-c", code, str(ROOT / "src")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stderr == ""
+    assert done.stdout == "200 200 200 False False\n"

@@ -1,0 +1,162 @@
+"""The command line: exit codes, help, errors without a traceback."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from antecede import __version__
+from antecede.cli import COMMANDS, main
+from antecede.errors import MissingExtraError
+
+SRC = Path(__file__).resolve().parents[2] / "src"
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([name, "--help"])
+    assert COMMANDS[name].help.split(":")[0] in " ".join(capsys.readouterr().out.split())
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"antecede {__version__}\n"
+
+
+def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["sort"])
+    assert "invalid choice: 'sort'" in capsys.readouterr().err
+
+
+def test_an_error_is_one_line_and_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "lamport"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("antecede: ")
+    assert "Traceback" not in captured.err
+
+
+def test_the_core_needs_nothing_but_the_standard_library() -> None:
+    """Run a check and a group in an interpreter that has no site-packages at all."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from antecede import Group\n"
+        "from antecede.cli import main\n"
+        "from antecede.core.propagation import Stamper\n"
+        "Group('a').send(b'x')\n"
+        "Stamper('s').outgoing()\n"
+        "assert main(['check', 'fifo', '--members', '2', '--messages', '2']) == 0\n"
+    )
+    compile = [sys.executable, "-I", "-S", "-c", code, str(SRC)]
+    done = subprocess.run(compile, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "PASS" in done.stdout
+
+
+@pytest.mark.slow
+def test_compile_fills_an_empty_cache(tmp_path: Path) -> None:
+    compile = [sys.executable, "-m", "antecede", "compile", "order"]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        compile, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"cached in {tmp_path}" in done.stdout
+    compiled = {path.name.split(".")[0] for path in tmp_path.rglob("*.nbc")}
+    assert "topological" in compiled
+    assert not {"clocks", "graph", "pairs", "mesh", "hierarchy"} & compiled
+
+
+def test_compile_of_a_part_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", "demo", "sream"]) == 2
+    assert "no part is called sream; there are order, stream, audit" in capsys.readouterr().err
+
+
+def test_compile_leaves_no_part_out() -> None:
+    """Every part runs; the demo's are among them."""
+    from antecede.cli import compile
+
+    parts = {job for jobs in compile.PARTS.values() for job in jobs}
+    assert {id(job) for job in compile._jobs([])} == {id(job) for job in parts}
+    assert [job() for job in compile._jobs(["order"])] == [None] * 3
+
+
+def test_a_missing_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = importlib.import_module
+
+    def without_pyarrow(name: str) -> object:
+        if name == COMMANDS["audit"].module:
+            raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
+        return real(name)
+
+    monkeypatch.setattr(importlib, "import_module", without_pyarrow)
+    assert main(["audit", "x"]) == 2
+    assert "pip install 'antecede[trace]'" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main(["audit", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert ended.value.code == 0
+    assert COMMANDS["audit"].help in said
+    assert "pip install 'antecede[trace]'. Its other options are listed here once" in said
+    with pytest.raises(MissingExtraError, match=r"pip install 'antecede\[trace\]'"):
+        raise MissingExtraError("antecede audit", "trace")
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])
+@pytest.mark.parametrize("command", ["record", "demo"])
+def test_an_impossible_time_to_talk(
+    compile: str, seconds: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    extra = ["--engine", "local"] if compile == "demo" else []
+    out = "out" if compile == "demo" else "out.parquet"
+    assert main([compile, "-o", str(tmp_path / out), f"--seconds={seconds}", *extra]) == 2
+    assert "a length of time above 0 is needed" in capsys.readouterr().err
+
+
+def test_where_no_recording_can_be_written_nobody_talks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "antecede.cli.experiments.record.record", lambda *_, **__: pytest.fail("they talked")
+    )
+    assert main(["record", "-o", str(tmp_path / "absent" / "r.parquet")]) == 2
+    assert "the folder to write into does not exist" in capsys.readouterr().err
+
+
+def test_order_into_no_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("id,parent\na,\n")
+    assert main(["order", str(path), "-o", ""]) == 2
+    assert "names no file" in capsys.readouterr().err
+
+
+def test_a_protocol_file_that_exits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("import sys\nsys.exit(3)\n")
+    assert main(["check", f"{path}:Mine"]) == 2
+    assert f"{path}:2: does not run: SystemExit: 3" in capsys.readouterr().err
+
+
+def test_a_protocol_file_named_from_here_fails_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text("x = 1\nraise RuntimeError('boom')\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "mine.py:Mine"]) == 2
+    assert "mine.py:2: does not run: RuntimeError: boom" in capsys.readouterr().err

@@ -1,0 +1,204 @@
+"""`antecede meter`: what the terminal shows, what --json gives, what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from antecede.cli import main
+from antecede.tables.trace.arrow import write_events
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+from tests.tables.false_causality.runs import ALIKE, SECOND_NS, random_run
+
+PROMISED = ["--accuracy", "1", "--least", "1", "--most", "4"]
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    """P asks, Q answers; R delivers the answer first. S sends something else."""
+    words = (
+        ("P", SEND, "ask", 0),
+        ("S", SEND, "other", 1),
+        ("Q", DELIVER, "ask", None),
+        ("Q", SEND, "answer", 2),
+        ("R", DELIVER, "answer", None),
+        ("R", DELIVER, "other", None),
+        ("R", DELIVER, "ask", None),
+    )
+    rows = [
+        Event(
+            kind=kind,
+            id=name,
+            member=member,
+            send_time=None if second is None else second * SECOND_NS,
+        )
+        for member, kind, name, second in words
+    ]
+    path = tmp_path / "trace.parquet"
+    write_events(rows, path)
+    return str(path)
+
+
+def test_a_table_of_rules_and_the_early_deliveries(
+    trace: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["meter", trace, "--observers", "R"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "1 observer, 3 messages received; causal by delivery",
+        "                                     unneces-            each:  unneces-",
+        "  rule              ordered  causal      sary  missed  ordered      sary  missed",
+        "  linear                  2       1         1       0      0.7      0.33    0.00",
+        "  linear:published        0       1         0       1      0.0      0.00    0.33",
+        "  arrival                 3       1         3       1      1.0      1.00    0.33",
+        "  timestamp               3       1         2       0      1.0      0.67    0.00",
+        "early       1 (25.0%) of 4 deliveries came before a cause, by delivery",
+        "            answer at R: its cause ask came later",
+        "in part     1 message did not come to every member that received any; no row",
+        "            says whom a message was for, so a cause that was lost on its way to",
+        "            a member is not missed there (--to-everybody: all were for all)",
+        "unmeasured  physical, physical:published, linear-physical,",
+        "            linear-physical:published: no bounds of clocks and delays are given",
+        "unmeasured  tv, tv-lt, tv-lt:published, tv-pt, tv-pt:published, htbc,",
+        "            htbc:published, tv-vt: messages have no topics, or more than 64",
+    ]
+
+
+def test_each_observer_has_a_table(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["meter", trace, "--each", "--rules", "arrival"]) == 0
+    said = capsys.readouterr().out
+    assert "2 observers, 4 messages received" in said
+    assert "\nQ: 1 message\n" in said
+    assert "\nR: 3 messages\n" in said
+    assert "unmeasured" not in said
+
+
+def test_json_has_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = random_run(1, ALIKE, deliver=True)
+    path = tmp_path / "trace.parquet"
+    write_events([*run.rows, Event(kind=RECEIVE, id="ghost", member="P")], path)
+    asked = ["--rules", "htbc,arrival", "--against", "topic-causal", "--subscribe", "P=x"]
+    assert main(["meter", str(path), *PROMISED, *asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["causal_by"] == ["delivery"]
+    assert {row["rule"] for row in found["counts"]} == {"htbc", "arrival"}
+    assert {row["truth"] for row in found["counts"]} == {"topic-causal"}
+    assert found["left_out"] == {"received or delivered, never sent": 1}
+    assert found["not_measured"] == {}
+    delivered = {(row.member, row.id) for row in run.rows if row.kind == DELIVER}
+    assert found["deliveries"] == len(delivered)
+    assert {row["cause_order"] is None for row in found["early"]} == {True, False}
+
+
+def test_early_deliveries_are_counted_by_both_causalities(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Q has received the question and not delivered it when it writes: a cause by receipt only."""
+    rows = [
+        Event(kind=kind, id=name, member=member)
+        for member, kind, name in (
+            ("P", SEND, "ask"),
+            ("Q", RECEIVE, "ask"),
+            ("Q", SEND, "answer"),
+            ("Q", DELIVER, "ask"),
+            ("R", RECEIVE, "answer"),
+            ("R", DELIVER, "answer"),
+            ("R", RECEIVE, "ask"),
+            ("R", DELIVER, "ask"),
+            ("P", RECEIVE, "answer"),
+            ("P", DELIVER, "answer"),
+        )
+    ]
+    path = tmp_path / "trace.parquet"
+    write_events(rows, path)
+    assert main(["meter", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "early       0 of 4 deliveries came before a cause, by delivery" in said
+    assert "            1 (25.0%) of 4 deliveries came before a cause, by receipt" in said
+    assert "in part" not in said  # everything came to everybody
+    assert main(["meter", str(path), "--json", "--relation", "receipt"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["early_by"] == {"receipt": 1, "delivery": 0}
+
+
+def test_witnesses_are_as_many_as_asked(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["meter", trace, "--witnesses", "0"]) == 0
+    said = capsys.readouterr().out
+    assert "came before a cause" in said
+    assert "its cause" not in said
+
+
+def test_long_remarks_are_wrapped_under_their_label(
+    trace: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["meter", trace]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first = next(k for k, line in enumerate(lines) if line.startswith("unmeasured  tv"))
+    assert lines[first + 1].startswith(" " * 12)
+    assert max(len(line) for line in lines[first:]) <= 80
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--rules", "lamport"], "there is no rule 'lamport'; rules: linear"),
+        (["--rules", "physical"], "physical cannot be measured at"),
+        (["--observers", "Z"], "'Z' received nothing; observers: Q, R"),
+        (["--accuracy", "1"], "--accuracy and --least need --most"),
+        (["--most", "-1"], "--accuracy, --least, --most: delays of a channel"),
+        (["--rules", " , "], "--rules ' , ': names nothing; leave it out for all"),
+        (["--observers", ""], "--observers '': names nothing"),
+        (["--subscribe", "Z=news"], "--subscribe: there is no member 'Z' in this trace"),
+        (["--subscribe", "R=news"], "--subscribe: no message is about 'news'; topics: none"),
+        (["--against", "topic-causal"], "--against topic-causal: no message of this trace has a"),
+        (["--subscribe", "P"], "write MEMBER=TOPIC,TOPIC"),
+        (["--relation", "receipt", "--rules", "tv"], "messages have no topics"),
+        (["--relation", "reply", "--rules", "tv"], "topic vectors need rows of receipts"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    options: list[str], message: str, trace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["meter", trace, *options]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_causes_that_are_nowhere_are_counted_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    path = tmp_path / "t.csv"
+    path.write_text("id,after\na,gone\nb,gone\nc,lost\nd,a\n")
+    assert main(["meter", str(path)]) == 0
+    said = (
+        "3 references to causes that no counted row has: a names gone, b names gone, c names lost\n"
+    )
+    assert f"absent      {said}" in capsys.readouterr().out
+    assert main(["meter", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["absent_causes"] == [
+        {"run": None, "message": "a", "cause": "gone"},
+        {"run": None, "message": "b", "cause": "gone"},
+        {"run": None, "message": "c", "cause": "lost"},
+    ]
+    path.write_text("id,after\na,\nb,a\n" + "".join(f"m{k},x{k}\n" for k in range(7)))
+    assert main(["meter", str(path)]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "m4 names x4 and 2 more, see antecede audit --missing" in shown
+    path.write_text("id,after\na,\nb,a\n")
+    assert main(["meter", str(path)]) == 0
+    assert "absent" not in capsys.readouterr().out
+
+
+def test_messages_that_came_and_were_never_sent_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "id,sender,kind\nm,a,send\nm,b,receive\nghost,b,receive\nwhat,a,receive\nghost,a,receive\n"
+    )
+    assert main(["meter", str(path)]) == 0
+    said = "left out    3 rows: received or delivered, never sent (ghost, what)"
+    assert said in capsys.readouterr().out

@@ -1,0 +1,162 @@
+"""`antecede deliver`: files in and out, what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from antecede.cli import main
+from antecede.cli.traces.replay import option
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.errors import InputError
+from antecede.tables.order.replay.spec import DeliverSpec
+from antecede.tables.order.replay.table import deliver_table
+from tests.tables.order.logs import NAMES, log_of
+
+GROUP = ("--order", "bss", "--members", ",".join(NAMES))
+SPEC = DeliverSpec(order="bss", members=NAMES, tiebreak="number", sent="sent")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A log in which one message never came to dan, and something else did."""
+    table: Any = log_of(SPEC, messages=60)
+    rows = table.to_pylist()
+    gone = next(row["wire"] for row in rows if row["sent"] and row["observer"] == "ann")
+    kept = [row for row in rows if row["observer"] != "dan" or row["wire"] != gone]
+    noise = {**rows[-1], "observer": "dan", "wire": b"hello", "sent": False}
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.Table.from_pylist([*kept, noise], table.schema), path)
+    return path
+
+
+def test_writes_every_row_and_says_what_never_came(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.parquet"
+    assert main(["deliver", str(log), *GROUP, "-o", str(out), "--tiebreak", "number"]) == 0
+    table, made = pq.read_table(log), pq.read_table(out)
+    assert made.select(table.column_names).equals(table)
+    assert made.equals(deliver_table(table, SPEC))
+    printed = capsys.readouterr().out
+    statuses = made["status"].to_pylist()
+    for status in ("delivered", "held", "duplicate", "sent", "refused"):
+        assert f"{status:<11} {statuses.count(status)}\n" in printed
+    assert "lacking     ann:1 never came to dan; " in printed
+    assert printed.count("lacking") == 1
+    assert "refused     1: 5 bytes that are not a message of an antecede group" in printed
+    assert "note " not in printed
+
+
+@pytest.mark.parametrize("kind", ["feather", "stream"])
+def test_arrow_files_serve_too(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    table, path = pq.read_table(log), tmp_path / "log.arrow"
+    if kind == "feather":
+        pyarrow.feather.write_feather(table, str(path))
+    else:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    printed = []
+    for file in (log, path):
+        assert main(["deliver", str(file), *GROUP]) == 0
+        printed.append(capsys.readouterr().out.split("\n", 1)[1])
+    assert printed[0] == printed[1]
+
+
+def test_a_log_without_own_messages_gets_a_note(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(pq.read_table(log).drop_columns(["sent"]), log)
+    assert main(["deliver", str(log), *GROUP]) == 0
+    assert "no column says what observers sent themselves" in capsys.readouterr().out
+
+
+def test_an_example_can_be_delivered_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "example.parquet")
+    assert main(["deliver", path, "--example", "50"]) == 0
+    assert main(["deliver", path]) == 0
+    printed = capsys.readouterr().out
+    assert "delivered   100\n" in printed
+    assert "sent        50\n" in printed
+    assert main(["deliver", path, "--example", "50"]) == 2
+
+
+@pytest.mark.parametrize(
+    "group", [["--members", "x,y"], ["--order", "fifo"], ["--members", "ann,bob,dan"]]
+)
+def test_a_group_that_takes_nothing_of_the_log_ends_with_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], group: list[str]
+) -> None:
+    path, whole = str(tmp_path / "example.parquet"), ["--order", "bss", "--members", "ann,bob,cat"]
+    assert main(["deliver", path, "--example", "20", *whole]) == 0
+    assert main(["deliver", path, *whole]) == 0
+    assert "nothing " not in capsys.readouterr().out
+    assert main(["deliver", path, *whole, *group]) == 1
+    assert "nothing     was taken in" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["no-such"], "cannot be read as Parquet or Arrow: No such file"),
+        (["{log}", "--order", "casual"], "no protocol is called 'casual'"),
+        (
+            ["{log}", "--wire", "bytes"],
+            "no column bytes (causality_source: none); columns are observer, number",
+        ),
+        (["{log}", "--time", "wire"], "time column wire must be a timestamp or a number"),
+        (["{log}", "--option", "patience_s"], "write NAME=VALUE"),
+        (["{log}", "--option", "bounds={'far': 1}"], "it has accuracy_s, least_s, most_s"),
+        (["{log}", "--option", "bounds={'most_s': -1}"], "delays of"),
+        (["{log}", "-o", "{log}"], "is read by this command"),
+        (["{log}", "-o", "{log}/x/y"], "does not exist"),
+        (["{text}"], "cannot be read as Parquet or Arrow"),
+    ],
+)
+def test_what_cannot_be_is_told(
+    log: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    text = log.with_name("text")
+    text.write_text("observer,wire\n" * 20)
+    filled = [w.replace("{log}", str(log)).replace("{text}", str(text)) for w in words]
+    assert main(["deliver", *filled]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_options_are_python_values_or_words() -> None:
+    assert option("patience_s=5.0") == ("patience_s", 5.0)
+    assert option("missing_parent=release") == ("missing_parent", "release")
+    name, bounds = option("bounds={'most_s': 0.2, 'channels': {('a', 'b'): (0.1, 0.3)}}")
+    assert (name, bounds) == ("bounds", Bounds(most_s=0.2, channels={("a", "b"): (0.1, 0.3)}))
+    assert option("subscriptions={'topics': {'a': ['x']}}")[1] == Subscriptions({"a": ["x"]})
+    with pytest.raises(InputError, match="NAME=VALUE"):
+        option("5.0")
+
+
+def test_what_is_held_for_time_says_how_much_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "wire.parquet", tmp_path / "out.csv"
+    group = ["--order", "physical", "--members", "ann,bob,cat", "--option", "delivery='bound'"]
+    group += ["--option", "bounds={'accuracy_s': 0.001, 'least_s': 0.004, 'most_s': 90}"]
+    assert main(["deliver", str(path), "--example", "6", *group]) == 0
+    assert main(["deliver", str(path), *group, "--finish-s", "1", "-o", str(out)]) == 0
+    assert "held" in capsys.readouterr().out
+    assert "s too early for it to go" in out.read_text()
+    assert main(["deliver", str(path), *group, "--finish-s", "200", "-o", str(out), "--force"]) == 0
+    assert "too early" not in out.read_text()
+
+
+def test_an_order_of_closed_groups_asks_for_members_first() -> None:
+    with pytest.raises(InputError, match="total needs a closed group: give members="):
+        DeliverSpec(order="total", options={"sequencer": "zz"})

@@ -1,0 +1,312 @@
+"""Stamps in headers: shapes, blocks, threads, tasks, forks, bounds, and headers that are none."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPMessage
+from typing import Any
+
+import pytest
+
+from antecede.core.propagation import CAUSES, ID, MAX_ID, Past, Stamp, Stamper, read, unstamped
+from antecede.errors import DecodeError, InputError, LimitError, LocalError
+
+
+def stamper(service: str = "pay", **options: Any) -> Stamper:
+    return Stamper(service, incarnation="one", **options)
+
+
+def stamped(name: str, *causes: str) -> dict[str, str]:
+    return {ID: name, CAUSES: ",".join(causes)}
+
+
+def test_pairs_give_bytes_and_a_mapping_gives_text() -> None:
+    stamp = stamper()
+    assert stamp.outgoing() == [(ID, b"pay:one:1"), (CAUSES, b"")]
+    assert stamp.outgoing([("k", b"v")]) == [
+        ("k", b"v"),
+        (ID, b"pay:one:2"),
+        (CAUSES, b"pay:one:1"),
+    ]
+    with stamp.handling(stamped("b:x:1")):
+        assert stamp.outgoing({"Host": "here"}) == {
+            "Host": "here",
+            ID: "pay:one:3",
+            CAUSES: "pay:one:2,b:x:1",
+        }
+
+
+def test_reads_what_transports_give() -> None:
+    wanted = Stamp("a:1:1", ("b:1:1", "c:1:2"))
+    http = HTTPMessage()
+    http["Antecede-Id"], http["ANTECEDE-CAUSES"] = " a:1:1 ", "b:1:1,c:1:2"
+    shapes: list[Any] = [
+        stamped(*wanted[:1], *wanted.causes),
+        [(ID, b"a:1:1"), (CAUSES, b"b:1:1,c:1:2"), ("other", None)],
+        [(ID, b"a:1:1"), (CAUSES, "b:1:1,c:1:2"), (ID, "a:1:1")],
+        http,
+    ]
+    for headers in shapes:
+        assert read(headers) == wanted
+    assert read(None) is None
+    assert read({}) is None
+    assert read([("other", b"\xff")]) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        ({ID: "a"}, "without antecede-id|is there without"),
+        ({CAUSES: "a"}, "got lost"),
+        ([(ID, b"a"), (ID, b"b"), (CAUSES, b"")], "twice"),
+        (stamped("a b"), "no id"),
+        (stamped(""), "no id"),
+        (stamped("a", "b", "", "c"), "no id"),
+        (stamped("x" * (MAX_ID + 1)), "no id"),
+        (stamped("a", "a"), "itself"),
+        ([(ID, b"\xff"), (CAUSES, b"")], "no ASCII"),
+        ([(ID, None), (CAUSES, b"")], "neither text nor bytes"),
+        ([(ID, 7), (CAUSES, b"")], "neither text nor bytes"),
+    ],
+)
+def test_headers_that_are_no_stamp_are_refused_or_counted(headers: Any, said: str) -> None:
+    strict, counting = stamper(), stamper(on_bad="count")
+    with pytest.raises(DecodeError, match=said):
+        strict.received(headers)
+    with pytest.raises(DecodeError, match=said), strict.handling(headers):
+        pass
+    assert strict.stats()[:4] == (0, 0, 0, 2)
+    assert strict.past == Past()
+    assert counting.received(headers) is None
+    assert counting.stats().bad == 1
+    assert counting.stats().last_bad == strict.stats().last_bad
+    assert counting.sent().causes == ()
+
+
+def test_what_is_not_stamped_is_counted() -> None:
+    stamp = stamper()
+    with stamp.handling([("k", b"v")]) as got:
+        assert got is None
+        stamp.received(stamped("a"))
+    assert stamp.stats() == (0, 1, 1, 0, None)
+
+
+def test_headers_of_another_message_are_not_given_out_again() -> None:
+    stamp = stamper()
+    other = [("K", b"v"), *stamper("other").outgoing()]
+    with pytest.raises(LocalError, match="another message"):
+        stamp.outgoing(other)
+    assert stamp.stats().sent == 0
+    assert unstamped(other) == [("K", b"v")]
+    assert read(stamp.outgoing(unstamped(other))) == Stamp("pay:one:1", ())
+
+
+def test_blocks_at_the_top_do_not_follow_each_other() -> None:
+    stamp = stamper()
+    with stamp.handling(stamped("a")):
+        assert stamp.sent().causes == ("a",)
+        assert stamp.sent().causes == ("pay:one:1",)
+    with stamp.handling(stamped("b")):
+        assert stamp.sent().causes == ("b",)
+    assert stamp.sent().causes == ()
+    with stamp.handling(stamped("c")):
+        assert stamp.sent().causes == ("pay:one:4", "c")
+
+
+def test_a_block_in_a_block_is_the_same_thread_of_control() -> None:
+    stamp = stamper()
+    with stamp.handling(stamped("a")):
+        with stamp.handling(stamped("b")) as inner:
+            assert inner == Stamp("b", ())
+            assert stamp.sent().causes == ("a", "b")
+        assert stamp.sent().causes == ("pay:one:1",)
+        with stamp.beginning():
+            assert stamp.sent().causes == ()
+        assert stamp.sent().causes == ("pay:one:2",)
+    assert stamp.sent().causes == ()
+
+
+def test_a_block_ends_where_an_error_ends_it() -> None:
+    stamp = stamper()
+    with pytest.raises(KeyError), stamp.handling(stamped("a")):
+        raise KeyError
+    assert stamp.past == Past()
+    with stamp.handling(stamped("b")):
+        pass
+    assert stamp.sent().causes == ()
+
+
+def test_causes_of_causes_are_left_out_in_either_order() -> None:
+    for names in (("a", "b"), ("b", "a")):
+        stamp = stamper()
+        for name in names:
+            stamp.received(stamped(name, *("a" if name == "b" else "")))
+        assert stamp.sent().causes == ("b",)
+        stamp.received(stamped("b", "a"))  # once more
+        stamp.received(stamped("pay:one:1", "b"))  # our own comes back
+        assert stamp.sent().causes == ("pay:one:1",)
+
+
+def test_causes_that_lie_about_each_other_are_kept() -> None:
+    stamp = stamper()
+    stamp.received(stamped("a", "b"))
+    stamp.join(Past(("b",), ("a",)))
+    assert set(stamp.sent().causes) == {"a", "b"}
+
+
+def test_the_bound_refuses_and_forgets_nothing() -> None:
+    stamp = stamper(max_causes=3)
+    for k in range(3):
+        stamp.received(stamped(f"m{k}"))
+    with pytest.raises(LimitError, match="max_causes=3"):
+        stamp.received(stamped("m3"))
+    with pytest.raises(LimitError):
+        stamp.join(Past(("m4",)))
+    stamp.received(stamped("m5", "m0", "m1"))  # takes the place of two
+    assert stamp.sent().causes == ("m2", "m5")
+    assert stamp.stats().received == 4
+    for k in range(50):
+        stamp.received(stamped(f"n{k}", *(f"x{k}-{j}" for j in range(9))))
+        assert len(stamp.past.frontier) <= 3
+        assert len(stamp.past.before) <= 3
+        stamp.sent()
+
+
+def test_threads_have_pasts_of_their_own_and_no_id_twice() -> None:
+    stamp = stamper()
+    stamp.received(stamped("main"))
+    ready = threading.Barrier(8)
+    ids: list[str] = []
+
+    def work(k: int) -> None:
+        ready.wait()
+        for n in range(200):
+            with stamp.handling(stamped(f"t{k}-{n}")):
+                sent = stamp.sent()
+                assert sent.causes == (f"t{k}-{n}",)
+                ids.append(sent.id)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert len(set(ids)) == 1600 == stamp.stats().sent
+    assert stamp.sent().causes == ("main",)
+
+
+def test_a_past_goes_into_a_thread_and_comes_back() -> None:
+    stamp = stamper()
+
+    def work(past: Past) -> Past:
+        with stamp.resuming(past):
+            assert stamp.sent().causes == ("a",)
+            return stamp.past
+
+    with stamp.handling(stamped("a")), ThreadPoolExecutor(1) as pool:
+        done = pool.submit(work, stamp.past).result()
+        assert stamp.sent().causes == ("a",)
+        stamp.join(done)
+        assert stamp.sent().causes == ("pay:one:2", "pay:one:1")
+
+
+def test_tasks_fork_and_do_not_disturb_each_other() -> None:
+    stamp = stamper()
+
+    async def handle(name: str) -> tuple[str, ...]:
+        with stamp.handling(stamped(name)):
+            await asyncio.sleep(0)
+            child = asyncio.create_task(later(name))
+            own = stamp.sent()
+            await asyncio.sleep(0)
+            assert await child == (name,)
+            assert stamp.sent().causes == (own.id,)
+            return own.causes
+
+    async def later(name: str) -> tuple[str, ...]:
+        await asyncio.sleep(0)
+        return stamp.sent().causes
+
+    async def main() -> None:
+        names = [f"m{k}" for k in range(50)]
+        assert await asyncio.gather(*map(handle, names)) == [(name,) for name in names]
+
+    asyncio.run(main())
+    assert stamp.sent().causes == ()
+
+
+def _in_child(make: Callable[[], str], answer: Any) -> None:
+    try:
+        answer.send(make())
+    except LocalError as error:
+        answer.send(f"refused: {error}")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_gives_no_id_twice() -> None:
+    context = multiprocessing.get_context("fork")
+    for stamp in (Stamper("s"), Stamper("s", incarnation="given")):
+        stamp.sent()
+        here, there = context.Pipe()
+        child = context.Process(target=_in_child, args=(lambda: stamp.sent().id, there))  # noqa: B023
+        child.start()
+        said = here.recv()
+        child.join()
+        if stamp.incarnation == "given":
+            assert said.startswith("refused")
+        else:
+            assert said.startswith("s:")
+            assert stamp.incarnation not in said
+
+
+def test_names_that_cannot_stand_in_an_id() -> None:
+    assert stamper("Zahlung, neu: 1").sent().id == "Zahlung%2C%20neu%3A%201:one:1"
+    assert read(stamper("ä" * 18).outgoing()) is not None
+    bad: list[dict[str, Any]] = [
+        {"service": ""},
+        {"service": "ä" * 40},
+        {"service": "s", "incarnation": "a:b"},
+        {"service": "s", "max_causes": 0},
+        {"service": "s", "max_causes": True},
+        {"service": "s", "on_bad": "ignore"},
+    ]
+    for options in bad:
+        with pytest.raises(InputError):
+            Stamper(**options)
+    assert Stamper("s").sent() != Stamper("s").sent()
+    with pytest.raises(LocalError, match="comes from"), stamper().resuming(("a",)):  # type: ignore[arg-type]
+        pass
+    with pytest.raises(LocalError):
+        stamper().join(Past(("a,b",)))
+
+
+def test_the_largest_stamp_is_read_again() -> None:
+    longest = Stamper("s" * (MAX_ID - 90), incarnation="i" * 64)
+    for _ in range(3):
+        assert read(longest.outgoing()) is not None
+
+
+def test_a_message_that_has_an_id_already_keeps_it() -> None:
+    stamp = stamper()
+    with stamp.beginning():
+        stamp.received(stamped("b:x:1"))
+        assert stamp.outgoing({}, id="ann~00000000:7") == stamped("ann~00000000:7", "b:x:1")
+        assert stamp.sent() == Stamp("pay:one:1", ("ann~00000000:7",)), "numbers have no gaps"
+        for wrong in ("pay:one:1", "ann~00000000:7", "a,b", "", "x" * (MAX_ID + 1), 5):
+            with pytest.raises(LocalError, match="is no id, or is that of a message before"):
+                stamp.sent(wrong)  # type: ignore[arg-type]
+    assert stamp.stats().sent == 2
+
+
+def test_a_past_beyond_the_bound_is_not_resumed() -> None:
+    stamp = stamper(max_causes=2)
+    with (
+        pytest.raises(LimitError, match="a past of 3 messages, more than max_causes=2"),
+        stamp.resuming(Past(("a:1", "b:1", "c:1"))),
+    ):
+        pass
+    with stamp.resuming(Past(("a:1", "b:1"))):
+        assert stamp.sent().causes == ("a:1", "b:1")

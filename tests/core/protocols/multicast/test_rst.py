@@ -1,0 +1,315 @@
+"""SENT: the matrix against sets, its layout, names of messages, refusals, sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antecede.core.clocks.encoding.wire import Reader
+from antecede.core.clocks.lanes import MAX_VALUE, get, pack
+from antecede.core.protocols.base import Deliver, Hold, MessageId
+from antecede.core.protocols.multicast.rst import Rst
+from antecede.core.protocols.multicast.rst_messages import (
+    MAX_SIDE,
+    MatrixBytes,
+    RstMessage,
+    entry,
+    lane,
+    rows_of,
+)
+from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError
+from antecede.lab.check.scenario.parse import load_script
+from antecede.lab.check.scenario.run import run_script
+from tests.core.protocols.sending import sent
+from tests.helpers.network import Network
+
+SCENARIOS = Path(__file__).resolve().parents[4] / "scenarios"
+
+
+def at(rows: Sequence[int], sender: int, target: int) -> int:
+    return get(rows[sender], target) if sender < len(rows) else 0
+
+
+def rows(entries: dict[tuple[int, int], int]) -> tuple[int, ...]:
+    return rows_of((k, d, count) for (k, d), count in entries.items())
+
+
+# -- the matrix ------------------------------------------------------------------------------
+
+
+def test_the_members_below_n_fill_the_lanes_below_n_squared() -> None:
+    """Whatever n is: so a join moves nothing."""
+    for n in range(1, 20):
+        found = {lane(k, d) for k in range(n) for d in range(n)}
+        assert found == set(range(n * n))
+
+
+@given(sender=st.integers(0, MAX_SIDE), target=st.integers(0, MAX_SIDE))
+def test_entry_is_the_inverse_of_lane(sender: int, target: int) -> None:
+    assert entry(lane(sender, target)) == (sender, target)
+
+
+@given(seed=st.integers(0, 2**32), members=st.integers(2, 5))
+def test_the_matrix_counts_what_was_sent_to_whom_in_the_past(seed: int, members: int) -> None:
+    """SENT_m[k, l] is the number of k's messages to l in the causal past of m, exactly."""
+    network = Network(Rst, members, seed).steps(50)
+    for key, message in network.sent.items():
+        for k in range(members):
+            for d in range(members):
+                past = [q for q in network.truth.past[key] if q[0] == k and d in network.sent[q].to]
+                assert at(message.matrix, k, d) == len(past)
+
+
+@given(seed=st.integers(0, 2**32), members=st.integers(2, 5))
+def test_deliv_is_the_members_column_and_counts_deliveries(seed: int, members: int) -> None:
+    network = Network(Rst, members, seed).steps(50)
+    for here, member in network.members.items():
+        for k in set(range(members)) - {here}:
+            delivered = sum(sender == k for sender, _ in network.truth.delivered[here])
+            assert member.delivered[k] == delivered == get(member.matrix[k], here)
+
+
+@given(seed=st.integers(0, 2**32))
+def test_missing_are_the_newest_messages_to_me_by_their_number_in_the_channel(seed: int) -> None:
+    network = Network(Rst, 4, seed)
+    for _ in range(40):
+        network.steps(1)
+        for at in network.members:
+            for key, missing in network.held(at).items():
+                owed = network.lacks(at, key)
+                expected = set()
+                for sender in {sender for sender, _ in owed}:
+                    newest = max(number for k, number in owed if k == sender)
+                    message = network.sent[sender, newest]
+                    expected.add(network.members[at].identity(message))
+                assert set(missing) == expected
+
+
+@pytest.mark.parametrize("receivers", [1, 8, 9, 19])
+def test_few_and_many_destinations_are_counted_alike(receivers: int) -> None:
+    """Each entry [sender, destination] by 1, at the sender and at a receiver."""
+    a, b = Rst(0, range(20)), Rst(1, range(20))
+    to = range(1, receivers + 1)
+    b.receive(sent(a, to=to))
+    expected = [pack((d, 1) for d in to)] + [0] * 19
+    assert a.matrix == b.matrix == expected
+
+
+def test_a_join_leaves_the_matrix_where_it_is() -> None:
+    a, b = Rst(0, range(2)), Rst(1, range(2))
+    a.receive(sent(b))
+    before = list(a.matrix)
+    a.join(2)
+    a.join(9)
+    assert a.matrix == before + [0] * 8
+    assert sent(a).to == (1, 2, 9)
+    assert get(a.matrix[0], 9) == 1
+    assert get(a.matrix[1], 0) == 1
+
+
+def test_a_message_is_named_by_its_number_in_the_channel() -> None:
+    """seq counts all messages of the sender, the name only those to this receiver."""
+    a, b, c = (Rst(k, range(3)) for k in range(3))
+    sent(a, to=[1])
+    sent(a, to=[1, 2])
+    third = sent(a, to=[2])
+    assert third.seq == 3
+    assert b.identity(third) == (0, 3)
+    assert c.identity(third) == (0, 2)
+    assert c.receive(third) == (Hold(third, (MessageId(0, 1),)),)
+    assert c.causes(third) == ((0, 1),)
+
+
+def test_the_example_of_001_with_d_before_b() -> None:
+    """Sahai et al. 2020, "Now, suppose": the messages of the SES example; d waits for b alone, by
+    its name.
+    """
+    p1, p2, p3 = (Rst(k, range(3)) for k in range(3))
+    p2.receive(sent(p3, "a", to=[1]))
+    b = sent(p2, "b", to=[0])
+    p3.receive(sent(p1, "c", to=[2]))
+    d = sent(p2, "d", to=[0])
+    assert p1.receive(d) == (Hold(d, (MessageId(1, 1),)),)
+    assert list(p1.receive(b)) == [Deliver(b), Deliver(d)]
+
+
+@pytest.mark.parametrize("name", ["example", "triangle", "multicast"])
+def test_the_scenarios_hold_and_deliver_as_those_of_ses(name: str) -> None:
+    def course(protocol: str) -> list[tuple[str, str, str]]:
+        stem = "ses-overtaking" if (protocol, name) == ("ses", "example") else f"{protocol}-{name}"
+        run = run_script(load_script(SCENARIOS / f"{stem}.scenario"))
+        kinds = ("hold", "deliver", "release")
+        return [(h.at, h.kind, h.label) for h in run.occurrences() if h.kind in kinds]
+
+    assert course("sent") == course("ses")
+    assert any(kind == "hold" for _, kind, _ in course("sent"))
+
+
+# -- refusals --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("entries", "error"),
+    [
+        ({(0, 2): 1}, SequenceError),  # a message of mine that I never sent
+        ({(1, 0): 2}, SequenceError),  # itself among its causes
+        ({(2, 1): 6}, SequenceError),  # of a member that left after message 5
+        ({(1, 1): 1}, UnknownMemberError),  # nobody sends to itself
+        ({(3, 0): 1}, UnknownMemberError),  # from a number that nobody had
+        ({(1, 3): 1}, UnknownMemberError),  # to a number that nobody had
+        ({(9, 0): 1}, UnknownMemberError),  # a number above all
+        ({(0, 9): 1}, UnknownMemberError),
+        ({(1, 9): 1}, UnknownMemberError),
+    ],
+)
+def test_impossible_matrices_are_refused(
+    entries: dict[tuple[int, int], int], error: type[RemoteError]
+) -> None:
+    a, b = Rst(0, [0, 1, 2, 4]), Rst(1, [0, 1, 2, 4])
+    a.leave(2, 5)
+    sent(b, to=[0])
+    message = sent(b, to=[0])._replace(matrix=rows(entries))
+    before = a.snapshot()
+    with pytest.raises(error):
+        a.receive(message)
+    assert a.snapshot() == before
+    known = sent(b, to=[0])._replace(matrix=rows({(2, 1): 5, (1, 4): 1}))
+    assert list(a.receive(known)) == [Deliver(known)]
+
+
+def test_a_leaver_cannot_have_sent_less_than_is_known_of_it() -> None:
+    """Also of what it sent to others: b tells of two messages of c."""
+    a, b, c = (Rst(k, range(3)) for k in range(3))
+    for _ in range(2):
+        b.receive(sent(c, to=[1]))
+    a.receive(sent(b))
+    before = a.snapshot()
+    with pytest.raises(LocalError):
+        a.leave(2, 1)
+    assert a.snapshot() == before
+    a.leave(2, 2)
+
+
+def test_a_matrix_has_at_most_1024_rows() -> None:
+    Rst(0, [0, MAX_SIDE - 1])
+    with pytest.raises(LocalError, match="1023"):
+        Rst(0, [0, MAX_SIDE])
+    member = Rst(0, range(2))
+    with pytest.raises(LocalError, match="1023"):
+        member.join(MAX_SIDE)
+    other = RstMessage(1, 1, None, (0,), rows({(1, MAX_SIDE): 1}))
+    with pytest.raises(UnknownMemberError):
+        member.decode(member.encode(other), None)
+
+
+# -- rows that nobody had --------------------------------------------------------------------
+
+
+def told(entries: dict[tuple[int, int], int], *, by: int = 2, seq: int = 1) -> RstMessage:
+    return RstMessage(by, seq, None, (0,), rows(entries))
+
+
+def test_a_newer_row_that_is_not_above_mine_is_refused() -> None:
+    a = Rst(0, range(5))
+    a.receive(told({(1, 3): 2}))
+    before = a.snapshot()
+    with pytest.raises(SequenceError, match="more and less of member 1"):
+        a.receive(told({(1, 3): 1, (1, 4): 1}, by=3))
+    assert a.snapshot() == before
+
+
+def test_a_row_that_passes_for_an_older_one_adds_nothing() -> None:
+    """Less for member 4, which decides, and more for member 3."""
+    a = Rst(0, range(5))
+    a.receive(told({(1, 3): 1, (1, 4): 1}))
+    before = a.matrix[1]
+    forged = told({(1, 3): 7}, by=3)
+    assert list(a.receive(forged)) == [Deliver(forged)]
+    assert a.matrix[1] == before
+
+
+def test_rows_that_wait_and_contradict_each_other_merge_by_entries() -> None:
+    """Each is above mine when it comes; nothing that either tells is lost."""
+    a, b = Rst(0, range(5)), Rst(1, range(5))
+    cause = sent(b, to=[0])
+    one, two = told({(1, 0): 1, (1, 3): 2}), told({(1, 0): 1, (1, 4): 1}, by=3)
+    for message in (one, two):
+        assert a.receive(message) == (Hold(message, (MessageId(1, 1),)),)
+    assert list(a.receive(cause)) == [Deliver(cause), Deliver(one), Deliver(two)]
+    assert a.matrix[1] == pack([(0, 1), (3, 2), (4, 1)])
+
+
+def test_a_count_that_fills_its_lane_does_not_run_over() -> None:
+    """Counted with the message it would; then nobody could read what the receiver sends."""
+    a = Rst(0, range(4))
+    with pytest.raises(SequenceError, match="counts itself or a later message"):
+        a.receive(told({(2, 1): MAX_VALUE}))
+    a.receive(told({(2, 1): MAX_VALUE}, by=3))
+    member = Rst(2, range(4))
+    for _ in range(2):
+        message = sent(member, to=[0, 1])
+        assert list(a.receive(message)) == [Deliver(message)]
+    assert a.matrix[2] == pack([(0, 2), (1, MAX_VALUE)])
+    assert a.decode(a.encode(sent(a)), None).matrix[2] == a.matrix[2]
+
+
+# -- matrices as bytes -----------------------------------------------------------------------
+
+counts = st.one_of(st.just(0), st.integers(0, 3), st.integers(0, 300), st.integers(0, MAX_VALUE))
+squares = st.integers(2, 5).flatmap(
+    lambda side: st.lists(counts, min_size=side * side, max_size=side * side)
+)
+
+
+@given(st.lists(squares, min_size=1, max_size=6))
+def test_matrices_are_read_as_written_whatever_came_before(found: list[list[int]]) -> None:
+    """The rows that are remembered are those of the same bytes, of any width and side."""
+    writer, reader = MatrixBytes(), MatrixBytes()
+    for square in found:
+        side = round(len(square) ** 0.5)
+        cells = {(n // side, n % side): c for n, c in enumerate(square) if c}
+        matrix = rows({k: c for k, c in cells.items() if k[0] != k[1]})
+        data = writer.encode(matrix)
+        assert data == MatrixBytes().encode(matrix)
+        assert reader.read(Reader(data)) == matrix
+
+
+@given(st.lists(st.binary(min_size=1, max_size=20), min_size=1, max_size=4))
+def test_a_matrix_has_one_spelling(found: list[bytes]) -> None:
+    reader = MatrixBytes()
+    for data in (*found, *(bytes((1, 2)) + data[:2] for data in found)):
+        source = Reader(data)
+        try:
+            matrix = reader.read(source)
+        except RemoteError:
+            continue
+        assert MatrixBytes().encode(matrix) == data[: source.offset]
+
+
+# -- sizes -----------------------------------------------------------------------------------
+
+
+def test_sizes_by_the_accounting() -> None:
+    """4 bytes an integer: n * n for the matrix, one a destination; DELIV in storage."""
+    a = Rst(0, range(5))
+    assert a.control_bytes(sent(a, to=[1])) == 4 * (25 + 1)
+    assert a.control_bytes(sent(a)) == 4 * (25 + 4)
+    assert a.storage_bytes() == 4 * (25 + 5)
+
+
+def test_on_the_wire_only_what_is_not_0_or_all_of_it() -> None:
+    """One conversation in a large group costs a few bytes; a busy group a byte an entry."""
+    quiet = [Rst(k, range(50)) for k in range(50)]
+    sent(quiet[7], to=[9])
+    assert len(quiet[7].encode(sent(quiet[7], to=[9]))) < 12
+    group = [Rst(k, range(10)) for k in range(10)]
+    for at in group:
+        message = sent(at)
+        for other in group:
+            if other is not at:
+                other.receive(message)
+    assert 90 < len(group[0].encode(sent(group[0]))) < 110

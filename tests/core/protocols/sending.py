@@ -1,0 +1,21 @@
+"""Groups of members, and what one sends, in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from antecede.core.protocols.base import Transmit
+
+
+def group(make: Callable[..., Any], size: int, **options: Any) -> list[Any]:
+    """Return members 0 .. size - 1."""
+    return [make(k, range(size), **options) for k in range(size)]
+
+
+def sent(member: Any, payload: object = None, **how: Any) -> Any:
+    """Let a member send; return the one message that it puts on the network."""
+    (effect,) = member.send(payload, **{"now": 0, **how})
+    assert isinstance(effect, Transmit)
+    assert effect.to == getattr(effect.message, "to", effect.to)
+    return effect.message

@@ -1,0 +1,350 @@
+"""What all flat protocols promise: order, nothing twice, nothing stuck, refusals, bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antecede.core.clocks.encoding.wire import varint
+from antecede.core.clocks.lanes import MAX_MEMBER, MAX_VALUE, pack
+from antecede.core.protocols.base import (
+    AFTER_LEAVE,
+    DUPLICATE,
+    OWN,
+    Deliver,
+    Discard,
+    Hold,
+    MessageId,
+    Protocol,
+)
+from antecede.core.protocols.basic.fifo import Fifo
+from antecede.core.protocols.basic.unordered import Unordered
+from antecede.core.protocols.matrix.matrix import Matrix
+from antecede.core.protocols.vector.bss import Bss
+from antecede.core.protocols.vector.ds import Ds
+from antecede.core.protocols.vector.idr import Idr
+from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
+from tests.core.protocols.sending import sent
+from tests.core.protocols.wire_checks import (
+    damage_is_refused_whole_or_read_as_another,
+    longer_and_shorter_is_refused,
+    random_bytes_decode_or_are_refused,
+)
+from tests.helpers.network import Make, play, play_with_churn
+
+
+def bss_by_differences(me: int, members: Any) -> Protocol:
+    return Bss(me, members, differences=True)
+
+
+def matrix_by_differences(me: int, members: Any) -> Protocol:
+    return Matrix(me, members, differences=True)
+
+
+def matrix_recovering(me: int, members: Any) -> Protocol:
+    return Matrix(me, members, recovering=True)
+
+
+MAKES: dict[str, Make] = {
+    "unordered": Unordered,
+    "fifo": Fifo,
+    "bss": Bss,
+    "bss-differences": bss_by_differences,
+    "idr": Idr,
+    "ds": Ds,
+    "matrix": Matrix,
+    "matrix-differences": matrix_by_differences,
+    "matrix-recovering": matrix_recovering,
+}
+VECTORS = ["bss", "bss-differences", "idr", "ds"]
+CAUSAL = [*VECTORS, "matrix", "matrix-differences", "matrix-recovering"]
+ORDERED = ["fifo", *CAUSAL]
+
+every = pytest.mark.parametrize("name", MAKES)
+ordered = pytest.mark.parametrize("name", ORDERED)
+causal = pytest.mark.parametrize("name", CAUSAL)
+
+
+@pytest.mark.few(4)
+@every
+@given(seed=st.integers(0, 2**32), members=st.integers(2, 6))
+def test_an_adversarial_network(name: str, seed: int, members: int) -> None:
+    play(MAKES[name], seed, members=members)
+
+
+@pytest.mark.few(4)
+@every
+@given(seed=st.integers(0, 2**32))
+def test_members_come_and_go(name: str, seed: int) -> None:
+    play_with_churn(MAKES[name], seed)
+
+
+@ordered
+def test_the_network_is_adversarial(name: str) -> None:
+    """The properties above are worth something: messages are held, copies are doubled."""
+    networks = [play(MAKES[name], seed) for seed in range(5)]
+    assert sum(network.holds for network in networks) > 20
+    assert sum(network.discards[DUPLICATE] for network in networks) > 5
+
+
+@every
+def test_an_own_copy_is_discarded(name: str) -> None:
+    member = MAKES[name](0, range(2))
+    message = sent(member)
+    before = member.snapshot()
+    assert member.receive(message, now=0) == (Discard(message, OWN),)
+    assert member.snapshot() == before
+
+
+@every
+@pytest.mark.parametrize("seq", [0, -1])
+def test_a_number_below_one_is_refused(name: str, seq: int) -> None:
+    member = MAKES[name](0, range(2))
+    message = sent(MAKES[name](1, range(2)))._replace(seq=seq)
+    before = member.snapshot()
+    with pytest.raises(SequenceError):
+        member.receive(message, now=0)
+    assert member.snapshot() == before
+
+
+@every
+def test_a_stranger_is_refused(name: str) -> None:
+    member = MAKES[name](0, range(2))
+    message = sent(MAKES[name](2, range(3)))
+    before = member.snapshot()
+    with pytest.raises(UnknownMemberError, match="member 2"):
+        member.receive(message, now=0)
+    assert member.snapshot() == before
+    member.join(2)
+    assert list(member.receive(message, now=0)) == [Deliver(message)]
+
+
+@every
+def test_an_absurd_number_costs_one_held_message(name: str) -> None:
+    member = MAKES[name](0, range(2))
+    message = sent(MAKES[name](1, range(2)))._replace(seq=10**15)
+    size = len(repr(member.snapshot()))
+    effects = member.receive(message, now=0)
+    assert len(repr(member.snapshot())) < size + 200
+    if name == "unordered":
+        assert effects == (Deliver(message),)
+    else:
+        assert effects == (Hold(message, (MessageId(1, 10**15 - 1),)),)
+
+
+@every
+def test_wrong_membership_calls_change_nothing(name: str) -> None:
+    member = MAKES[name](0, range(3))
+    other = MAKES[name](1, range(3))
+    member.receive(sent(other), now=0)
+    member.receive(sent(other), now=0)
+    before = member.snapshot()
+    wrong: list[Callable[[], object]] = [
+        lambda: member.join(0),
+        lambda: member.join(1),
+        lambda: member.leave(0, 0),
+        lambda: member.leave(7, 0),
+        lambda: member.leave(1, 1),  # 2 messages of it are delivered
+        lambda: member.adopt(MAKES[name](5, [5]).frontier()),
+    ]
+    for call in wrong:
+        with pytest.raises(LocalError):
+            call()
+        assert member.snapshot() == before
+    member.leave(1, 2)
+    before = member.snapshot()
+    wrong = [lambda: member.leave(1, 2), lambda: member.join(1)]
+    for call in wrong:
+        with pytest.raises(LocalError):
+            call()
+        assert member.snapshot() == before
+
+
+@every
+def test_after_a_leave_late_messages_count_and_later_ones_are_refused(name: str) -> None:
+    member, gone = MAKES[name](0, range(3)), MAKES[name](1, range(3))
+    messages = [sent(gone, k) for k in range(3)]
+    member.receive(messages[0], now=0)
+    member.leave(1, 2)
+    assert member.members == (0, 2)
+    before = member.snapshot()
+    with pytest.raises(SequenceError):
+        member.receive(messages[2], now=0)
+    assert member.snapshot() == before
+    assert list(member.receive(messages[1], now=0)) == [Deliver(messages[1])]
+    assert isinstance(member.receive(messages[1], now=0)[0], Discard)
+    newcomer = MAKES[name](3, [3])
+    newcomer.adopt(member.frontier())
+    assert newcomer.members == (0, 2, 3)
+    assert isinstance(newcomer.receive(messages[0], now=0)[0], Discard)
+    with pytest.raises(SequenceError):
+        newcomer.receive(messages[2], now=0)
+
+
+@ordered
+def test_a_leave_discards_what_can_not_be_right(name: str) -> None:
+    member, gone = MAKES[name](0, range(3)), MAKES[name](1, range(3))
+    messages = [sent(gone, k) for k in range(4)]
+    for message in messages[1:]:
+        member.receive(message, now=0)
+    assert member.leave(1, 2) == tuple(Discard(m, AFTER_LEAVE) for m in messages[2:])
+    assert [line.message for line in member.blocked_on()] == [messages[1]]
+    assert list(member.receive(messages[0], now=0)) == [Deliver(m) for m in messages[:2]]
+
+
+@ordered
+def test_a_long_cascade_neither_recurses_nor_rescans(name: str) -> None:
+    member, other = MAKES[name](0, range(2)), MAKES[name](1, range(2))
+    messages = [sent(other, k) for k in range(5000)]
+    for message in messages[:0:-1]:
+        member.receive(message, now=0)
+    assert list(member.receive(messages[0], now=0)) == [Deliver(message) for message in messages]
+    assert member.blocked_on() == ()
+
+
+# -- bytes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.few(4)
+@every
+@given(data=st.binary(max_size=40))
+@settings(max_examples=200)
+def test_random_bytes_decode_or_are_refused(name: str, data: bytes) -> None:
+    random_bytes_decode_or_are_refused(MAKES[name](0, range(4)), data)
+
+
+@every
+@given(seed=st.integers(0, 2**32), where=st.floats(0, 1), byte=st.integers(0, 255))
+def test_a_damaged_message_is_refused_whole_or_read_as_another(
+    name: str, seed: int, where: float, byte: int
+) -> None:
+    network = play(MAKES[name], seed, members=3, steps=20)
+    newest = list(network.sent.values())[-3:]
+    damage_is_refused_whole_or_read_as_another(network.members[0], newest, where, byte)
+
+
+@every
+def test_bytes_left_over_or_cut_short_are_refused(name: str) -> None:
+    network = play(MAKES[name], 3)
+    longer_and_shorter_is_refused(network.members[0], network.sent.values())
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_absurd_control_information_is_refused(name: str) -> None:
+    member = MAKES[name](0, range(3))
+    head = varint(1) + varint(1)
+    cases: list[tuple[bytes, type[RemoteError]]] = [
+        (head + varint(10**9), DecodeError),  # announces more than there is
+        (head + b"\x10\x02" + varint(MAX_VALUE + 1), SequenceError),
+        (head + b"\x10" + varint(MAX_MEMBER + 1) + b"\x05", UnknownMemberError),
+        (head + b"\x10\x02\x00", DecodeError),  # a counter of 0 has a shorter spelling
+    ]
+    for control, error in cases:
+        with pytest.raises(error):
+            member.decode(control, None)
+
+
+# -- causes ----------------------------------------------------------------------------------
+
+
+@causal
+@pytest.mark.parametrize("seq", [1, 2])
+@pytest.mark.parametrize(
+    ("causes", "error"),
+    [
+        ({0: 1}, SequenceError),  # of my own, which I have not sent
+        ({1: 2}, SequenceError),  # of its sender, later than itself
+        ({3: 6}, SequenceError),  # of a member that left after message 5
+        ({2: 1}, UnknownMemberError),  # a number in the gap that nobody ever had
+        ({9: 1}, UnknownMemberError),  # a number above all
+    ],
+)
+def test_impossible_causes_are_refused(
+    name: str, seq: int, causes: dict[int, int], error: type[RemoteError]
+) -> None:
+    member = MAKES[name](0, [0, 1, 3])
+    member.leave(3, 5)
+    message = sent(MAKES[name](1, [0, 1, 3]))._replace(seq=seq, causes=pack(causes.items()))
+    before = member.snapshot()
+    with pytest.raises(error):
+        member.receive(message, now=0)
+    assert member.snapshot() == before
+
+
+@causal
+def test_released_messages_come_by_generation_then_sender(name: str) -> None:
+    """a is missing; b of 1 and c of 2 answer it; d of 3 answers b alone."""
+    group = {k: MAKES[name](k, range(5)) for k in range(5)}
+    a = sent(group[4], "a")
+    group[1].receive(a, now=0)
+    b = sent(group[1], "b")
+    group[2].receive(a, now=0)
+    c = sent(group[2], "c")
+    group[3].receive(a, now=0)
+    group[3].receive(b, now=0)
+    d = sent(group[3], "d")
+    for message in (d, c, b):
+        assert isinstance(group[0].receive(message, now=0)[0], Hold)
+    state = group[0].snapshot()
+    assert [effect.message.payload for effect in group[0].receive(a, now=0)] == ["a", "b", "c", "d"]
+    again = MAKES[name](0, range(5))
+    again.restore(state)
+    assert [effect.message.payload for effect in again.receive(a, now=0)] == ["a", "b", "c", "d"]
+
+
+@causal
+def test_states_that_behave_alike_are_equal(name: str) -> None:
+    """Whatever order the held messages came in: the explorer visits fewer states."""
+    group = {k: MAKES[name](k, range(3)) for k in range(3)}
+    a = sent(group[1], "a")
+    group[2].receive(a, now=0)
+    b, c, d = sent(group[2], "b"), sent(group[1], "c"), sent(group[1], "d")
+    one, two = MAKES[name](0, range(3)), MAKES[name](0, range(3))
+    for message in (b, c, d):
+        one.receive(message, now=0)
+    for message in (d, c, b):
+        two.receive(message, now=0)
+    assert one.snapshot() == two.snapshot()
+    assert hash(one.snapshot()) == hash(two.snapshot())
+    assert one.receive(a, now=0) == two.receive(a, now=0)
+
+
+@causal
+def test_blocked_on_names_the_cause(name: str) -> None:
+    group = {k: MAKES[name](k, range(3)) for k in range(3)}
+    a = sent(group[1])
+    group[2].receive(a, now=0)
+    b = sent(group[2])
+    assert group[0].receive(b, now=0) == (Hold(b, (MessageId(1, 1),)),)
+    assert [(line.message, line.missing) for line in group[0].blocked_on()] == [(b, ((1, 1),))]
+    assert group[0].causes(b) == ((1, 1),)
+    assert group[0].mentions(b) == (1, 2)
+
+
+@every
+def test_renumbering_moves_sender_and_causes(name: str) -> None:
+    group = {k: MAKES[name](k, range(3)) for k in range(3)}
+    a = sent(group[1])
+    group[2].receive(a, now=0)
+    b = group[0].renumber(sent(group[2]), {0: 7, 1: 5, 2: 3})
+    assert b.sender == 3
+    assert set(group[0].mentions(b)) == ({3, 5} if name in CAUSAL else {3})
+    assert group[0].causes(b) == (((5, 1),) if name in CAUSAL else ())
+
+
+@every
+def test_a_frontier_may_name_the_newcomer(name: str) -> None:
+    """The sponsor may have told its own protocol of the join before or after."""
+    sponsor = MAKES[name](0, range(2))
+    before = sponsor.frontier()
+    sponsor.join(2)
+    newcomers = [MAKES[name](2, [2]), MAKES[name](2, [2])]
+    for newcomer, frontier in zip(newcomers, (before, sponsor.frontier()), strict=True):
+        newcomer.adopt(frontier)
+        own = sent(newcomer)
+        assert newcomer.receive(own, now=0) == (Discard(own, OWN),)
+    assert newcomers[0].snapshot() == newcomers[1].snapshot()

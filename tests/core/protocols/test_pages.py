@@ -1,0 +1,58 @@
+"""The comparison table, the pages and the registry say the same; every page shows its costs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from antecede.cli.protocols.list_protocols import facts_of
+from antecede.core.protocols.registry import ENTRIES, SYMBOLS
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+PAGES = DOCS / "protocols"
+README = (PAGES / "README.md").read_text(encoding="utf-8")
+GROUP = {(True, True): "open", (True, False): "joins", (False, True): "leaves"}
+
+
+def rows() -> dict[str, list[str]]:
+    """Return the cells behind the name, by the name, of the table of all protocols."""
+    _, _, table = README.partition("## All of them")
+    lines = [line for line in table.splitlines() if line.startswith("| [")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {cell[0].split("`")[1]: cell for cell in cells}
+
+
+def test_the_table_has_a_row_for_every_protocol_and_no_other() -> None:
+    assert sorted(rows()) == sorted(ENTRIES)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_a_row_says_what_the_code_says(name: str) -> None:
+    facts = facts_of(ENTRIES[name])
+    link, order, relation, to, exactly, _, overhead, storage, loss, group = rows()[name]
+    assert link == f"[`{name}`]({Path(facts['page']).name})"
+    assert (order, relation, to) == (facts["order"], facts["relation"], facts["addressing"])
+    assert (overhead, storage) == (facts["overhead"], facts["storage"])
+    assert (exactly == "exact") == (facts["live"] and facts["no_unnecessary_wait"])
+    assert group == GROUP.get((facts["joins"], facts["leaves"]), "fixed")
+    assert (loss == "survives") == facts["survives_loss"]
+    recovering = {v["name"] for v in facts["variants"] if v["survives_loss"] and not v["defective"]}
+    assert set(re.findall(r"`(.*?)`", loss)) == recovering
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_a_page_exists_and_shows_what_the_protocol_costs(name: str) -> None:
+    page = DOCS.parent / facts_of(ENTRIES[name])["page"]
+    assert f"(../figures/costs-{name}.svg)" in page.read_text(encoding="utf-8")
+    assert (DOCS / "figures" / f"costs-{name}.svg").exists()
+
+
+def test_the_guide_names_every_protocol_and_every_letter_is_explained() -> None:
+    guide, _, table = README.partition("## All of them")
+    assert all(f"`{name}`" in guide for name in ENTRIES)
+    used = {letter for facts in map(facts_of, ENTRIES.values()) for letter in facts["symbols"]}
+    assert used <= SYMBOLS.keys()
+    _, _, letters = table.partition("Letters:")
+    assert all(re.search(rf"\b{letter} [a-z]", letters) for letter in used)

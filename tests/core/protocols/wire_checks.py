@@ -1,0 +1,53 @@
+"""What the bytes of every protocol must stand: random, damaged, cut and lengthened ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from antecede.core.protocols.base import Protocol
+from antecede.errors import DecodeError, RemoteError
+from tests.core.protocols.seconds import s
+
+
+def random_bytes_decode_or_are_refused(member: Protocol, data: bytes) -> None:
+    """What decodes is encoded to the same bytes; what is refused changes nothing."""
+    before = member.snapshot()
+    try:
+        message: Any = member.decode(data, None)
+    except RemoteError:
+        return
+    assert member.encode(message) == data
+    try:
+        member.receive(message, now=s(4_000_000_000))
+    except RemoteError:
+        assert member.snapshot() == before
+
+
+def damage_is_refused_whole_or_read_as_another(
+    member: Protocol, messages: Iterable[Any], where: float, byte: int
+) -> None:
+    """Replace one byte of each message, at `where` (0 to 1) of its length."""
+    for message in messages:
+        control = bytearray(member.encode(message))
+        control[int(where * (len(control) - 1))] = byte
+        before = member.snapshot()
+        try:
+            read: Any = member.decode(bytes(control), message.payload)
+            assert member.encode(read) == control
+            member.receive(read, now=s(4_000_000_000))
+        except RemoteError:
+            assert member.snapshot() == before
+
+
+def longer_and_shorter_is_refused(member: Protocol, messages: Iterable[Any]) -> None:
+    """Put a byte behind each message, and cut it at every place."""
+    for message in messages:
+        control = member.encode(message)
+        with pytest.raises(DecodeError):
+            member.decode(control + b"\x00", None)
+        for cut in range(len(control)):
+            with pytest.raises(RemoteError):
+                member.decode(control[:cut], None)

@@ -1,0 +1,241 @@
+"""The explorer and the network with addressees, topics, clocks and losses."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.clocks.nanoseconds import NS
+from antecede.core.protocols.registry import entry
+from antecede.errors import LocalError, ScriptError
+from antecede.lab.check.checked_run import JudgedRun, replay
+from antecede.lab.check.conformance import SuitePlan, conform
+from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat
+from antecede.lab.check.harness.network import World
+from antecede.lab.check.harness.timing import TimingModel
+from antecede.lab.check.model_checker.explorer import Explorer, Move, SearchLimits, explore
+from antecede.lab.check.model_checker.invariants import Finding
+from antecede.lab.check.results import ASTRAY, EARLY, STUCK
+from antecede.lab.check.scenario.actions import Arrive, Lose, Send, Tick
+from antecede.lab.check.scenario.parse import load_script, parse_script
+from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check.search_plans import SearchSize, searches
+from antecede.lab.check.target import Target
+from antecede.lab.diagram.scenario_diagram import from_run
+from antecede.lab.diagram.text import draw_text
+from tests.lab.check import toys_timed as toys
+from tests.lab.check.test_explorer import every_path
+
+SHORT = SuitePlan(runs=30)
+
+
+def first_failure(toy: type) -> tuple[GroupUnderTest, str] | None:
+    for company, limits in searches(Target("toys", toy), SearchSize()):
+        failure = explore(company, limits).failure
+        if failure is not None:
+            assert replay(company, failure.actions) is not None, failure.lines()
+            return company, failure.what
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("toy", [toys.Post, toys.Patient, toys.Topical])
+def test_correct_ones_pass(toy: type) -> None:
+    assert first_failure(toy) is None
+    for offsets in ((), (NS, -NS, NS, -NS)):
+        assert conform(flat("toys", toy, 4, offsets=offsets), SHORT).failure is None
+
+
+@pytest.mark.parametrize(
+    ("toy", "what"),
+    [
+        (toys.Forgetful, EARLY),
+        (toys.Gossip, ASTRAY),
+        (toys.Impatient, EARLY),
+        (toys.Hopeful, EARLY),
+        (toys.Stuck, STUCK),
+        (toys.Hasty, EARLY),
+        (toys.Deaf, STUCK),
+    ],
+)
+def test_broken_ones_are_found_with_a_counterexample_that_can_be_replayed(
+    toy: type, what: str
+) -> None:
+    found = first_failure(toy)
+    assert found is not None
+    assert found[1] == what
+
+
+@pytest.mark.parametrize("toy", [toys.Forgetful, toys.Gossip, toys.Impatient, toys.Hasty])
+def test_the_network_finds_them_too(toy: type) -> None:
+    offsets = (NS, -NS, NS, -NS)
+    assert conform(flat("toys", toy, 4, offsets=offsets), SuitePlan(runs=300)).failure is not None
+
+
+@pytest.mark.parametrize(
+    ("group", "limits"),
+    [
+        (flat("toys", toys.Forgetful, 3), SearchLimits(2)),
+        (flat("toys", toys.Gossip, 3), SearchLimits(1)),
+    ],
+)
+def test_the_judge_agrees_with_the_oracle_on_every_path(
+    group: GroupUnderTest, limits: SearchLimits
+) -> None:
+    explorer = Explorer(group, limits)
+    paths = 0
+    for path, found in every_path(explorer, explorer.start(), ()):
+        paths += 1
+        compare(group, explorer, path, found)
+    assert paths > 10
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("toy", "limits"),
+    [
+        (toys.Patient, SearchLimits(2)),
+        (toys.Impatient, SearchLimits(3)),
+        (toys.Stuck, SearchLimits(2, send_until=0)),
+        (toys.Hasty, SearchLimits(3)),
+        (toys.Topical, SearchLimits(2)),
+    ],
+)
+def test_with_clocks_the_judge_agrees_with_the_oracle_on_random_paths(
+    toy: type, limits: SearchLimits
+) -> None:
+    group = flat("toys", toy, 3, offsets=(1, -1, 1))
+    explorer = Explorer(group, limits)
+    rng = random.Random(1)
+    for _ in range(150):
+        state, path, found = explorer.start(), list[Move](), None
+        # A path ends where something is found or where the explorer has let time run on.
+        while found is None and not explorer.moves.at_end(explorer.unpack(state)):
+            move, state, found = rng.choice(list(explorer.successors(state)))
+            path.append(move)
+        compare(group, explorer, path, found)
+
+
+def compare(
+    group: GroupUnderTest, explorer: Explorer, path: Sequence[Move], found: Finding | None
+) -> None:
+    """Let the oracle judge what the explorer has judged."""
+    run = JudgedRun(group)
+    failure = run.take_all(explorer.actions(path))
+    # The network also asks what is said about an arrival; the explorer does not.
+    broken = failure if failure is not run.doubt else None
+    what = found.what if found is not None else None
+    assert (broken.what if broken is not None else None) == what, run.actions
+
+
+@pytest.mark.slow
+def test_a_chain_of_three_messages_through_four_members_is_found() -> None:
+    """The explorer's groups are too small for it."""
+    failure = conform(
+        flat("toys", toys.Hearsay, 4), SuitePlan(runs=600, twins=False), seed=1
+    ).failure
+    assert failure is not None
+    assert failure.what == EARLY
+    assert first_failure(toys.Hearsay) is None
+
+
+def test_a_copy_arrives_within_the_delays_of_its_channel_and_time_waits_for_it() -> None:
+    run = JudgedRun(flat("toys", toys.Patient, 2))
+    assert run.take(Send("A", "a1"))
+    assert not run.take(Arrive("B", "a1"))
+    assert run.take(Tick(3.0))
+    assert not run.take(Tick(2.0))
+    assert run.take(Tick(1.0))
+    assert not run.take(Tick(0.5))
+    assert run.take(Arrive("B", "a1"))
+    assert run.take(Tick(0.5))
+
+
+def test_a_lost_copy_never_arrives() -> None:
+    run = JudgedRun(flat("toys", toys.Patient, 2))
+    run.take(Send("A", "a1"))
+    assert run.take(Lose("B", "a1"))
+    assert not run.take(Lose("B", "a1"))
+    assert run.world.in_flight == []
+    failure = run.judge()
+    assert failure is not None
+    assert failure.what == STUCK
+
+
+def test_clocks_show_true_time_plus_an_offset_and_never_less_than_nothing() -> None:
+    timing = TimingModel({0: -15, 1: 5})
+    assert [timing.reading(at, 20) for at in (0, 1, 2)] == [20, 40, 35]
+    assert timing.reading(0, 0) == 0
+
+
+def test_a_protocol_for_everybody_takes_no_addressees() -> None:
+    bss = entry("bss").load()
+    world = World({at: bss(at, (0, 1)) for at in (0, 1)})
+    with pytest.raises(LocalError, match="sends every message to all others"):
+        world.send(0, "a", to=(1,))
+
+
+SCENE = """
+protocol unordered
+members A B C
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("bounds A", "write 'bounds accuracy=S least=S most=S'"),
+        ("bounds accuracy=far", "write 'bounds"),
+        ("bounds speed=3", "write 'bounds"),
+        ("bounds least=3 most=2", "the least comes first"),
+        ("clock A", "write 'clock MEMBER SECONDS'"),
+        ("clock A soon", "write 'clock MEMBER SECONDS'"),
+        ("clock Z 1", "a clock is set for Z"),
+        ("subscribe A", "write 'subscribe MEMBER TOPIC ...'"),
+        ("send A m to", r"write 'send MEMBER MESSAGE \[to"),
+        ("send A m B", r"write 'send MEMBER MESSAGE \[to"),
+        ("send A m to B", "sends every message to all others"),
+        ("send A m to Z", "unknown member Z"),
+        ("lose B m", "no message m has been sent"),
+        ("lose B", "write 'lose MEMBER MESSAGE'"),
+    ],
+)
+def test_what_is_wrong_in_a_scenario_is_said(line: str, says: str) -> None:
+    with pytest.raises(ScriptError, match=says):
+        run_script(parse_script(SCENE + line + "\n"))
+
+
+def test_a_lost_copy_in_a_scenario_is_told_and_stays_lost() -> None:
+    run = run_script(parse_script(SCENE + "send A m\nlose B m\narrive C m\n"))
+    assert [moment.output for moment in run.results[1:]] == [("m to B is lost",), ("C delivers m",)]
+    with pytest.raises(ScriptError, match="m is not in flight to B"):
+        run_script(parse_script(SCENE + "send A m\nlose B m\narrive B m\n"))
+
+
+def test_bounds_say_the_least_delay_over_any_path() -> None:
+    channels = {("A", "C"): (9.0, 9.0), ("A", "B"): (2.0, 3.0), ("B", "C"): (1.0, 4.0)}
+    bounds = Bounds(accuracy_s=1.0, least_s=5.0, most_s=6.0, channels=channels)
+    assert bounds.least_path_ns("A", "C", ("A", "B", "C")) == 3 * NS
+    assert bounds.least_path_ns("C", "A", ("A", "B", "C")) == 5 * NS
+    assert bounds.least_path_ns("A", "A", ("A", "B", "C")) == 0
+    assert not bounds.homogeneous
+    assert bounds.numbered({"A": 0, "B": 1, "C": 2}).most_delay_ns(1, 2) == 4 * NS
+    with pytest.raises(LocalError, match="bounds are given for"):
+        bounds.numbered({"A": 0})
+
+
+def test_a_delivery_astray_is_told(tmp_path: Path) -> None:
+    (tmp_path / "toys.py").write_text("from tests.lab.check.toys_timed import Gossip\n")
+    path = tmp_path / "astray.scenario"
+    path.write_text("protocol toys.py:Gossip\nmembers A B C\nsend A m to B\narrive C m\n")
+    run = run_script(load_script(path))
+    assert run.results[-1].output == (
+        "C delivers m",
+        "VIOLATION: C delivers m, which is for others",
+    )
+    assert [one.label for one in run.violations()] == ["m"]
+    assert "✗" in draw_text(from_run(run))

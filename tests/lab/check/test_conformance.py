@@ -1,0 +1,138 @@
+"""The adversarial network: passes what is right, catches and shortens what is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from antecede.core.protocols import registry
+from antecede.lab.check.checked_run import JudgedRun
+from antecede.lab.check.conformance import SuitePlan, conform, play, replay_twice
+from antecede.lab.check.harness.group_under_test import flat
+from antecede.lab.check.results import (
+    EARLY,
+    RAISED,
+    REASON,
+    SILENT,
+    SNAPSHOT,
+    STUCK,
+    TWICE,
+    UNSENT,
+    WIRE,
+)
+from antecede.lab.check.scenario.actions import Action, Arrive, Join, Leave, Send
+from tests.lab.check import toys
+
+SHORT = SuitePlan(runs=15)
+
+
+@pytest.mark.judged
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [
+        (name, variant)
+        for name, entry in registry.ENTRIES.items()
+        if entry.flat
+        for variant in ("", *entry.variants)
+        if variant not in entry.defective
+    ],
+)
+def test_built_in_protocols_pass(name: str, variant: str) -> None:
+    entry = registry.entry(name)
+    suite = conform(flat(name, entry.load(), 4, entry.options(variant)), SHORT)
+    assert suite.failure is None
+    assert suite.runs == SHORT.runs
+    assert suite.deliveries > 100
+
+
+@pytest.mark.parametrize("toy", [toys.Causal, toys.Receipt])
+def test_right_protocols_of_one_file_pass(toy: type) -> None:
+    assert conform(flat("toys", toy, 4), SHORT).failure is None
+
+
+@pytest.mark.parametrize(
+    ("toy", "what"),
+    [
+        (toys.Eager, EARLY),
+        (toys.Lazy, STUCK),
+        (toys.Twice, TWICE),
+        (toys.Ghost, UNSENT),
+        (toys.Raises, RAISED),
+        (toys.Forgetful, SNAPSHOT),
+        (toys.Drifting, SNAPSHOT),
+        (toys.Garbled, WIRE),
+        (toys.Lossy, STUCK),
+        (toys.Mute, SILENT),
+        (toys.Liar, REASON),
+    ],
+)
+def test_each_kind_of_failure_is_caught_and_shortened(toy: type, what: str) -> None:
+    group = flat("toys", toy, 4)
+    failure = conform(group, SuitePlan(runs=40)).failure
+    assert failure is not None
+    assert failure.what == what
+    assert len(failure.actions) <= 8
+    group = flat("toys", toy, len(failure.setup.members))
+    again = replay_twice(group, failure.actions)
+    assert again is not None
+    assert again.what == failure.what
+
+
+def test_runs_come_from_the_seed_alone() -> None:
+    entry = registry.entry("idr")
+    group = flat("idr", entry.load(), 4)
+    first, again, other = (play(group, SuitePlan(), seed).actions for seed in ("1", "1", "2"))
+    assert first == again
+    assert first != other
+
+
+def test_the_network_does_all_it_claims_to() -> None:
+    entry = registry.entry("bss")
+    group = flat("bss", entry.load(), 4)
+    kinds = set()
+    for seed in range(20):
+        for action in play(group, SuitePlan(), str(seed)).actions:
+            kinds.add((type(action).__name__, getattr(action, "again", False)))
+    assert kinds == {
+        ("Send", False),
+        ("Arrive", False),
+        ("Arrive", True),
+        ("Join", False),
+        ("Leave", False),
+        ("Tick", False),
+    }
+
+
+def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
+    """D joins with B's frontier: a1 is covered, b1 is owed, and D's message depends on both."""
+    entry = registry.entry("bss")
+    run = JudgedRun(flat("bss", entry.load(), 3))
+    failure = run.take_all(
+        [
+            Send("A", "a1"),
+            Arrive("B", "a1"),
+            Join("D", "B"),
+            Send("B", "b1"),
+            Arrive("D", "b1"),
+            Send("D", "d1"),
+            Arrive("C", "d1"),
+            Arrive("C", "b1"),
+            Arrive("C", "a1"),
+        ]
+    )
+    assert failure is None
+    assert len(run.actions) == 9
+    assert [row.id for row in run.rows() if row.member == "3"] == ["a1", "b1", "b1", "d1"]
+
+
+def test_impossible_actions_are_passed_over() -> None:
+    entry = registry.entry("fifo")
+    run = JudgedRun(flat("fifo", entry.load(), 2))
+    nonsense: list[Action] = [
+        Arrive("A", "b1"),
+        Send("Z", "z1"),
+        Leave("A"),
+        Arrive("B", "a1", again=True),
+        Send("A", "a1", ("never",)),
+    ]
+    assert run.take_all(nonsense) is None
+    assert run.actions == []

@@ -1,0 +1,109 @@
+"""One session for scripts and for random runs: what cannot be, and what an action means in both."""
+
+from __future__ import annotations
+
+import pytest
+
+from antecede.core.protocols.basic.fifo import Fifo
+from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
+from antecede.core.protocols.registry import entry
+from antecede.lab.check.checked_run import JudgedRun
+from antecede.lab.check.harness.driver import ImpossibleError, Session
+from antecede.lab.check.harness.group_under_test import flat, hierarchy
+from antecede.lab.check.scenario.actions import (
+    Action,
+    Arrive,
+    Blocked,
+    Join,
+    Leave,
+    Lose,
+    Send,
+    Tick,
+)
+from antecede.lab.check.scenario.parse import parse_script
+from antecede.lab.check.scenario.run import run_script
+
+
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        (Send("Z", "z1"), "unknown member Z; in the group are A, B"),
+        (Send("C", "c1"), "C has left the group"),
+        (Send("A", "a1"), "a1 has been sent already"),
+        (Send("A", "a2", ("never",)), "no message never has been sent"),
+        (Arrive("B", "b1"), "no message b1 has been sent"),
+        (Arrive("A", "a1"), "a1 is not in flight to A; nothing is in flight to it"),
+        (Arrive("B", "a1", again=True), "no copy of a1 has arrived at B before"),
+        (Lose("A", "a1"), "a1 is not in flight to A"),
+        (Join("C", "A"), "C is or was in the group"),
+        (Leave("C"), "C has left the group"),
+        (Blocked("A"), "'blocked A' prints"),
+    ],
+)
+def test_what_cannot_be_is_said_by_a_session_and_passed_over_by_a_judged_run(
+    action: Action, why: str
+) -> None:
+    before: list[Action] = [Leave("C"), Send("A", "a1")]
+    session, run = Session(flat("fifo", Fifo, 3)), JudgedRun(flat("fifo", Fifo, 3))
+    for one in before:
+        session.carry_out(one)
+        assert run.take(one)
+    with pytest.raises(ImpossibleError, match=why):
+        session.carry_out(action)
+    assert not run.take(action)
+    assert run.failure is None
+    assert (run.actions, run.world.steps) == (before, session.world.steps)
+
+
+def test_in_groups_with_clocks_time_and_copies_keep_the_bounds() -> None:
+    session = Session(flat("linear", entry("linear").load(), 2))
+    session.carry_out(Send("A", "a1"))
+    most_ns = session.world.timing.most_ns(0, 1)
+    assert session.world.timing.least_ns(0, 1) > 0
+    with pytest.raises(ImpossibleError, match="so soon"):
+        session.carry_out(Arrive("B", "a1"))
+    with pytest.raises(ImpossibleError, match="a copy in flight arrives before"):
+        session.carry_out(Tick(2 * most_ns / 10**9))
+
+
+def test_super_peers_do_not_send_and_nobody_joins_a_hierarchy() -> None:
+    session = Session(hierarchy("hierarchical", hierarchical, Topology, (1,), 1))
+    with pytest.raises(ImpossibleError, match="S only forwards"):
+        session.carry_out(Send("S", "s1"))
+    with pytest.raises(ImpossibleError, match="flat groups only"):
+        session.carry_out(Join("B", "A"))
+
+
+def test_a_judged_run_lets_nobody_answer_what_it_has_not_and_keeps_two_members() -> None:
+    run = JudgedRun(flat("sb", entry("sb").load(), 2))
+    assert run.take(Send("A", "a1"))
+    assert not run.take(Send("B", "b1", ("a1",)))
+    assert not run.take(Leave("A"))
+    assert run.take(Arrive("B", "a1"))
+    assert run.take(Send("B", "b1", ("a1",)))
+
+
+def test_a_script_can_bring_a_message_back_to_its_sender() -> None:
+    """As random runs do: such a counterexample can be told as a script."""
+    done = run_script(parse_script("protocol bss\nmembers A B\nsend A m\narrive A m again\n"))
+    assert done.results[-1].output == ("A discards m: own message",)
+
+
+def test_what_a_newcomer_sends_of_its_own_accord_has_its_name_in_scripts_too() -> None:
+    text = "protocol matrix recovering=true heartbeat_s=1\nmembers A B\njoin D sponsor A\ntick 2\n"
+    done = run_script(parse_script(text))
+    notes = {one.label for one in done.occurrences() if one.kind == "acknowledge"}
+    assert notes == {"note-A", "note-B", "note-D"}
+
+
+def test_topics_of_newcomers_go_by_the_order_in_which_they_join() -> None:
+    done = run_script(
+        parse_script(
+            "protocol tv\nmembers A B\nbounds accuracy=0 least=0 most=1\n"
+            "subscribe A x\nsubscribe B x\nsubscribe E x\nsubscribe D y\n"
+            "join D sponsor A\njoin E sponsor A\nsend A m about x\narrive E m\n"
+        )
+    )
+    assert done.addressed == {"m": ("A", "B", "E")}
+    assert done.results[2].output == ("m is on its way to B, E",)
+    assert done.violations() == ()

@@ -1,0 +1,94 @@
+"""Members whose heartbeats or answers never end: every part of the checker comes to an end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from antecede.core.clocks.bounds import Bounds
+from antecede.core.protocols.base import Deliver, Effect, Guarantee, Protocol, Relation, Transmit
+from antecede.lab.check.conformance import SuitePlan, conform
+from antecede.lab.check.harness.group_under_test import flat
+from antecede.lab.check.model_checker.explorer import SearchLimits, explore
+from antecede.lab.check.results import BEGINNING, ENDLESS
+
+
+class Said(NamedTuple):
+    """A message (1 and more), or what members say among themselves (0)."""
+
+    sender: int
+    seq: int
+    payload: Any
+
+
+class Chatty(Protocol):
+    """Delivers all that comes, and answers every note of another with `answers` notes."""
+
+    guarantee = Guarantee(Relation.NONE)
+    answers = 1
+
+    def __init__(self, me: int, members: Sequence[int], bounds: Bounds[int] | None = None) -> None:
+        super().__init__(me, members)
+        self.sent = self.heard = 0
+
+    def send(
+        self, payload: Any, *, now: int | None = None, after: Sequence[Any] = ()
+    ) -> Sequence[Effect]:
+        """Transmit at once."""
+        self.sent += 1
+        return [Transmit(self.others(), Said(self.me, self.sent, payload))]
+
+    def receive(self, message: Said, *, now: int | None = None) -> Sequence[Effect]:
+        """Deliver a message; answer it, and every note, with notes."""
+        self.heard += 1
+        note = Transmit((message.sender,), Said(self.me, 0, self.note_payload))
+        deliver = [] if self.is_note(message) else [Deliver(message)]
+        return [*deliver, *[note] * self.answers]
+
+    def is_note(self, message: Said) -> bool:
+        """Tell whether a message is between members only."""
+        return message.seq == 0
+
+
+class Beating(Chatty):
+    """The same, among members that wait for time to pass."""
+
+    guarantee = Guarantee(Relation.NONE, needs_time=True)
+
+
+class Doubling(Beating):
+    """Two answers to every note, each a second or more later."""
+
+    answers = 2
+
+    @classmethod
+    def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
+        """Return clocks that are right, and delays of a second or two."""
+        return {"bounds": Bounds[int](least_s=1, most_s=2)}
+
+
+def test_an_answer_to_every_answer_ends_the_search() -> None:
+    """States have ever new numbers of notes heard: there is no end to them."""
+    found = explore(flat("chatty", Chatty, 2), SearchLimits(1))
+    assert found.failure is not None
+    assert found.failure.what == ENDLESS
+    assert found.transitions < 10_000
+
+
+def test_an_answer_to_every_answer_ends_a_run_before_time_passes() -> None:
+    failure = conform(
+        flat("beating", Beating, 2), SuitePlan(runs=1, messages=2, twins=False)
+    ).failure
+    assert failure is not None
+    assert failure.what == ENDLESS
+
+
+def test_ever_more_answers_end_the_search() -> None:
+    company = flat("doubling", Doubling, 2)
+    found = explore(company, SearchLimits(1, send_until=20))
+    assert found.failure is not None
+    assert found.failure.what == ENDLESS
+    assert found.states < 10_000
+    shown = len(found.failure.actions)
+    assert shown == BEGINNING
+    assert f"the first {shown} of " in found.failure.sentence()

@@ -1,0 +1,201 @@
+"""The explorer: exact on small groups, and its judge the same as the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+import pytest
+
+from antecede.core.protocols import registry
+from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
+from antecede.lab.check.checked_run import JudgedRun, replay
+from antecede.lab.check.conformance import replay_twice
+from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat, hierarchy
+from antecede.lab.check.model_checker.explorer import Explorer, Move, SearchLimits, explore
+from antecede.lab.check.model_checker.invariants import Finding
+from antecede.lab.check.results import (
+    EARLY,
+    MISUSED,
+    RAISED,
+    SNAPSHOT,
+    STUCK,
+    TWICE,
+    UNNECESSARY,
+    UNSENT,
+)
+from tests.lab.check import toys
+
+
+def company(name: str, size: int, variant: str = "") -> GroupUnderTest:
+    entry = registry.entry(name)
+    return flat(name, entry.load(), size, entry.options(variant))
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("name", "messages", "states"),
+    [("fifo", 4, 4_589), ("bss", 4, 23_261), ("idr", 4, 23_261), ("sb", 3, 4_211)],
+)
+def test_every_interleaving_keeps_every_promise(name: str, messages: int, states: int) -> None:
+    found = explore(company(name, 3), SearchLimits(messages))
+    assert found.failure is None
+    assert found.complete
+    assert found.states == states
+
+
+def test_the_state_space_of_two_members_is_what_can_be_counted_by_hand() -> None:
+    """One message of A: nothing sent, sent, arrived. Two members: the same for B, and both.
+
+    Each of the two messages is not sent, on its way, or arrived: 3 * 3 states with at most
+    two messages, plus A's second and B's second. With at most one message 1 + 2 + 2.
+    """
+    assert explore(company("fifo", 2), SearchLimits(1)).states == 5
+    one_each = explore(company("fifo", 2), SearchLimits(2, script=(0, 1)))
+    # 1 + (a1 sent, arrived) + (a1: way or there) * (b1: way or there)
+    assert one_each.states == 1 + 2 + 4
+
+
+def test_hierarchical_with_two_messages() -> None:
+    group = hierarchy("hierarchical", hierarchical, Topology, (2,), 2)
+    found = explore(group, SearchLimits(2))
+    assert found.failure is None
+    assert found.complete
+    assert found.states > 3_000
+
+
+@pytest.mark.slow
+def test_hierarchical_with_three_messages() -> None:
+    group = hierarchy("hierarchical", hierarchical, Topology, (2,), 2)
+    found = explore(group, SearchLimits(3))
+    assert found.failure is None
+    assert found.complete
+    assert found.states > 300_000
+
+
+def test_hierarchical_with_four_messages_in_a_fixed_order_of_senders() -> None:
+    group = hierarchy("hierarchical", hierarchical, Topology, (1,), 1)
+    found = explore(group, SearchLimits(4, script=(0, 2, 0, 2)))
+    assert found.failure is None
+    assert found.complete
+
+
+# -- the judge against the oracle ------------------------------------------------------------
+
+
+def every_path(
+    explorer: Explorer, state: int, moves: tuple[Move, ...]
+) -> Iterator[tuple[tuple[Move, ...], Finding | None]]:
+    """Yield (moves, finding) for every path, not only for every state."""
+    ended = True
+    for move, successor, found in explorer.successors(state):
+        ended = False
+        path = (*moves, move)
+        yield path, found
+        if found is None:
+            yield from every_path(explorer, successor, path)
+    assert not ended or explorer.unpack(state).flight == ()
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize(
+    ("group", "limits"),
+    [
+        (company("bss", 2), SearchLimits(2, duplicates=1)),
+        (company("bss", 3, "as-published"), SearchLimits(2)),
+        (company("unordered", 3), SearchLimits(2)),
+        (company("sb", 2), SearchLimits(3)),
+        (flat("toys", toys.Receipt, 3), SearchLimits(2)),
+        (flat("toys", toys.Eager, 3), SearchLimits(2)),
+        (flat("toys", toys.Lazy, 3), SearchLimits(2)),
+        (flat("toys", toys.Lossy, 2), SearchLimits(2)),
+        (flat("toys", toys.Twice, 2), SearchLimits(2)),
+        (flat("toys", toys.Replies, 2), SearchLimits(3)),
+    ],
+    ids=lambda value: value.protocol if isinstance(value, GroupUnderTest) else str(value[:2]),
+)
+def test_the_judge_agrees_with_the_oracle_on_every_path(
+    group: GroupUnderTest, limits: SearchLimits
+) -> None:
+    explorer = Explorer(group, limits)
+    paths = 0
+    for path, found in every_path(explorer, explorer.start(), ()):
+        paths += 1
+        run = JudgedRun(group)
+        failure = run.take_all(explorer.actions(path))
+        assert len(run.actions) == len(path)
+        what = found.what if found is not None else None
+        # The network also asks what is said about an arrival; the explorer does not.
+        broken = failure if failure is not run.doubt else None
+        assert (broken.what if broken is not None else None) == what, run.actions
+        if failure is not None and found is not None and what == EARLY:
+            missing = {
+                explorer.labels[k] for k in range(len(explorer.labels)) if found.missing >> k & 1
+            }
+            assert set(failure.missing) == missing
+    assert paths > 10
+
+
+# -- what it finds, and how small -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("toy", "what"),
+    [
+        (toys.Eager, EARLY),
+        (toys.Lazy, UNNECESSARY),
+        (toys.Lossy, STUCK),
+        (toys.Twice, TWICE),
+        (toys.Ghost, UNSENT),
+        (toys.Raises, RAISED),
+        (toys.Drifting, SNAPSHOT),
+    ],
+)
+def test_each_kind_of_failure_is_found(toy: type, what: str) -> None:
+    found = explore(flat("toys", toy, 3), SearchLimits(2))
+    assert found.failure is not None
+    assert found.failure.what == what
+    assert not found.complete
+    again = replay_twice(flat("toys", toy, 3), found.failure.actions)
+    assert again is not None
+    assert again.what == what
+
+
+def test_nobody_transmits_to_itself() -> None:
+    found = explore(flat("toys", toys.Echoing, 2), SearchLimits(1)).failure
+    assert found is not None
+    assert found.what == MISUSED
+    assert "returned Transmit to the member itself" in found.detail
+
+
+def test_the_counterexample_is_a_smallest_one() -> None:
+    group = flat("toys", toys.Eager, 3)
+    found = explore(group, SearchLimits(2)).failure
+    assert found is not None
+    assert found.lines() == ["send A a1", "send A a2", "arrive B a2"]
+    for fewer in permutations(found.actions, len(found.actions) - 1):
+        assert replay(group, fewer) is None
+
+
+def test_a_search_ends_at_the_allowed_number_of_states() -> None:
+    found = explore(company("bss", 3), SearchLimits(4, max_states=1_000))
+    assert not found.complete
+    assert found.failure is None
+    assert found.states < 10_000
+
+
+def test_ignored_kinds_are_passed_over() -> None:
+    group = company("bss", 3, "as-published")
+    first = explore(group, SearchLimits(2)).failure
+    assert first is not None
+    assert first.what == UNNECESSARY
+    second = explore(group, SearchLimits(2, ignored=frozenset({UNNECESSARY, STUCK}))).failure
+    assert second is not None
+    assert second.what == EARLY
+
+
+def test_progress_is_told_after_each_round() -> None:
+    told: list[int] = []
+    found = explore(company("fifo", 2), SearchLimits(2), told.append)
+    assert told == sorted(told)
+    assert told[-1] == found.states

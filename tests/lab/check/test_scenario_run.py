@@ -1,0 +1,200 @@
+"""Scenarios carried out: what is impossible, what is judged, and what is printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from antecede.core.protocols.vector.bss import Bss
+from antecede.errors import InputError, ScriptError
+from antecede.lab.check.harness.group_under_test import flat
+from antecede.lab.check.model_checker.explorer import SearchLimits, explore
+from antecede.lab.check.scenario.execution import ScriptRun
+from antecede.lab.check.scenario.parse import Setup, load_script, parse_script, script_text
+from antecede.lab.check.scenario.run import check_output, run_script, with_output
+
+HEAD = "protocol fifo\nmembers A B C\n"
+
+
+def run(text: str) -> ScriptRun:
+    return run_script(parse_script(text, "x.scenario"))
+
+
+def printed(text: str) -> list[str]:
+    return [line for moment in run(text).results for line in moment.output]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        (HEAD + "send D m\n", 3, "unknown member D; in the group are A, B, C"),
+        (HEAD + "send A m\nsend B m\n", 4, "m has been sent already"),
+        (HEAD + "send A m after k\n", 3, "no message k has been sent"),
+        (HEAD + "arrive B m\n", 3, "no message m has been sent"),
+        (HEAD + "send A m\narrive A m\n", 4, "nothing is in flight to it"),
+        (
+            HEAD + "send A m\nsend A n\narrive B m\narrive B m\n",
+            6,
+            "message m is not in flight to B; in flight to it: n",
+        ),
+        (HEAD + "send A m\narrive B m again\n", 4, "leave out 'again'"),
+        (HEAD + "leave C\nsend C m\n", 4, "C has left the group"),
+        (HEAD + "leave C\njoin C sponsor A\n", 4, "a newcomer needs a name of its own"),
+        (HEAD + "state A color\n", 3, "A has no field color; it has "),
+        ("protocol fofi\nmembers A\n", 1, "no protocol is called 'fofi'; there are unordered"),
+        ("protocol bss loud=1\nmembers A\n", 1, "options are: differences, as_published"),
+        ("protocol bss differences=3x\nmembers A B\n", 1, "true or false is allowed"),
+        ("protocol sb patience_s=x\nmembers A B\n", 1, "patience_s"),
+        ("protocol sb missing_parent=maybe\nmembers A B\n", 1, "protocol sb: .*maybe"),
+        ("protocol fifo\ninternal S: A\n", 1, "are alike; name them with 'members"),
+        ("protocol hierarchical\nmembers A B\n", 1, "has several roles; name them with"),
+        ("protocol hierarchical printed=listing9\ninternal S: A\n", 1, "listing9"),
+        (
+            "protocol hierarchical\ninternal S: A\nexternal X\nsend S m\n",
+            4,
+            "S only forwards; let another member send",
+        ),
+        (
+            "protocol hierarchical\ninternal S: A\nexternal X\njoin B sponsor A\n",
+            4,
+            "flat groups only",
+        ),
+    ],
+)
+def test_what_is_impossible_is_said_with_its_line(text: str, line: int | None, says: str) -> None:
+    with pytest.raises(ScriptError, match=says) as caught:
+        run(text)
+    assert caught.value.path == "x.scenario"
+    assert caught.value.line == line
+
+
+def test_a_violation_is_found_by_the_oracle_not_by_the_protocol() -> None:
+    text = "protocol bss as_published=true\nmembers A B C\nsend A m\narrive B m\nsend B n\n"
+    done = run(text + "arrive C n\n")
+    assert [(one.at, one.label, one.early_for) for one in done.violations()] == [("C", "n", ("m",))]
+    assert done.results[-1].output == ("C delivers n", "VIOLATION: C delivers n before m")
+    repaired = run(text.replace(" as_published=true", "") + "arrive C n\n")
+    assert repaired.violations() == ()
+    assert [(one.at, one.label, one.others) for one in repaired.held] == [("C", "n", ("m",))]
+
+
+def test_a_newcomer_is_not_blamed_for_what_its_sponsor_had() -> None:
+    text = (
+        "protocol bss\nmembers A B\nsend A m\narrive B m\njoin C sponsor B\nsend B n\narrive C n\n"
+        "blocked C\n"
+    )
+    done = run(text)
+    assert done.violations() == ()
+    assert done.results[-1].output == ("nothing",)
+    assert "C delivers n" in printed(text)
+
+
+def test_a_newcomer_is_not_blamed_for_what_its_sponsor_sent() -> None:
+    done = run(
+        "protocol bss\nmembers A B\nsend A m\narrive B m\njoin C sponsor A\nsend B n\narrive C n\n"
+    )
+    assert done.results[-1].output == ("C delivers n",)
+
+
+def test_a_newcomer_is_owed_what_its_sponsor_lacks() -> None:
+    lines = printed("protocol bss\nmembers A B\nsend A m\njoin C sponsor B\narrive C m\n")
+    assert lines == [
+        "m is on its way to B",
+        "C joins, B is its sponsor",
+        "m is on its way from A to C",
+        "C delivers m",
+    ]
+
+
+def test_time_passes_for_all_and_adds_up() -> None:
+    head = "protocol sb missing_parent=release patience_s=3\nmembers A B C\n"
+    body = "send A m\narrive B m\nsend B n after m\narrive C n\ntick 2\ntick 2\n"
+    done = run(head + body)
+    assert [moment.output for moment in done.results[-2:]] == [(), ("C releases n without m",)]
+    assert done.violations() == ()  # what is marked as incomplete is no violation
+
+
+def test_a_refused_message_is_output_and_the_run_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "picky.py").write_text(
+        "from antecede.errors import SequenceError\n"
+        "from antecede.core.protocols.basic.fifo import Fifo\n"
+        "class Picky(Fifo):\n"
+        "    def receive(self, message, *, now=None):\n"
+        "        raise SequenceError('not today')\n",
+        encoding="utf-8",
+    )
+    path = tmp_path / "picky.scenario"
+    path.write_text("protocol picky.py:Picky\nmembers A B\nsend A m\narrive B m\nsend B n\n")
+    done = run_script(load_script(path))
+    assert [moment.output for moment in done.results[1:]] == [
+        ("refused: not today",),
+        ("n is on its way to A",),
+    ]
+
+
+def test_a_protocol_that_raises_is_told_with_the_line(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(
+        "from antecede.core.protocols.basic.fifo import Fifo\n"
+        "class Broken(Fifo):\n"
+        "    def receive(self, message, *, now=None):\n"
+        "        raise KeyError('forgotten')\n",
+        encoding="utf-8",
+    )
+    path = tmp_path / "broken.scenario"
+    path.write_text("protocol broken.py:Broken\nmembers A B\nsend A m\narrive B m\n")
+    with pytest.raises(ScriptError, match=r":4: the protocol raised KeyError: 'forgotten'"):
+        run_script(load_script(path))
+
+
+def test_a_protocol_file_that_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "own.scenario"
+    path.write_text("protocol own.py:Own\nmembers A B\n")
+    with pytest.raises(InputError, match="there is no such file"):
+        run_script(load_script(path))
+
+
+def test_attributes_are_shown_by_name_where_a_protocol_does_not_describe_itself(
+    tmp_path: Path,
+) -> None:
+    """What a class of one's own inherits to describe itself knows nothing of what it adds."""
+    (tmp_path / "own.py").write_text(
+        "from antecede.core.protocols.basic.fifo import Fifo\n"
+        "class Own(Fifo):\n"
+        "    def __init__(self, me, members):\n"
+        "        super().__init__(me, members)\n"
+        "        self.mood = 'calm'\n"
+        "class Telling(Own):\n"
+        "    def describe(self):\n"
+        "        return {'says': self.mood}\n",
+        encoding="utf-8",
+    )
+    said = []
+    for name in ("Own", "Telling"):
+        path = tmp_path / "own.scenario"
+        path.write_text(f"protocol own.py:{name}\nmembers A B\nstate A\n")
+        said.append([line for one in run_script(load_script(path)).results for line in one.output])
+    assert {"members = (A, B)", "mood = calm", "sent = 0"} <= set(said[0])
+    assert said[1] == ["says = calm"]
+    assert printed("protocol fifo\nmembers A B\nstate A sent\n") == ["sent = 0"]
+
+
+def test_wrong_expectations_are_reported_and_rewriting_settles_them() -> None:
+    text = HEAD + "send A m\n= something else\narrive B m\n"
+    (first, second) = check_output(run(text))
+    assert first.startswith("x.scenario:3: expected ['something else'], got ['m is on its way")
+    assert second.startswith("x.scenario:5: expected [], got ['B delivers m']")
+    settled = with_output(text)
+    assert check_output(run(settled)) == ()
+    assert with_output(settled) == settled
+
+
+def test_a_counterexample_of_the_explorer_is_a_scenario_that_shows_the_same() -> None:
+    company = flat("bss", Bss, 3, {"as_published": True})
+    failure = explore(company, SearchLimits(3)).failure
+    assert failure is not None
+    names = tuple(company.names.values())
+    done = run(script_text(Setup("bss", company.options, names), failure.actions))
+    held = {(one.at, one.label) for one in done.held}
+    early = {(one.at, one.label) for one in done.violations()}
+    assert (failure.at, failure.label) in held | early

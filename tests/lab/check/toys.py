@@ -1,0 +1,201 @@
+"""Small protocols, each broken in one way, for the checker to find out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from antecede.core.protocols.base import (
+    DUPLICATE,
+    Deliver,
+    Discard,
+    Effect,
+    Guarantee,
+    Hold,
+    MessageId,
+    Protocol,
+    Relation,
+    Transmit,
+)
+
+
+class Note(NamedTuple):
+    sender: int
+    seq: int
+    payload: Any
+    past: frozenset[MessageId]
+
+
+class Causal(Protocol):
+    """Causal order by whole sets of ids: correct, large and slow."""
+
+    guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY)
+
+    def __init__(self, me: int, members: Sequence[int]) -> None:
+        super().__init__(me, members)
+        self.sent = 0
+        self.done: frozenset[MessageId] = frozenset()
+        self.arrived: frozenset[MessageId] = frozenset()
+        self.held: tuple[Note, ...] = ()
+
+    def past(self) -> frozenset[MessageId]:
+        return self.done
+
+    def send(
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        past = self.past()
+        self.sent += 1
+        self.done |= {MessageId(self.me, self.sent)}
+        return (Transmit(self.others(), Note(self.me, self.sent, payload, past)),)
+
+    def ready(self, note: Note) -> bool:
+        return note.past <= self.done
+
+    def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
+        if self.identity(message) in self.arrived or message.sender == self.me:
+            return (Discard(message, DUPLICATE),)
+        self.arrived |= {self.identity(message)}
+        self.held = (*self.held, message)
+        effects = self.flush()
+        if message in self.held:
+            effects.append(Hold(message, tuple(sorted(message.past - self.done))))
+        return effects
+
+    def flush(self) -> list[Effect]:
+        effects: list[Effect] = []
+        while ready := [note for note in self.held if self.ready(note)]:
+            self.held = tuple(note for note in self.held if note != ready[0])
+            self.done |= {self.identity(ready[0])}
+            effects.append(Deliver(ready[0]))
+        return effects
+
+
+class Eager(Causal):
+    """Delivers everything at once."""
+
+    def ready(self, note: Note) -> bool:
+        return True
+
+
+class Lazy(Causal):
+    """Looks at what it holds only when the next message arrives."""
+
+    def flush(self) -> list[Effect]:
+        newest = self.held[-1]
+        self.held = self.held[:-1]
+        effects = super().flush()
+        self.held = (*self.held, newest)
+        return effects
+
+
+class Lossy(Causal):
+    """Forgets what it can not deliver."""
+
+    guarantee = Guarantee(Relation.BY_DELIVERY, no_unnecessary_wait=False)
+
+    def flush(self) -> list[Effect]:
+        effects = super().flush()
+        if self.held:
+            self.held = ()
+        return effects
+
+
+class Twice(Causal):
+    """Delivers a second copy."""
+
+    def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
+        effects = super().receive(message)
+        return [*effects, *(e for e in effects if isinstance(e, Deliver))]
+
+
+class Ghost(Causal):
+    """Delivers what nobody has sent."""
+
+    def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
+        return [Deliver(message._replace(payload="ghost"))]
+
+
+class Raises(Causal):
+    """Fails on the second message of a member."""
+
+    def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
+        if message.seq == 2:
+            raise ZeroDivisionError("two is too much")
+        return super().receive(message)
+
+
+class Receipt(Causal):
+    """Causal order by receipt: depends on what has arrived."""
+
+    guarantee = Guarantee(Relation.BY_RECEIPT)
+
+    def past(self) -> frozenset[MessageId]:
+        known = self.done | self.arrived
+        return known.union(*(note.past for note in self.held))
+
+
+class Forgetful(Causal):
+    """Loses in its snapshot what it holds."""
+
+    def snapshot(self) -> Any:
+        return self.sent, self.done, self.arrived
+
+    def restore(self, state: Any) -> None:
+        self.sent, self.done, self.arrived = state
+        self.held = ()
+
+
+class Garbled(Causal):
+    """Its wire encoding loses the causes."""
+
+    def encode(self, message: Note) -> bytes:
+        return bytes((message.sender, message.seq))
+
+    def decode(self, control: bytes, payload: Any) -> Note:
+        return Note(control[0], control[1], payload, frozenset())
+
+
+class Mute(Causal):
+    """Does not say that it holds a message."""
+
+    def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
+        return [e for e in super().receive(message) if not isinstance(e, Hold)]
+
+
+class Liar(Causal):
+    """Says that a message waits for all of its past, delivered or not."""
+
+    def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
+        effects = super().receive(message)
+        past = tuple(sorted(message.past)) if isinstance(message, Note) else ()
+        return [Hold(e.message, past) if isinstance(e, Hold) else e for e in effects]
+
+
+class Replies(Eager):
+    """Promises that answers come after what they answer, and delivers everything at once."""
+
+    guarantee = Guarantee(Relation.BY_REPLY)
+
+
+class Drifting(Causal):
+    """Counts its restorations in its state; behaves well otherwise."""
+
+    def __init__(self, me: int, members: Sequence[int]) -> None:
+        super().__init__(me, members)
+        self.restored = 0
+
+    def restore(self, state: Any) -> None:
+        super().restore(state)
+        self.restored += 1
+
+
+class Echoing(Causal):
+    """Transmits to everybody, itself too."""
+
+    def send(
+        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
+    ) -> Sequence[Effect]:
+        (effect,) = super().send(payload)
+        assert isinstance(effect, Transmit)
+        return (Transmit(self.members, effect.message),)

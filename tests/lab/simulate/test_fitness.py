@@ -1,0 +1,73 @@
+"""Which protocol can run where; the errors themselves are in test_scenario_file_errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antecede.core.protocols.registry import ENTRIES
+from antecede.errors import ScenarioError
+from antecede.lab.simulate.config.compatibility import check_fit, protocols_on, topologies_of
+from antecede.lab.simulate.config.model import Links, Partition, Scenario, Special, Workload
+from antecede.lab.simulate.delays import Delay
+from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub, Topology, kind_of
+
+TOPOLOGIES: dict[str, Topology] = {
+    "mesh": Mesh(3),
+    "hierarchy": Hierarchy((2, 2), 1),
+    "pubsub": PubSub((2, 2), 3),
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_every_protocol_with_every_variant_fits_its_topologies_alone(name: str) -> None:
+    for kind, topology in TOPOLOGIES.items():
+        for variant in ("", *ENTRIES[name].variants):
+            scenario = Scenario(topology, name, variant)
+            if kind in topologies_of(name):
+                check_fit(scenario)
+            else:
+                with pytest.raises(ScenarioError, match=f"{name} runs on topology.kind = "):
+                    check_fit(scenario)
+
+
+def test_protocols_and_topologies_are_told_both_ways() -> None:
+    for kind, topology in TOPOLOGIES.items():
+        assert kind_of(topology) == kind
+        assert protocols_on(kind) == tuple(n for n in ENTRIES if kind in topologies_of(n))
+    assert protocols_on("hierarchy") == ("hierarchical",)
+    assert protocols_on("pubsub") == ("tv", "tv-lt", "tv-pt", "tv-vt", "htbc")
+
+
+@pytest.mark.parametrize("end", ["any", "super", "internal", "external", "group:0", "group:2", "6"])
+def test_ends_of_special_channels_in_a_hierarchy(end: str) -> None:
+    """Two groups; the external peers are group 2; seven addresses."""
+    special = Special(end, "any", Delay(0.1, 0.2))
+    check_fit(Scenario(Hierarchy((2, 2), 1), "hierarchical", links=Links(special=(special,))))
+
+
+@pytest.mark.parametrize("end", ["peer", "group:3", "7", "group:", "group:x", "", "-1", "Any"])
+def test_ends_that_nobody_is(end: str) -> None:
+    special = Special("any", end, Delay(0.1, 0.2))
+    scenario = Scenario(Hierarchy((2, 2), 1), "hierarchical", links=Links(special=(special,)))
+    with pytest.raises(ScenarioError, match=r"links\.special\[1\]\.to: .* is nobody"):
+        check_fit(scenario)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"workload": Workload(fanout=1)}, r"workload\.fanout: a message of idr"),
+        ({"workload": Workload(topics=2)}, r"workload\.topics: .*only pubsub"),
+        ({"links": Links(partitions=(Partition(0, 1, (9,)),))}, r"partitions\[1\]\.side: nobody"),
+        ({"options": {"speed": 1}}, r"protocol\.options\.speed: idr has no such option; there are"),
+    ],
+)
+def test_workload_and_links_must_fit_too(changed: dict[str, Any], says: str) -> None:
+    with pytest.raises(ScenarioError, match=says):
+        check_fit(Scenario(Mesh(3), **changed))
+
+
+def test_a_protocol_of_ones_own_is_left_to_the_engine() -> None:
+    check_fit(Scenario(Mesh(3), "none.py:Mine", options={"speed": 1}))

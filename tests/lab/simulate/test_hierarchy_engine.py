@@ -1,0 +1,265 @@
+"""The compiled hierarchy against the classes: same events, same bytes, same figures."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from antecede.errors import ScenarioError
+from antecede.lab.simulate.compiled.hierarchy import loop
+from antecede.lab.simulate.compiled.hierarchy.engine import (
+    bytes_hierarchy,
+    can_run_hierarchy,
+    prepared,
+    record_hierarchy,
+    result_of,
+    run_hierarchy,
+)
+from antecede.lab.simulate.compiled.hierarchy.records import SHADOW
+from antecede.lab.simulate.config.model import Links, Scenario, Special, Workload
+from antecede.lab.simulate.delays import Delay
+from antecede.lab.simulate.outputs.metric_selection import NOTHING, Measures
+from antecede.lab.simulate.outputs.recording import DELIVERED, Recording
+from antecede.lab.simulate.outputs.result import Result
+from antecede.lab.simulate.reference_engine import run_readable
+from antecede.lab.simulate.run import simulate
+from antecede.lab.simulate.topology import Hierarchy, Mesh
+
+ONLY_HERE = ("ds.overhead_bytes", "ds.overhead_bytes_sd")
+SLOW_UP = Special("internal", "super", Delay(0.0, 0.4, "uniform"))
+
+
+def anything(seed: int) -> Scenario:
+    """Return a random scenario: groups, links of several kinds, pruning, silent peers."""
+    r = random.Random(seed)
+    groups = tuple(r.randrange(1, 5) for _ in range(r.randrange(1, 5)))
+    topology = Hierarchy(groups, r.randrange(0, 5))
+    low = r.choice((0.0, 0.0, 0.05))
+    delay = Delay(low, low + r.choice((0.0, 0.05, 0.2, 0.5)), r.choice(("normal", "uniform")))
+    special = (
+        SLOW_UP,
+        Special("super", str(topology.size - 1), Delay(0.5, 0.5, "constant")),
+        Special("any", "group:0", Delay(0.0, 0.3, "uniform")),
+    )
+    matrix = ((0.0, 0.02, 0.1), (0.01, 0.0, 0.05), (0.2, 0.03, 0.0))
+    kind = r.choice(("periodic", "poisson", "random"))
+    workload = Workload(
+        kind=kind,
+        messages=r.randrange(0, 200) if kind == "random" else None,
+        rate_hz=r.choice((5.0, 12.5, 30.0)),
+        silent=r.choice((0, 0, r.randrange(len(topology.senders())))),
+    )
+    options: dict[str, Any] = {"pruning": r.choice(("safe", "none"))}
+    if r.random() < 0.5:
+        chosen = r.choice((0, 1, 3, 7))
+        options["ack_after"] = 0 if options["pruning"] == "none" else chosen
+    duration_s = r.choice((0.5, 1.0))
+    return Scenario(
+        topology,
+        "hierarchical",
+        options=options,
+        links=Links(
+            delay=delay,
+            special=tuple(one for one in special if r.random() < 0.4),
+            fifo=r.random() < 0.4,
+            matrix=matrix if r.random() < 0.2 else None,
+        ),
+        workload=workload,
+        duration_s=duration_s,
+        warm_s=r.choice((0.0, 0.2 * duration_s)),
+        sample_s=r.choice((0.05, 0.013)),
+    )
+
+
+def skewed(groups: tuple[int, ...], pruning: str = "safe") -> Scenario:
+    """Return links on which published pruning violates causal order."""
+    topology = Hierarchy(groups, 4)
+    slow = Special("external", str(topology.size - 1), Delay(0.5, 0.5, "constant"))
+    return Scenario(
+        topology,
+        "hierarchical",
+        options={"pruning": pruning},
+        links=Links(delay=Delay(0.0, 0.05), special=(SLOW_UP, slow)),
+        duration_s=2.0,
+    )
+
+
+def lockstep(scenario: Scenario, seed: int) -> tuple[Result, Recording]:
+    """Hold one run of the compiled engine against the classes; return what these say."""
+    ours = record_hierarchy(scenario, seed)
+    result, run = run_readable(scenario, seed, record=True)
+    deliveries = [(time_us, at, message) for at, message, time_us in ours.deliveries.tolist()]
+    assert deliveries == run.deliveries()
+    carried = [
+        (one.source, one.message, one.targets[0], one.control_bytes, one.encoded_bytes)
+        for one in run.transmissions
+    ]
+    assert [tuple(one) for one in ours.carried.tolist()] == carried
+    missing = result.figures.keys() - ours.result.figures.keys()
+    assert missing <= ours.result.caveats.keys()  # absent with a word, never 0
+    assert "early.by_receipt" in missing
+    assert_same({k: v for k, v in result.figures.items() if k not in missing}, ours.result.figures)
+    assert set(result.series) == set(ours.result.series)
+    for name, values in result.series.items():
+        assert values == pytest.approx(ours.result.series[name], rel=1e-9), name
+    return result, run
+
+
+def assert_same(figures: Mapping[str, float], ours: Mapping[str, float]) -> None:
+    """Every figure is the same, the names too; integers exactly."""
+    assert set(figures) == set(ours) - set(ONLY_HERE)
+    for name, value in figures.items():
+        if isinstance(value, int):
+            assert ours[name] == value, name
+        else:
+            assert ours[name] == pytest.approx(value, rel=1e-9), name
+
+
+@pytest.mark.few(13)
+@pytest.mark.parametrize("seed", range(40))
+def test_any_scenario_runs_as_the_classes_do(seed: int) -> None:
+    lockstep(anything(seed), seed)
+
+
+@pytest.mark.parametrize("groups", [(4,), (3, 3), (2, 3, 2)])
+def test_published_pruning_runs_through_the_classes_and_violates_causal_order(
+    groups: tuple[int, ...],
+) -> None:
+    """Evropeytsev et al. 2016, section 3.2, forgets what is under way."""
+    scenario = skewed(groups, "published")
+    result = simulate(scenario, 1)
+    assert result.engine == "readable"
+    assert result.figures["violations"] > 0
+    with pytest.raises(ScenarioError, match="published pruning"):
+        simulate(scenario, 1, "compiled")
+
+
+def test_a_delivery_before_a_cause_is_seen_by_the_idr_beside_and_never_a_figure() -> None:
+    """IDR names a message that the protocol does not wait for: the run is refused."""
+    scenario = skewed((2, 2))
+    s = prepared(scenario, 1)
+    first, last = int(s.message["sender"][0]), len(s.message) - 1
+    s.sets[0, first, int(SHADOW), last >> 6] = np.uint64(1 << (last & 63))
+    s.process["high"][first] = 1
+    loop.run(s)
+    assert s.at.early > 0
+    with pytest.raises(ScenarioError, match="before a cause"):
+        result_of(scenario, 1, s)
+
+
+@pytest.mark.parametrize("groups", [(4,), (3, 3), (2, 3, 2)])
+def test_safe_pruning_keeps_causal_order_on_the_same_links(groups: tuple[int, ...]) -> None:
+    result, _ = lockstep(skewed(groups, "safe"), 1)
+    assert result.figures["violations"] == result.figures["lemma3.missing"] == 0
+    assert result.figures["lemma3.extra"] == 0
+
+
+def test_waits_beyond_the_counted_ones_have_no_quantiles() -> None:
+    """Rather no figure than a wrong one: these waits are counted together."""
+    slow = Scenario(
+        Hierarchy((2, 2), 2),
+        "hierarchical",
+        links=Links(Delay(0.0, 20.0, "uniform")),
+        workload=Workload("random", messages=100),
+        duration_s=1.0,
+    )
+    theirs, ours = run_readable(slow, 1).figures, run_hierarchy(slow, 1).figures
+    assert theirs["wait_ms.p50"] > 1100
+    assert not {"wait_ms.p50", "wait_ms.p99"} & set(ours)
+    for name in ("wait_ms.mean", "wait_ms.max"):
+        assert ours[name] == pytest.approx(theirs[name], rel=1e-9)
+
+
+def test_what_dependency_sequences_would_carry() -> None:
+    """Evropeytsev et al. 2016, section 3.2: among external peers alone, a pair for each other one
+    heard of.
+    """
+    scenario = skewed((3,), "safe")
+    _, run = lockstep(scenario, 2)
+    outside = scenario.topology.external_peers()  # type: ignore[union-attr]
+    heard: dict[int, set[int]] = {at: set() for at in outside}
+    pairs = []
+    for _, kind, member, message in run.events():
+        sender = run.sender[message]
+        if member in heard and sender in heard:
+            if kind == DELIVERED:
+                heard[member].add(sender)
+            elif sender == member:
+                pairs.append(8 * len(heard[member]))
+    figures = run_hierarchy(scenario, 2).figures
+    assert figures["ds.overhead_bytes"] == pytest.approx(sum(pairs) / len(pairs))
+
+
+def test_recording_changes_nothing_and_two_runs_are_one() -> None:
+    scenario = anything(7)
+    figures = run_hierarchy(scenario, 3).figures
+    assert figures == record_hierarchy(scenario, 3).result.figures
+    assert figures == run_hierarchy(scenario, 3).figures
+    assert figures != run_hierarchy(scenario, 4).figures
+
+
+OF_MEASURE = {
+    "sizes": "internal.overhead_bytes",
+    "encoded": "external.encoded_bytes",
+    "causes": "idr.overhead_bytes",
+    "ds": "ds.overhead_bytes",
+    "storage": "super.storage_bytes",
+}
+
+
+@pytest.mark.parametrize("only", Measures._fields)
+def test_a_measure_alone_gives_the_figures_that_all_together_give(only: str) -> None:
+    everything = run_hierarchy(skewed((2, 3)), 3)
+    bare = run_hierarchy(skewed((2, 3)), 3, NOTHING)
+    some = run_hierarchy(skewed((2, 3)), 3, NOTHING._replace(**{only: True}))
+    assert set(OF_MEASURE.values()) & set(some.figures) == {OF_MEASURE[only]}
+    assert bare.figures.keys() < some.figures.keys() < everything.figures.keys()
+    assert {name: everything.figures[name] for name in some.figures} == some.figures
+    assert ("violations" in some.caveats) == (only != "causes")
+    assert bool(some.series) == (only == "storage")
+
+
+def test_memory_of_the_largest_group_of_the_figures() -> None:
+    """900 peers and 10 s stay below 1 GiB."""
+    links = Links(delay=Delay(0.0, 0.05))
+    scenario = Scenario(Hierarchy((450,), 450), "hierarchical", links=links, duration_s=10.0)
+    assert 100e6 < bytes_hierarchy(scenario) < 2**30
+
+
+@pytest.mark.parametrize(
+    ("scenario", "word"),
+    [
+        (Scenario(Mesh(3), "idr"), "hierarchy only"),
+        (Scenario(Hierarchy((2,), 1), "hierarchical", variant="listing6"), "pruning and ack_after"),
+        (Scenario(Hierarchy((2,), 1), "hierarchical", links=Links(loss=0.1)), "lose"),
+        (Scenario(Hierarchy((2,), 1), "hierarchical", links=Links(buffer=3)), "at once"),
+    ],
+)
+def test_what_it_can_not_run(scenario: Scenario, word: str) -> None:
+    assert word in str(can_run_hierarchy(scenario))
+    with pytest.raises(ScenarioError, match=word):
+        run_hierarchy(scenario, 1)
+
+
+def test_a_run_in_which_i_would_be_flushed_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from antecede.lab.simulate.compiled.hierarchy import engine
+
+    links = Links(delay=Delay(0.0, 0.1, "uniform"))
+    scenario = Scenario(
+        Hierarchy((2, 2), 2), "hierarchical", links=links, workload=Workload(rate_hz=20.0)
+    )
+    run_hierarchy(scenario, 0)
+    monkeypatch.setattr(engine, "FLUSH_AFTER", 20)
+    with pytest.raises(ScenarioError, match="sends nothing while others"):
+        run_hierarchy(scenario, 0)
+    options = {"flush_after": 20}
+    assert "options" in (can_run_hierarchy(dataclasses.replace(scenario, options=options)) or "")
+    figures = run_readable(dataclasses.replace(scenario, options=options), 0).figures
+    assert figures["violations"] == 0

@@ -1,0 +1,264 @@
+"""The compiled mesh beside the protocols' own classes: the same run, message by message."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from antecede.errors import ScenarioError
+from antecede.lab.simulate.compiled.mesh import engine, loop
+from antecede.lab.simulate.compiled.mesh.engine import (
+    PROTOCOLS,
+    bytes_mesh,
+    can_run_mesh,
+    record_mesh,
+    run_mesh,
+)
+from antecede.lab.simulate.config.model import Links, Partition, Scenario, Special, Workload
+from antecede.lab.simulate.delays import KINDS, Delay
+from antecede.lab.simulate.outputs.metric_selection import EVERYTHING, NOTHING
+from antecede.lab.simulate.outputs.result import JUDGED
+from antecede.lab.simulate.reference_engine import run_readable
+from antecede.lab.simulate.schedule import schedule
+from antecede.lab.simulate.topology import Hierarchy, Mesh
+from antecede.lab.simulate.workload import Traffic
+from tests.lab.simulate import mesh_reference
+
+CAUSAL = tuple(pair for pair in PROTOCOLS if pair[0] != "fifo")
+
+
+def scenario(seed: int) -> Scenario:
+    """Return one of the scenarios that a mesh can have, small enough for the classes."""
+    rng = random.Random(seed)
+    peers = rng.choice((1, 2, 3, 5, 8, 20))
+    protocol, variant = rng.choice(tuple(PROTOCOLS))
+    return Scenario(
+        Mesh(peers),
+        protocol,
+        variant,
+        links=_links(rng, peers),
+        workload=_workload(rng, peers),
+        duration_s=rng.uniform(0.05, 0.5),
+        warm_s=rng.choice((0.0, 0.04)),
+        sample_s=rng.choice((0.01, 0.033)),
+    )
+
+
+def _delay(rng: random.Random) -> Delay:
+    low = rng.choice((0.0, 0.001, 0.05))
+    kind = rng.choice(KINDS)
+    if kind == "lognormal":
+        return Delay(low + 0.001, low + 0.05, kind)
+    return Delay(low, low if kind == "constant" else low + rng.choice((0.0001, 0.05, 0.2)), kind)
+
+
+def _links(rng: random.Random, peers: int) -> Links:
+    special = [
+        Special(rng.choice(("any", "peer", "0")), str(rng.randrange(peers)), _delay(rng))
+        for _ in range(rng.randrange(3))
+    ]
+    places = rng.randrange(4)
+    matrix = tuple(tuple(rng.choice((0.0, 0.02)) for _ in range(places)) for _ in range(places))
+    return Links(_delay(rng), tuple(special), matrix or None, fifo=rng.random() < 0.3)
+
+
+def _workload(rng: random.Random, peers: int) -> Workload:
+    kind = rng.choice(("periodic", "poisson", "random"))
+    every = rng.choice((0.002, 0.02))
+    silent = rng.choice((0, peers // 2))
+    return Workload(kind, Delay(every, 2 * every), 0.5 / every, messages=200, silent=silent)
+
+
+def assert_same(given: Scenario, seed: int) -> None:
+    """Hold the engine to the reference: order, bytes, storage, waits."""
+    expected = mesh_reference.run(given, seed)
+    found = record_mesh(given, seed)
+    assert [tuple(row) for row in found.deliveries.tolist()] == expected.deliveries
+    assert found.control_bytes.tolist() == expected.control_bytes
+    assert found.encoded_bytes.tolist() == expected.encoded_bytes
+    stored = found.result.series["peer.storage_bytes"]
+    assert stored == pytest.approx([sum(row) / len(row) for row in expected.storage])
+    held = found.result.series["held"]
+    assert held == pytest.approx([sum(row) / len(row) for row in expected.held])
+    figures = mesh_reference.figures(given, seed, expected)
+    told = {name: value for name, value in found.result.figures.items() if name not in JUDGED}
+    assert told == pytest.approx(figures, rel=1e-9)
+    assert run_mesh(given, seed) == found.result
+
+
+@pytest.mark.few(23)
+@pytest.mark.parametrize("seed", range(60))
+def test_lockstep_over_random_scenarios(seed: int) -> None:
+    assert_same(scenario(seed), seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pair", PROTOCOLS)
+def test_lockstep_of_each_protocol_while_much_is_held(pair: tuple[str, str]) -> None:
+    """Delays of 0 to 300 ms and 2,500 messages a second: the ring goes round twice and more."""
+    links = Links(Delay(0.0, 0.3, "uniform"))
+    quick = Workload(interval=Delay(0.007, 0.009))
+    given = Scenario(Mesh(20), *pair, links=links, workload=quick, duration_s=1.0, warm_s=0.2)
+    assert_same(given, 7)
+
+
+def test_lockstep_of_senders_far_apart_in_pace() -> None:
+    """A member that speaks once in a thousand messages of others still depends and is counted."""
+    workload = Workload("random", messages=3000, silent=1)
+    given = Scenario(Mesh(3), workload=workload, links=Links(Delay(0.0, 0.01)), duration_s=30.0)
+    assert_same(given, 1)
+    assert_same(replace(given, protocol="fifo"), 1)
+
+
+def test_samples_of_every_microsecond_come_before_its_events() -> None:
+    quick = Workload(interval=Delay(0.0002, 0.0004))
+    links = Links(Delay(0.0, 0.001))
+    assert_same(Scenario(Mesh(5), links=links, workload=quick, duration_s=0.003, sample_s=1e-6), 1)
+
+
+@pytest.mark.parametrize("seed", range(100, 112))
+def test_figures_are_those_of_the_readable_engine(seed: int) -> None:
+    given = scenario(seed)
+    expected = dict(run_readable(given, seed).figures)
+    assert expected["violations"] == 0
+    found = run_mesh(given, seed)
+    assert found.figures == pytest.approx(expected, rel=1e-9)
+    assert not found.caveats
+
+
+@pytest.mark.parametrize("pair", PROTOCOLS)
+def test_deliveries_before_a_cause_are_counted_as_the_judge_does(pair: tuple[str, str]) -> None:
+    """Whatever is promised; the readable engine's judge keeps whole sets of messages."""
+    links = Links(Delay(0.0, 0.3, "uniform"))
+    given = Scenario(Mesh(8), *pair, links=links, duration_s=2.0)
+    result = run_readable(given, 3)
+    found = run_mesh(given, 3)
+    for name in JUDGED:
+        assert found.figures[name] == result.figures[name], name
+    assert found.figures["early.by_receipt"] > 0
+    assert (found.figures["early.by_delivery"] > 0) is (pair[0] == "fifo")
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("pair", [("idr", ""), ("fifo", "")])
+@pytest.mark.parametrize("messages", [4020, 4032, 4100])
+def test_the_judge_counts_the_same_if_pasts_fill_the_ring(
+    pair: tuple[str, str], messages: int
+) -> None:
+    """All messages are under way at once, and the last block of the ring is the first too."""
+    links = Links(Delay(0.0, 5.0, "uniform"))
+    workload = Workload("random", messages=messages)
+    given = Scenario(Mesh(3), *pair, links=links, workload=workload, duration_s=0.9, sample_s=0.5)
+    expected, found = run_readable(given, 1), run_mesh(given, 1)
+    for name in JUDGED:
+        assert found.figures[name] == expected.figures[name], name
+
+
+def test_a_large_mesh_is_judged() -> None:
+    given = Scenario(Mesh(260), "fifo", links=Links(Delay(0.0, 0.05)), duration_s=0.02)
+    expected, found = run_readable(given, 0).figures, run_mesh(given, 0).figures
+    assert [found[name] for name in JUDGED] == [expected[name] for name in JUDGED]
+    assert found["early.by_delivery"] > 0
+
+
+def test_a_run_whose_messages_take_longer_than_the_longest_delay_is_refused() -> None:
+    given = Scenario(Mesh(5), links=Links(Delay(0.0, 0.3, "uniform")), duration_s=5.0)
+    times = Traffic(given, 0).schedule
+    s = engine._state(given, 0, times, EVERYTHING, False)._replace(longest=np.uint64(1))
+    loop.run(s)
+    with pytest.raises(ScenarioError, match="Use --engine readable"):
+        engine._result(given, 0, s, EVERYTHING)
+
+
+def early(given: Scenario, seed: int, deliveries: Sequence[Any], log_at: Sequence[int]) -> int:
+    """Count deliveries before a cause with vectors of what was delivered, and nothing else."""
+    sender = schedule(given, seed).sender.tolist()
+    size = given.topology.size
+    known = np.zeros((size, size), dtype=np.int64)
+    stamps = np.zeros((len(sender), size), dtype=np.int64)
+    found = done = 0
+    for message in range(len(sender) + 1):
+        until = log_at[message] if message < len(sender) else len(deliveries)
+        for member, delivered, _ in deliveries[done:until]:
+            needed = stamps[delivered].copy()
+            needed[sender[delivered]] -= 1
+            found += bool((known[member] < needed).any())
+            known[member] = np.maximum(known[member], stamps[delivered])
+        done = until
+        if message < len(sender):
+            known[sender[message], sender[message]] += 1
+            stamps[message] = known[sender[message]]
+    return found
+
+
+@pytest.mark.parametrize("pair", CAUSAL)
+def test_no_delivery_before_a_cause(pair: tuple[str, str]) -> None:
+    """By vector clocks of the recorded run; FIFO order over the same arrivals does not keep it."""
+    given = Scenario(Mesh(60), *pair, links=Links(Delay(0.0, 0.05)), duration_s=0.4)
+    run = record_mesh(given, 3)
+    assert run.result.figures["wait_ms.max"] > 0
+    assert early(given, 3, run.deliveries.tolist(), run.log_at.tolist()) == 0
+    weaker = replace(given, protocol="fifo", variant="")
+    loose = record_mesh(weaker, 3)
+    assert early(weaker, 3, loose.deliveries.tolist(), loose.log_at.tolist()) > 100
+
+
+def test_every_exact_protocol_delivers_the_same() -> None:
+    base = Scenario(Mesh(30), links=Links(Delay(0.0, 0.1)), duration_s=0.5)
+    runs = [record_mesh(replace(base, protocol=p, variant=v), 5) for p, v in CAUSAL]
+    for run in runs[1:]:
+        assert (run.deliveries == runs[0].deliveries).all()
+    idr, ds = (run.result.figures["peer.overhead_bytes"] for run in runs[:2])
+    assert idr < ds
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [
+        ({"topology": Hierarchy((3,), 2)}, "mesh"),
+        ({"protocol": "ses"}, "idr"),
+        ({"options": {"keep": 3}}, "options"),
+        ({"links": Links(loss=0.1)}, "lose"),
+        ({"links": Links(partitions=(Partition(0.1, 0.2, (0,)),))}, "partitions"),
+        ({"links": Links(buffer=3, service_s=0.1)}, "receivers"),
+        ({"links": Links(Delay(1, 100))}, "67 s"),
+        ({"workload": Workload(fanout=2)}, "everybody"),
+        ({"workload": Workload("replay", path="x")}, "replay"),
+    ],
+)
+def test_what_it_can_not_run_it_says(changed: dict[str, Any], word: str) -> None:
+    given = replace(Scenario(Mesh(9)), **changed)
+    assert word in (can_run_mesh(given) or "")
+    with pytest.raises(ScenarioError, match=word):
+        run_mesh(given, 1)
+    assert can_run_mesh(Scenario(Mesh(9))) is None
+
+
+def test_memory_of_the_largest_group_of_000() -> None:
+    """900 peers and 10 simulated seconds need less than 1 GiB."""
+    for protocol in ("idr", "bss"):
+        given = Scenario(Mesh(900), protocol, links=Links(Delay(0.0, 0.05)), duration_s=10.0)
+        assert bytes_mesh(given) < 1 << 27
+
+
+OF_MEASURE = {
+    "sizes": "peer.overhead_bytes",
+    "encoded": "peer.encoded_bytes",
+    "causes": "violations",
+    "storage": "peer.storage_bytes",
+}
+
+
+@pytest.mark.parametrize("only", OF_MEASURE)
+def test_a_measure_alone_gives_the_figures_that_all_together_give(only: str) -> None:
+    given = Scenario(Mesh(7), "idr")
+    everything, bare = run_mesh(given, 3), run_mesh(given, 3, NOTHING)
+    some = run_mesh(given, 3, NOTHING._replace(**{only: True}))
+    assert set(OF_MEASURE.values()) & set(some.figures) == {OF_MEASURE[only]}
+    assert bare.figures.keys() < some.figures.keys() < everything.figures.keys()
+    assert {name: everything.figures[name] for name in some.figures} == some.figures

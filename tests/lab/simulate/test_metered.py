@@ -1,0 +1,50 @@
+"""The meter's pairs of a run: the same from its scenario and from its trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from antecede.errors import ScenarioError
+from antecede.lab.simulate.config.model import Links, Scenario, Workload
+from antecede.lab.simulate.delays import Delay
+from antecede.lab.simulate.outputs.pair_counts import meter_figures, rules_for
+from antecede.lab.simulate.outputs.trace import write_trace
+from antecede.lab.simulate.reference_engine import run_readable
+from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub
+from antecede.tables.false_causality.measure import measure
+from antecede.tables.trace.arrow import read
+
+RULES = ("linear", "linear:published", "arrival", "timestamp")
+
+
+def test_the_trace_of_a_run_says_the_same(tmp_path: Path) -> None:
+    scenario = Scenario(Mesh(5), "unordered", links=Links(Delay(0.0, 0.3)), duration_s=2.0)
+    _, recording = run_readable(scenario, 3, record=True)
+    path = tmp_path / "run.parquet"
+    write_trace(recording, path)
+    table = measure(read([str(path)]).events, RULES, relation="receipt")
+    figures = meter_figures(scenario, 3, RULES)
+    for rule in RULES:
+        rows = [row for row in table.to_pylist() if row["rule"] == rule]
+        assert len(rows) == 5
+        for what in ("causal", "ordered", "unnecessary", "missed"):
+            assert figures[f"meter.{rule}.{what}"] == sum(row[what] for row in rows)
+    assert figures["meter.timestamp.unnecessary"] > 0
+
+
+def test_rules_of_topics_for_topics_alone() -> None:
+    assert not any(name.startswith(("tv", "htbc")) for name in rules_for(Scenario(Mesh(3))))
+    scenario = Scenario(
+        PubSub((2, 2), 4, 2), "htbc", workload=Workload("random", messages=60, topics=2)
+    )
+    figures = meter_figures(scenario, 1)
+    assert figures["meter.htbc.missed"] == 0
+    assert figures["meter.tv-vt.unnecessary"] == 0
+    assert figures["meter.tv.ordered"] >= figures["meter.htbc.ordered"]
+
+
+def test_hierarchies_have_no_stamps() -> None:
+    with pytest.raises(ScenarioError, match="topology"):
+        meter_figures(Scenario(Hierarchy((2,), 2), "hierarchical"), 1)

@@ -1,0 +1,107 @@
+"""Values of a scenario set by their dotted keys, as sweeps do it."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antecede.errors import ScenarioError
+from antecede.lab.simulate.config.file import read_scenario, scenario_from
+from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config.values import read_values, scenario_with, with_value
+from antecede.lab.simulate.topology import Mesh
+
+MESH: dict[str, Any] = {
+    "topology": {"kind": "mesh", "peers": 4},
+    "protocol": {"name": "linear", "options": {"heartbeat_s": 1.0}},
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "seen"),
+    [
+        ("members", 7, lambda s: s.topology.size),
+        ("topology.peers", 7, lambda s: s.topology.size),
+        ("protocol", "bss", lambda s: s.protocol),
+        ("protocol", "ses/as-published", lambda s: f"{s.protocol}/{s.variant}"),
+        ("options.heartbeat_s", 2.0, lambda s: s.options["heartbeat_s"]),
+        ("options.heartbeat_s", None, lambda s: s.options["heartbeat_s"]),
+        ("links.loss", 0.25, lambda s: s.links.loss),
+        ("links.fifo", True, lambda s: s.links.fifo),
+        ("workload.silent", 2, lambda s: s.workload.silent),
+        ("workload.answers", 0.5, lambda s: s.workload.answers),
+        ("clocks.accuracy_s", 0.01, lambda s: s.clocks.accuracy_s),
+        ("run.duration_s", 2.5, lambda s: s.duration_s),
+        ("name", "seven", lambda s: s.name),
+    ],
+)
+def test_a_value_is_set_and_the_rest_stays(key: str, value: Any, seen: Any) -> None:
+    values = copy.deepcopy(MESH)
+    if key == "protocol":
+        del values["protocol"]["options"]
+    before = copy.deepcopy(values)
+    assert seen(scenario_with(values, {key: value})) == value
+    assert values == before
+
+
+def test_delays_are_set_as_in_a_file() -> None:
+    assert scenario_with(MESH, {"links.delay": "uniform 1-2 s"}).links.delay.high_s == 2
+    assert scenario_with(MESH, {"workload.interval.low_s": 0.01, "workload.interval.high_s": 1.0})
+
+
+def test_values_that_need_each_other_are_judged_together() -> None:
+    scenario = scenario_with(MESH, {"workload.fanout": 9, "members": 10})
+    assert scenario.workload.fanout == 9
+
+
+def test_a_scenario_can_be_changed_as_well_as_its_values() -> None:
+    scenario = Scenario(Mesh(3))
+    assert with_value(scenario, "members", 5)["topology"]["peers"] == 5
+    assert scenario_with(scenario, {}) == scenario
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("options.heartbeet_s", 1.0, "did you mean heartbeat_s"),
+        ("links.los", 0.1, "links.los: no such key; did you mean loss"),
+        ("lnks.loss", 0.1, "lnks: no such table; did you mean links"),
+        ("links", {}, "is a table"),
+        ("links.loss", 1.5, "links.loss: 1.5 is no probability"),
+        ("links.loss", None, "only options"),
+        ("links.loss.more", 1, "links.loss"),
+        ("members", 2.5, "topology.peers: 2.5 is not a whole number"),
+        ("workload.rate_hz", 3.0, "a periodic workload has no rate"),
+        ("run.seed", 3, "run.seed: no such key"),
+        ("topology.groups", [3], "topology.groups: no such key"),
+        ("protocol", 3, "NAME/VARIANT"),
+        ("protocol", "nobody", "no protocol is called 'nobody'"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_its_key(key: str, value: Any, says: str) -> None:
+    with pytest.raises(ScenarioError, match=says.replace("(", r"\(")) as found:
+        scenario_with(MESH, {key: value}, "run.toml")
+    assert found.value.path == "run.toml"
+
+
+def test_members_of_a_hierarchy_are_said_to_be_its_groups() -> None:
+    tree = {
+        "topology": {"kind": "hierarchy", "groups": [2], "external": 1},
+        "protocol": {"name": "hierarchical"},
+    }
+    with pytest.raises(ScenarioError, match=r"topology\.groups and topology\.external"):
+        scenario_with(tree, {"members": 9})
+    assert scenario_with(tree, {"topology.groups": "2 x 3"}).topology.size == 2 + 6 + 1
+
+
+def test_files_are_looked_for_beside_the_scenario(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text('[topology]\nkind = "mesh"\npeers = 3\n')
+    (tmp_path / "mine.py").write_text("")
+    values = read_values(path)
+    assert scenario_from(values, str(path)) == read_scenario(path)
+    found = scenario_with(values, {"protocol": "mine.py:Mine"}, str(path))
+    assert found.protocol == str(tmp_path / "mine.py:Mine")

@@ -1,0 +1,109 @@
+"""Several arrivals of one message: spread, late at one receiver, late over all, odd clocks."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+
+from antecede.tables.audit import audit_events
+from antecede.tables.audit.arrival_spread import arrivals
+from antecede.tables.audit.counts import by_causes
+from antecede.tables.audit.report import arrival_findings, farthest
+from antecede.tables.trace.arrow import to_batch
+from antecede.tables.trace.rows import conform, distinct
+from antecede.tables.trace.schema import RECEIVE, SEND, Event
+
+
+def of(events: list[Event]) -> dict[str, Any]:
+    table = conform(pa.Table.from_batches([to_batch(events)]))
+    return arrivals(table, by_causes(distinct(table, by_clock=False).events))
+
+
+def sent(name: str, *parents: str, at: int | None = None) -> Event:
+    return Event(kind=SEND, id=name, member="s", parents=parents, arrival=at)
+
+
+def heard(name: str, member: str, at: int | None) -> Event:
+    return Event(kind=RECEIVE, id=name, member=member, arrival=at)
+
+
+def test_spread_and_receivers() -> None:
+    rows = [sent("a"), heard("a", "x", 5), heard("a", "y", 25), heard("a", "z", None)]
+    rows += [sent("b"), heard("b", "x", 7), heard("b", "y", 7), heard("b", "x", 1000)]
+    rows += [sent("c"), heard("c", "x", 9), heard("nobody sent it", "w", 3)]
+    found = of(rows)
+    assert found["receivers"] == 4
+    assert found["receipts_without_time"] == 1
+    assert found["messages_with_several_times"] == 2  # a, b: the first arrival at x counts
+    assert found["spread_ns"] == {"min": 0, "p50": 0, "p99": 20, "max": 20}
+
+
+def test_late_at_one_receiver_or_only_over_all() -> None:
+    rows = [sent("a"), sent("b", "a"), sent("c", "b"), sent("d", "c")]
+    rows += [heard("a", "x", 10), heard("b", "x", 9)]  # late at x
+    rows += [heard("b", "y", 50), heard("c", "z", 30)]  # at no receiver, but y and z disagree
+    rows += [heard("d", "z", 60), heard("d", "y", 51)]
+    found = of(rows)
+    assert found["edges_late_at_a_receiver"] == 1
+    assert found["edges_late_over_all_receivers"] == 2
+
+
+def test_offsets_from_the_archives_clock() -> None:
+    rows = [sent("a", at=100), sent("b", at=200), sent("c")]
+    rows += [heard("a", "x", 90), heard("b", "x", 170), heard("c", "x", 5)]
+    rows += [heard("a", "y", 101), heard("c", "z", 7)]
+    assert of(rows)["offsets_ns"] == {"x": -30, "y": 1}  # of two, the lower is the median
+
+
+def test_no_receipts_at_all() -> None:
+    found = of([sent("a"), sent("b", "a")])
+    assert found["spread_ns"] is None
+    assert found["offsets_ns"] == {}
+    assert (found["receivers"], found["edges_late_over_all_receivers"]) == (0, 0)
+
+
+def test_against_plain_loops() -> None:
+    random_source = random.Random(7)
+    for _ in range(40):
+        names = [str(k) for k in range(random_source.randrange(1, 9))]
+        edges = {(a, b) for a in names for b in names if a < b and random_source.random() < 0.3}
+        rows = [sent(n, *(a for a, b in sorted(edges) if b == n)) for n in names]
+        first: dict[str, dict[str, int]] = {n: {} for n in names}
+        for _ in range(random_source.randrange(20)):
+            name, member = random_source.choice(names), random_source.choice("xyz")
+            at = random_source.randrange(12)
+            rows.append(heard(name, member, at))
+            first[name][member] = min(at, first[name].get(member, at))
+        found = of(rows)
+        one = [
+            (a, b) for a, b in edges if any(first[b].get(m, 99) < t for m, t in first[a].items())
+        ]
+        both = [
+            (a, b)
+            for a, b in edges
+            if first[a] and first[b] and max(first[a].values()) > min(first[b].values())
+        ]
+        assert found["edges_late_at_a_receiver"] == len(one)
+        assert found["edges_late_over_all_receivers"] == len(both)
+
+
+def test_the_receiver_that_stands_out() -> None:
+    assert farthest({"x": 1, "y": 2}) is None  # of two, nobody can say which is wrong
+    assert farthest({"x": 1, "y": 2, "z": 9}) == ("z", 7)
+    assert farthest({"x": 1, "y": 2, "z": 3}) is None
+    assert farthest({"x": 5, "y": 5, "z": 5}) is None
+
+
+def test_findings_in_words() -> None:
+    minute = 60 * 10**9
+    rows = [sent("a", at=0), sent("b", "a", at=0)]
+    rows += [heard("a", "x", minute), heard("b", "x", 0), heard("a", "y", 0), heard("a", "z", 0)]
+    rows += [sent("c", at=0), heard("c", "x", minute)]  # so that x's median is a minute
+    report = audit_events(pa.Table.from_batches([to_batch(rows)]), "lora")
+    said = [what for what, _ in arrival_findings(report.details["arrivals"], report.edges)]
+    assert len(said) == 3
+    assert said[0].startswith("1 (100.0%) of 1 edges have the effect before its cause by the clock")
+    assert said[2].startswith("x tells times 1.0 min ahead of the typical")
+    assert all(line in report.summary() for line in said)

@@ -1,0 +1,404 @@
+"""The audit of hand-made tables: every key, bad rows set aside, good rows never lost."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antecede.cli import main
+from antecede.errors import InputError
+from antecede.tables.audit import AuditReport, audit, audit_events
+from antecede.tables.trace.arrow import to_batch
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+
+KEYS = [
+    *("format", "members", "messages", "duplicates", "edges", "cross_member_edges"),
+    *("immediate_edges", "redundant_edges", "roots", "merges", "max_parents"),
+    *("missing_parents", "self_parents", "ordered_pairs", "concurrent_pairs"),
+    *("inversions", "clock_defects", "details", "causality_source"),
+]
+
+
+def report(*events: Event) -> AuditReport:
+    return audit_events(pa.Table.from_batches([to_batch(events)]))
+
+
+def reasons(of: AuditReport) -> list[str]:
+    return [str(reason) for reason in of.quarantine["reason"].to_pylist()]
+
+
+def test_diamond_with_an_implied_edge() -> None:
+    found = report(
+        Event(id="a", member="x", arrival=40),
+        Event(id="b", member="y", parents=("a",), arrival=30),
+        Event(id="c", member="x", parents=("a",), arrival=40),
+        Event(id="d", member="x", parents=("b", "c", "a", "gone", "d"), arrival=35),
+    )
+    assert found.to_dict() | {"details": {}} == {
+        "format": "table",
+        "members": 2,
+        "messages": 4,
+        "duplicates": 0,
+        "edges": 5,
+        "cross_member_edges": 2,
+        "immediate_edges": 4,
+        "redundant_edges": 1,
+        "roots": 1,
+        "merges": 1,
+        "max_parents": 4,
+        "missing_parents": 1,
+        "self_parents": 1,
+        "ordered_pairs": 5,
+        "concurrent_pairs": 1,
+        "inversions": {"arrival": 3, "file_order": 0},
+        "clock_defects": None,
+        "details": {},
+        "causality_source": "causes",
+    }
+    assert found.details["max_inversions"] == {"arrival": 10}
+    assert list(found.to_dict()) == KEYS
+
+
+def test_a_cycle_is_named_and_the_rest_is_counted() -> None:
+    found = report(
+        Event(id="root"),
+        Event(id="a", parents=("c", "root")),
+        Event(id="b", parents=("a",)),
+        Event(id="c", parents=("b",)),
+        Event(id="child", parents=("root", "c")),
+    )
+    assert (found.messages, found.edges, found.missing_parents) == (2, 1, 1)
+    assert found.quarantine["id"].to_pylist() == ["a", "b", "c"]
+    assert set(reasons(found)) == {"causes form a cycle: a <- c <- b <- a"}
+    assert (found.details["cycles"], found.details["events_on_cycles"]) == (1, 3)
+    assert "3 events that cause each other set aside, in 1 cycle" in found.summary()
+
+
+def test_later_rows_of_an_id() -> None:
+    found = report(
+        Event(id="a", member="x", arrival=1),
+        Event(id="a", member="x", arrival=9),
+        Event(id="a", member="y"),
+        Event(id="b", parents=("a",)),
+    )
+    assert (found.messages, found.duplicates, found.edges, found.members) == (2, 2, 1, 1)
+    assert reasons(found) == ["an earlier row of this id differs in member; that one counts"]
+
+
+def test_receipts_and_deliveries_are_no_further_messages() -> None:
+    found = report(
+        Event(kind=RECEIVE, id="a", member="y"),
+        Event(kind=SEND, id="a", member="x"),
+        Event(kind=DELIVER, id="a", member="y"),
+        Event(kind=RECEIVE, id="heard of", member="y", parents=("a",)),
+    )
+    assert (found.messages, found.duplicates, found.edges) == (2, 0, 1)
+    assert (found.details["receipts"], found.details["deliveries"]) == (2, 1)
+    assert len(found.quarantine) == 0
+
+
+def test_null_ids_and_absent_columns() -> None:
+    table = pa.table({"id": ["a", None, "", "b"], "parents": [[], ["a"], [], ["a"]]})
+    found = audit_events(table)
+    assert (found.messages, found.edges, found.members) == (2, 1, None)
+    assert found.cross_member_edges is None
+    assert reasons(found) == ["no id", "no id"]
+
+
+def test_columns_that_are_not_of_the_schema() -> None:
+    with pytest.raises(InputError, match="no column id"):
+        audit_events(pa.table({"name": ["a"]}))
+    with pytest.raises(InputError, match="column seq"):
+        audit_events(pa.table({"id": ["a"], "seq": ["first"]}))
+
+
+def test_inversions_know_the_whole_range_of_times() -> None:
+    found = report(
+        Event(id="a", send_time=2**63 - 1), Event(id="b", parents=("a",), send_time=-(2**63))
+    )
+    assert found.inversions == {"send_time": 1, "file_order": 0}
+    assert found.details["max_inversions"]["send_time"] == 2**63 - 1
+
+
+def clocked(member: str, line: int, text: str = "", **clock: int) -> Event:
+    return Event(
+        id=f"{member}:{clock.get(member)}",
+        member=member,
+        clock_members=tuple(clock),
+        clock_counts=tuple(clock.values()),
+        text=text,
+        line=line,
+    )
+
+
+def test_clock_defects_leave_pairs_uncounted() -> None:
+    found = report(
+        clocked("a", 1, a=1), clocked("b", 2, a=1, b=1), clocked("b", 3, b=2), clocked("a", 4, a=2)
+    )
+    assert found.clock_defects is not None
+    (defect,) = found.clock_defects
+    assert (defect["member"], defect["position"], defect["line"]) == ("b", 2, 3)
+    assert defect["entries"] == {"a": [1, 0]}
+    assert found.ordered_pairs is None
+    assert found.concurrent_pairs is None
+    assert (found.messages, found.edges) == (4, 1)
+    assert "b at 2, line 3" in found.summary()
+
+
+def test_a_restart_keeps_its_events_and_a_repeated_file_does_not() -> None:
+    first, second = clocked("a", 1, "up", a=1), clocked("a", 2, a=2)
+    restart = report(first, second, clocked("a", 3, "up again", a=1))
+    assert (restart.messages, restart.duplicates) == (3, 0)
+    assert restart.clock_defects is not None
+    assert [defect["position"] for defect in restart.clock_defects] == [3]
+    twice = report(first, second, first)
+    assert (twice.messages, twice.duplicates, twice.ordered_pairs) == (2, 1, 1)
+
+
+def test_a_clock_without_its_own_entry_is_set_aside() -> None:
+    found = report(clocked("a", 1, a=1), clocked("b", 2, a=1), Event(id="c", member="c"))
+    assert found.messages == 1
+    assert reasons(found) == ["the clock has no entry of its own member 'b'", "no clock"]
+
+
+names = st.sampled_from(["a", "b", "c", "d", ""])
+
+
+rows = st.tuples(
+    names,
+    st.none() | names,
+    st.lists(names, max_size=3),
+    st.sampled_from([SEND, RECEIVE, DELIVER]),
+    st.none() | st.integers(-(2**63), 2**63 - 1),
+)
+
+
+@given(
+    st.lists(rows, max_size=8).map(
+        lambda drawn: [
+            Event(id=name, member=member, parents=tuple(parents), kind=kind, arrival=arrival)
+            for name, member, parents, kind, arrival in drawn
+        ]
+    )
+)
+def test_every_row_is_counted_once_whatever_the_table(events: list[Event]) -> None:
+    found = report(*events) if events else audit_events(pa.table({"id": pa.array([], "string")}))
+    unnamed = sum(not event.id for event in events)
+    on_cycles = found.details.get("events_on_cycles", 0)
+    assert found.messages + on_cycles == len({event.id for event in events if event.id})
+    assert sum(reason == "no id" for reason in reasons(found)) == unnamed
+    assert found.ordered_pairs is not None
+    assert found.concurrent_pairs is not None
+    pairs = found.ordered_pairs + found.concurrent_pairs
+    assert pairs == found.messages * (found.messages - 1) // 2
+    assert found.summary()
+    json.dumps(found.to_dict())
+
+
+# --- the command ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def csv_file(tmp_path: Path) -> Path:
+    path = tmp_path / "orders.csv"
+    path.write_text("event_id,caused_by,host\nb,a,y\na,,x\nc,b,x,too many\n")
+    return path
+
+
+def test_json_and_quarantine(csv_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    aside = csv_file.with_name("bad.csv")
+    assert main(["audit", str(csv_file), "--json", "--quarantine", str(aside)]) == 0
+    printed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert list(printed) == KEYS
+    assert (printed["messages"], printed["edges"], printed["details"]["quarantined"]) == (2, 1, 1)
+    assert "4 cells" in aside.read_text()
+
+
+def test_summary_names_the_findings_first(
+    csv_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", str(csv_file)]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("orders.csv: table, 2 events of 2 members\n\nFindings\n")
+    assert "1 (100.0%) of 1 edges have the effect before its cause as the file lists them" in shown
+    assert shown.index("Findings") < shown.index("Counts")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere.csv"], "no such file"),
+        (["orders.csv", "--format", "verse"], "no format is called 'verse'"),
+        (["orders.csv", "--format", "mail"], "nothing in it can be read as mail"),
+        (["orders.csv", "--after", "cause"], "no column 'cause'"),
+        (["orders.csv", "--quarantine", "bad.txt"], "its ending tells no format"),
+    ],
+)
+def test_clear_errors(
+    arguments: list[str],
+    said: str,
+    csv_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(csv_file.parent)
+    assert main(["audit", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_two_formats_are_two_traces(csv_file: Path) -> None:
+    other = csv_file.with_name("mail.jsonl")
+    other.write_text('{"id":"a","parent":null,"sender":"s","date":1,"arrived":2}\n')
+    with pytest.raises(InputError, match="is mail, but"):
+        audit([csv_file, other])
+
+
+def test_times_that_cannot_be_read_are_a_finding(tmp_path: Path) -> None:
+    path = tmp_path / "times.csv"
+    path.write_text("id,parent,time\na,,2024-01-01T00:00:00Z\nb,a,yesterday\n")
+    assert "1 time not readable" in audit([path]).summary()
+    path.write_text("id,parent,time\na,,2024-01-01T00:00:00Z\nb,a,2024-01-01\n")
+    assert "not readable" not in audit([path]).summary()
+
+
+@pytest.mark.parametrize(
+    ("events", "says"),
+    [
+        (
+            [Event(id="a", send_time=1, file_order=0), Event(id="b", parents=("a",), send_time=2)],
+            "none: no effect comes before its cause by the sender's clock and as the file lists",
+        ),
+        (
+            [Event(id="a"), Event(id="b", parents=("a",))],
+            "none: no effect comes before its cause as the file lists them; no times to check",
+        ),
+        ([Event(id="a", send_time=1)], "nothing tells what came before what"),
+    ],
+)
+def test_a_finding_says_what_was_compared(events: list[Event], says: str) -> None:
+    assert says in report(*events).summary()
+
+
+def test_times_of_a_vector_clock_log_are_held_against_its_causes(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.write_text(
+        r"(?<date>\S+ \S+) (?<event>.*)\n(?<host>\w+) (?<clock>{.*})" + "\n\n"
+        '2024-01-01 10:00:05,250 asks\na {"a":1}\n2024-01-01 10:00:01,000 hears\nb {"b":1,"a":1}\n'
+    )
+    found = audit([log])
+    assert found.inversions == {"send_time": 1, "file_order": 0}
+    assert "by the sender's clock, by up to 4.2 s" in found.summary()
+    log.write_text(log.read_text().replace("<date>", "<moment>"))
+    found = audit([log])
+    assert found.inversions == {"file_order": 0}
+    assert "as the file lists them; no times to check" in found.summary()
+    assert "Groups of the expression kept as further columns: moment" in found.summary()
+
+
+def test_missing_ids_are_listed_and_told_from_references(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id,after\na,gone\nb,gone\nc,lost\nd,bad\nbad,x,too many\n")
+    report = audit([path], missing=2)
+    assert (report.missing_parents, report.details["missing_ids"]) == (4, 3)
+    assert report.details["missing"] == [
+        {"id": "gone", "run": None, "references": 2, "first": "a", "set_aside": False},
+        {"id": "lost", "run": None, "references": 1, "first": "c", "set_aside": False},
+    ]
+    assert "4 references to 3 ids not in the trace" in report.summary()
+    assert main(["audit", str(path), "--missing"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"gone +2 +a\n", out)
+    assert main(["audit", str(path), "--missing", "1"]) == 0
+    assert "2 more ids (--missing 3 lists all)" in capsys.readouterr().out
+    assert main(["audit", str(path), "--missing", "-1"]) == 2
+
+
+def test_missing_says_that_clocks_declare_no_causes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "clocks.log"
+    log.write_text('a {"a":1}\nstart\nb {"b":1,"a":9}\nheard of nine\n')
+    assert main(["audit", str(log), "--missing"]) == 0
+    assert "this trace has vector clocks, so no ids are listed" in capsys.readouterr().err
+    assert main(["audit", str(log)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_clocks_that_count_events_which_the_log_lacks_are_a_finding(tmp_path: Path) -> None:
+    log = tmp_path / "clocks.log"
+    log.write_text(
+        'a {"a":1}\nstart\nb {"b":1,"a":9}\nheard of nine\nb {"b":2,"a":9,"ghost":3}\nand ghosts\n'
+    )
+    found = audit([log])
+    assert found.details["unlogged_entries"] == 3
+    hosts = found.details["unlogged_hosts"]
+    assert [(one["host"], one["count"], one["logged"], one["line"]) for one in hosts] == [
+        ("a", 9, 1, 3),
+        ("ghost", 3, 0, 5),
+    ]
+    assert found.ordered_pairs == 3  # a:1 before b:1 before b:2
+    text = found.summary()
+    assert "3 clock entries beyond the last event that the log has of a host" in text
+    assert f"{log}, line 3: 9 of host 'a', its last one in the log is 1" in text
+    assert f"{log}, line 5: 3 of host 'ghost', none in the log" in text
+    log.write_text('a {"a":1}\nstart\nb {"b":1,"a":1}\nheard\n')
+    sound = audit([log])
+    assert "unlogged_hosts" not in sound.details
+    assert "beyond" not in sound.summary()
+
+
+def test_events_of_a_host_in_another_execution_are_not_those_of_this_one() -> None:
+    one = clocked("a", 1, a=9)._replace(run="one")
+    two = clocked("b", 2, b=1, a=2)._replace(run="two")
+    (place,) = report(one, two).details["unlogged_hosts"]
+    assert (place["host"], place["count"], place["logged"], place["run"]) == ("a", 2, 0, "two")
+    assert "2 of host 'a' of two, none in the log" in report(one, two).summary()
+
+
+@pytest.mark.parametrize("separator", [";", ",", "|", " "])
+def test_several_ids_in_one_cell_get_a_hint(
+    separator: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f'id,after\na,\nc,\nd,"a{separator}c"\ne,"a{separator}gone"\n')
+    other = "," if separator == ";" else ";"
+    assert main(["audit", str(path), "--separator", other]) == 0
+    said = capsys.readouterr().out
+    assert f"1 of these references is several ids in one, as in 'a{separator}c'" in said
+    assert f"say --separator {separator!r}" in said
+    assert main(["audit", str(path), "--separator", separator]) == 0
+    assert "several ids in one" not in capsys.readouterr().out
+
+
+def test_events_of_two_runs_are_no_concurrent_pair() -> None:
+    rows = [
+        Event(run=run, id=str(k), parents=(str(k - 1),) if k else ())
+        for run in "xy"
+        for k in range(3)
+    ]
+    rows += [Event(run="", id="one"), Event(run=None, id="two")]
+    found = audit_events(pa.Table.from_batches([to_batch(rows)]))
+    assert (found.ordered_pairs, found.concurrent_pairs) == (6, 1)
+
+
+def test_shares_of_inversions_are_of_the_edges_that_both_ends_tell() -> None:
+    times = {"a": 5, "b": 1, "c": None, "d": 7}
+    rows = [
+        Event(id=name, parents=("a",) if name != "a" else (), arrival=time)
+        for name, time in times.items()
+    ]
+    rows = [row._replace(file_order=k) for k, row in enumerate(rows)]
+    found = audit_events(pa.Table.from_batches([to_batch(rows)]))
+    assert found.inversions["arrival"] == 1
+    assert found.details["compared_edges"]["arrival"] == 2
+    said = " ".join(found.summary().split())
+    assert "1 (50.0%) of 2 edges whose ends both tell have the effect before its cause" in said

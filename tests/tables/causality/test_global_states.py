@@ -1,0 +1,524 @@
+"""Global states of a trace, against the oracle's cuts and against all states there are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from antecede.cli import main
+from antecede.cli.traces.cut import split_words
+from antecede.core.oracle.cuts import Cuts
+from antecede.errors import InputError, LimitError
+from antecede.tables.causality.global_states import States
+from antecede.tables.causality.predicates import definitely, possibly
+from antecede.tables.causality.queries import Causality
+from antecede.tables.trace.arrow import write_events
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+from tests.core.oracle.executions import executions
+from tests.tables.causality.test_queries import clocked, follows, table_of
+
+Cut = dict[str, int]
+
+
+def tells(rows: Sequence[Event]) -> bool:
+    kinds = {row.kind for row in rows}
+    return SEND in kinds and bool(kinds & {RECEIVE, DELIVER})
+
+
+def cuts_of(lengths: Cut) -> Iterator[Cut]:
+    for places in product(*(range(length + 1) for length in lengths.values())):
+        yield dict(zip(lengths, places, strict=True))
+
+
+def below(one: Cut, other: Cut) -> bool:
+    return all(one[name] <= other[name] for name in one)
+
+
+@given(executions(steps=16), st.data())
+def test_cuts_are_what_the_oracle_says(rows: list[Event], data: st.DataObject) -> None:
+    assume(tells(rows))
+    states, oracle = States(Causality(table_of(rows))), Cuts(rows)
+    assert states.length == oracle.length
+    cut = {name: data.draw(st.integers(0, last)) for name, last in states.length.items()}
+    verdict = states.cut(cut)
+    assert verdict.consistent == oracle.consistent(cut)
+    assert verdict.greatest == oracle.greatest_consistent(cut)
+    above = [one for one in cuts_of(states.length) if below(cut, one) and oracle.consistent(one)]
+    assert verdict.least == min(above, key=lambda one: sum(one.values()))
+    for crossing in verdict.proof:
+        assert crossing.effect.position <= cut[crossing.effect.member]
+        assert crossing.cause.position > cut[crossing.cause.member]
+
+
+@given(executions(steps=16), st.data())
+def test_channels_hold_what_arrives_outside(rows: list[Event], data: st.DataObject) -> None:
+    assume(tells(rows))
+    states, oracle = States(Causality(table_of(rows))), Cuts(rows)
+    cut = {name: data.draw(st.integers(0, last)) for name, last in states.length.items()}
+    ever = set(oracle.received)
+    expected = {
+        (channel.source, channel.target): {one for one in ids if (one, channel.target) in ever}
+        for channel, ids in oracle.in_channels(cut).items()
+    }
+    verdict = states.cut(cut)
+    found = {(one.source, one.target): set(one.ids) for one in verdict.channels}
+    assert found == {ends: ids for ends, ids in expected.items() if ids}
+    arrived = {message for message, _ in ever}
+    inside = [one for one, (sender, at) in oracle.sent.items() if at <= cut[sender]]
+    assert verdict.nowhere == sum(one not in arrived for one in inside)
+
+
+@given(executions(steps=14), st.data())
+def test_clocks_make_the_same_states(rows: list[Event], data: st.DataObject) -> None:
+    assume(tells(rows))
+    told, logged = (States(Causality(table_of(some))) for some in (rows, clocked(rows)))
+    assert told.length == logged.length
+    cut = {name: data.draw(st.integers(0, last)) for name, last in told.length.items()}
+    one, other = told.cut(cut), logged.cut(cut)
+    assert (one.consistent, one.greatest, one.least) == (
+        other.consistent,
+        other.greatest,
+        other.least,
+    )
+
+
+@given(executions(steps=14), st.data())
+def test_recovery_ends_at_the_greatest_state_made_of_checkpoints(
+    rows: list[Event], data: st.DataObject
+) -> None:
+    assume(tells(rows))
+    states, oracle = States(Causality(table_of(rows))), Cuts(rows)
+    saved = {
+        name: data.draw(st.lists(st.integers(0, last), max_size=3), label=name)
+        for name, last in states.length.items()
+    }
+    found = states.recovery(saved)
+    lines = [
+        line
+        for places in product(*({0, *of} for of in saved.values()))
+        if oracle.consistent(line := dict(zip(saved, places, strict=True)))
+    ]
+    assert found.line == max(lines, key=lambda line: sum(line.values()))
+    line = dict(found.begin)
+    for step in found.steps:  # each step is forced, and told in order
+        assert line[step.member] == step.start >= step.why.effect.position > step.end
+        assert line[step.why.cause.member] < step.why.cause.position
+        line[step.member] = step.end
+    assert line == found.line
+
+
+def ways_avoid(rows: Sequence[Event], lengths: Cut, oracle: Cuts, text: str) -> bool:
+    """Whether some way from the first to the last state avoids a predicate, by walking them all."""
+    names = list(lengths)
+    last = tuple(lengths.values())
+
+    def holds(state: tuple[int, ...]) -> bool:
+        return bool(eval(text, {}, dict(zip(names, state, strict=True))))  # our own text
+
+    level = {(0,) * len(names)} if not holds((0,) * len(names)) else set()
+    while level:
+        if last in level:
+            return True
+        further = {
+            (*state[:k], state[k] + 1, *state[k + 1 :])
+            for state in level
+            for k in range(len(names))
+            if state[k] < last[k]
+        }
+        level = {
+            one
+            for one in further
+            if oracle.consistent(dict(zip(names, one, strict=True))) and not holds(one)
+        }
+    return False
+
+
+@given(executions(steps=12), st.sampled_from("PQR"), st.integers(0, 4), st.integers(0, 4))
+def test_possibly_and_definitely(rows: list[Event], name: str, some: int, others: int) -> None:
+    assume(tells(rows))
+    states, oracle = States(Causality(table_of(rows))), Cuts(rows)
+    assume({"P", "Q", name} <= set(states.members))
+    text = f"P >= {some} and not {name} == {others} or Q > {others}"
+    consistent = [one for one in cuts_of(states.length) if oracle.consistent(one)]
+    expected = any(eval(text, {}, dict(one)) for one in consistent)
+    found = possibly(states, text)
+    assert found.holds == expected
+    if found.witness is not None:
+        assert oracle.consistent(found.witness)
+        assert eval(text, {}, dict(found.witness))
+    assert found.states <= len(consistent)
+    surely = definitely(states, text)
+    assert surely.holds == (not ways_avoid(rows, states.length, oracle, text))
+    assert (surely.witness is None) == surely.holds
+
+
+def test_what_events_say_is_part_of_predicates() -> None:
+    rows = [
+        Event(kind=SEND, id="a", member="P", text="lock granted"),
+        Event(kind=SEND, id="b", member="P", text="released"),
+        Event(kind=SEND, id="c", member="b-1", text="granted, too"),
+        Event(kind=DELIVER, id="b", member="b-1"),
+    ]
+    states = States(Causality(table_of(rows)))
+    both = "'granted' in P and 'granted' in 'b-1'"
+    assert possibly(states, both).witness == {"P": 1, "b-1": 1}
+    assert not definitely(states, both).holds
+    assert definitely(states, "'granted' in P or 'released' in P").holds
+    assert not possibly(states, "'granted' not in P and P == 1").holds
+    assert not possibly(states, "'never' in P").holds
+
+
+def test_what_no_event_says_is_not_asked_for() -> None:
+    rows = [Event(kind=SEND, id="vote", member="P"), Event(kind=DELIVER, id="vote", member="Q")]
+    states = States(Causality(table_of(rows)))
+    assert possibly(states, "'vo' in Q").holds  # by its id
+    with pytest.raises(InputError, match=r"no event .* tells a text, and no id of Q has 'paid'"):
+        possibly(states, "P == 1 and 'paid' in Q")
+    with pytest.raises(InputError, match="--text COLUMN"):
+        definitely(states, "'paid' not in P")
+
+
+def test_a_column_of_a_table_says_what_happened(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "orders.csv"
+    path.write_text("id,host,cause,what\no1,shop,,order placed\np1,pay,o1,order paid\n")
+    paid = ("cut", str(path), "--possibly", "'paid' in pay and shop == 1")
+    assert main([*paid]) == 2
+    assert "--text COLUMN" in capsys.readouterr().err
+    assert main([*paid, "--text", "what"]) == 0
+    first, second = capsys.readouterr().out.splitlines()[-2:]
+    assert first.endswith("yes, at pay=1 shop=1 (3 global states looked at)")
+    assert second == "Causality by declared causes"
+    assert main(["ask", str(path), "--text", "what", "future", "placed"]) == 2
+    assert "it is in what these say: o1" in capsys.readouterr().err
+    assert main(["ask", str(path), "--text", "what", "future", "o1"]) == 0
+    assert "order paid" in capsys.readouterr().out
+    path.write_text(path.read_text().replace("what", "message"))  # known by its name
+    assert main(["ask", str(path), "past", "p1"]) == 0
+    assert "order placed" in capsys.readouterr().out
+
+
+def test_positions_may_stand_behind_options(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("id,host,cause\na,P,\nb,Q,a\n")
+    said = set()
+    for words in (
+        [str(path), "P=1", "--by", "causes"],
+        [str(path), "--by", "causes", "P=1"],
+        ["--by", "causes", str(path), "P=1"],
+        [str(path), "--by", "causes", "P=1", "--most", "3"],
+    ):
+        assert main(["cut", *words]) == 0
+        said.add(capsys.readouterr().out)
+    assert len(said) == 1
+    assert main(["cut", str(path), "--by", "causes", "P=1", "--json", "Q=0"]) == 0
+    assert '"Q": 0' in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["cut", str(path), "--by", "causes", "P=1", "--nonsense"])
+    assert "unrecognized arguments: --nonsense" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "P", "P >= ", "P >= 'x'", "X > 1", "P > 1 > 0", "__import__('os').system('true')"),
+        *("P.n > 1", "[P > 1]", "P > 1.5", "P > True", "1 in P", "P is 1", "(lambda: 1)() > 2"),
+        "not " * 100_000 + "P > 1",
+    ],
+)
+def test_what_is_no_predicate_is_refused(text: str) -> None:
+    rows = [Event(kind=SEND, id="a", member="P"), Event(kind=DELIVER, id="a", member="Q")]
+    with pytest.raises(InputError):
+        possibly(States(Causality(table_of(rows))), text)
+
+
+def test_a_large_lattice_says_so() -> None:
+    rows = [Event(kind=SEND, id=f"{m}{k}", member=m) for m in "abcdef" for k in range(9)]
+    rows.append(Event(kind=DELIVER, id="a0", member="b"))
+    with pytest.raises(LimitError, match="more than 1,000 global states"):
+        possibly(States(Causality(table_of(rows))), "a > 99", most=1000)
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def test_members_and_positions_that_are_not_there() -> None:
+    rows = [Event(kind=SEND, id="a", member="P"), Event(kind=DELIVER, id="a", member="Q")]
+    states = States(Causality(table_of(rows)))
+    for cut, why in (
+        ({"X": 1}, "no member is called X; there are P, Q"),
+        ({"P": 2}, "P=2: there is no such position; its last is 1"),
+        ({"P": -1}, "a whole number"),
+    ):
+        with pytest.raises(InputError, match=why):
+            states.cut(cut)
+
+
+def test_states_need_members_and_one_run() -> None:
+    with pytest.raises(InputError, match="no event has a member"):
+        States(Causality(table_of([Event(id="a"), Event(id="b", parents=("a",))])))
+    rows = [Event(id="a", member="P", run=run) for run in "xy"]
+    asked = Causality(table_of(rows), unproven=True)
+    with pytest.raises(InputError, match=r"2 runs: say which \(x, y\)"):
+        States(asked)
+    assert States(asked, "y").length == {"P": 1}
+    with pytest.raises(InputError, match="no run is called z"):
+        States(asked, "z")
+
+
+def test_a_member_whose_rows_go_against_its_causes_has_no_states() -> None:
+    rows = [Event(id="a", member="P", parents=("b",)), Event(id="b", member="P")]
+    with pytest.raises(InputError, match="comes after its own effect"):
+        States(Causality(table_of(rows)))
+
+
+def test_declared_causes_with_the_order_of_rows() -> None:
+    rows = [
+        Event(id="a", member="P"),
+        Event(id="b", member="P"),
+        Event(id="c", member="Q", parents=("b",)),
+    ]
+    verdict = States(Causality(table_of(rows))).cut({"P": 1, "Q": 1})
+    assert (verdict.consistent, verdict.greatest, verdict.least) == (
+        False,
+        {"P": 1, "Q": 0},
+        {"P": 2, "Q": 1},
+    )
+
+
+@given(executions(steps=12))
+def test_what_each_event_waits_for(rows: list[Event]) -> None:
+    assume(tells(rows))
+    states, direct = States(Causality(table_of(rows))), follows(rows)
+    past: dict[int, set[int]] = {}
+    for k in range(len(rows)):
+        past[k] = {k}.union(*(past[j] for j in direct[k]))
+        needs = [sum(rows[j].member == m for j in past[k]) for m in states.members]
+        # What is before those that it waits for, itself and its member's events, is all there is.
+        own = states.members.index(str(rows[k].member))
+        waits = [(own, needs[own] - 1), *states.waits_for(k)]
+        heads = [states.lines[member][count - 1] for member, count in waits if count]
+        assert {k}.union(*(past[row] for row in heads)) == past[k]
+
+
+# -- events without a member, and events that nobody wrote down ------------------------------------
+
+
+def judged_by_sets(rows: Sequence[Event], cut: Cut) -> bool:
+    """Tell whether a cut of events with declared causes is consistent, from plain sets."""
+    number: Cut = {}
+    position, direct = [], []
+    last: Cut = {}
+    for k, row in enumerate(rows):
+        direct.append({j for j in range(len(rows)) if rows[j].id in row.parents})
+        name = row.member
+        position.append(0)
+        if name is not None:
+            position[k] = number[name] = number.get(name, 0) + 1
+            direct[k] |= {last[name]} if name in last else set()
+            last[name] = k
+    inside = {
+        k for k, row in enumerate(rows) if row.member and position[k] <= cut.get(row.member, 0)
+    }
+    reached, left = set[int](), list(inside)
+    while left:
+        for cause in direct[left.pop()] - reached:
+            reached.add(cause)
+            left.append(cause)
+    return all(rows[k].member is None or k in inside for k in reached)
+
+
+@st.composite
+def declared(draw: st.DrawFn) -> list[Event]:
+    """Draw events of members and of none, each with causes among those before it."""
+    rows: list[Event] = []
+    for k in range(draw(st.integers(2, 9))):
+        parents = draw(st.sets(st.sampled_from(range(k)), max_size=3)) if k else set[int]()
+        member = draw(st.sampled_from(["P", "Q", None]))
+        rows.append(Event(id=f"e{k}", member=member, parents=tuple(f"e{j}" for j in parents)))
+    return rows
+
+
+@given(declared(), st.data())
+def test_what_goes_by_way_of_events_without_a_member_counts(
+    rows: list[Event], data: st.DataObject
+) -> None:
+    assume(any(row.member for row in rows))
+    states = States(Causality(table_of(rows), by="causes", unproven=True))
+    consistent = [one for one in cuts_of(states.length) if judged_by_sets(rows, one)]
+    cut = {name: data.draw(st.integers(0, last)) for name, last in states.length.items()}
+    verdict = states.cut(cut)
+    assert verdict.consistent == (cut in consistent)
+    assert verdict.greatest == max(
+        (one for one in consistent if below(one, cut)), key=lambda one: sum(one.values())
+    )
+    assert verdict.least == min(
+        (one for one in consistent if below(cut, one)), key=lambda one: sum(one.values())
+    )
+    for crossing in verdict.proof:
+        assert crossing.effect.position <= cut[crossing.effect.member]
+        assert crossing.cause.position > cut[crossing.cause.member]
+    name = data.draw(st.sampled_from(states.members))
+    wanted = [one for one in consistent if one[name] == cut[name]]
+    text = " and ".join(f"{one} == {at}" for one, at in cut.items())
+    assert possibly(states, text).holds == (cut in wanted)
+
+
+def test_a_cause_by_way_of_an_event_without_a_member_is_the_proof() -> None:
+    rows = [
+        Event(id="a", member="P"),
+        Event(id="x", parents=("a",)),
+        Event(id="y", parents=("x",)),
+        Event(id="b", member="Q", parents=("y",)),
+    ]
+    states = States(Causality(table_of(rows), by="causes"))
+    assert "2 events without a member" in states.notes[-1]
+    verdict = states.cut({"Q": 1})
+    assert [str(one.cause) for one in verdict.proof] == ["a (P at 1)"]
+    assert verdict.channels == ()
+    assert (verdict.greatest, verdict.least) == ({"P": 0, "Q": 0}, {"P": 1, "Q": 1})
+    assert states.recovery({"P": [0], "Q": [1]}).line == {"P": 0, "Q": 0}
+    assert not possibly(states, "P == 0 and Q == 1").holds
+
+
+def test_what_clocks_count_and_nobody_wrote_down() -> None:
+    def event(id: str, member: str, **clock: int) -> Event:
+        return Event(
+            id=id, member=member, clock_members=tuple(clock), clock_counts=tuple(clock.values())
+        )
+
+    rows = [
+        event("a", "P", P=1),
+        event("b", "Q", Q=1, P=3),
+        event("c", "Q", Q=2, P=3),
+        event("d", "P", P=5),
+        event("e", "R", R=1, Q=2, P=3),
+        event("f", "R", R=2, Q=2, P=9),
+    ]
+    states = States(Causality(table_of(rows)))
+    verdict = states.cut({"P": 2, "Q": 2, "R": 1})
+    told = [f"{one.effect} follows {one.cause}" for one in verdict.proof]
+    assert told == ["b (Q at 1) follows an event that the trace does not have (P at 3)"]
+    assert verdict.greatest == {"P": 1, "Q": 0, "R": 0}
+    assert verdict.least == {"P": 3, "Q": 2, "R": 1}
+    assert states.cut({"P": 3, "Q": 1}).consistent
+    assert states.cut({"P": 4, "Q": 1, "R": 0}).greatest == {"P": 3, "Q": 1, "R": 0}
+    assert states.cut({"P": 5, "Q": 2, "R": 2}).consistent  # behind the last one nothing can be
+    line = states.recovery({"P": [2], "Q": [1, 2]}).line
+    assert line == {"P": 2, "Q": 0, "R": 0}
+
+
+@pytest.mark.slow
+def test_members_by_the_thousand_need_no_table_of_all() -> None:
+    rows = [
+        Event(id=f"e{k}", member=f"m{k}", parents=(f"e{k - 1}",) if k else ())
+        for k in range(20_000)
+    ]
+    found = possibly(States(Causality(table_of(rows), by="causes")), "m5 >= 1")
+    assert found.witness is not None
+    assert sum(found.witness.values()) == 6
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_words_are_paths_and_positions(tmp_path: Path) -> None:
+    assert split_words(["p", "a=1", "b=c=2"]) == (["p"], {"a": 1, "b=c": 2})
+    folder = tmp_path / "key=1"
+    folder.mkdir()
+    assert split_words(["p", str(folder), "a=1"]) == (["p", str(folder)], {"a": 1})
+    for words in (["p", "a=x"], ["p", "a=1", "a=2"], ["p", "a=²"]):
+        with pytest.raises(InputError):
+            split_words(words)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        Event(kind=SEND, id="a", member="P"),
+        Event(kind=SEND, id="b", member="P"),
+        Event(kind=DELIVER, id="b", member="Q"),
+    ]
+    path = tmp_path / "log.parquet"
+    write_events([row._replace(file_order=k) for k, row in enumerate(rows)], path)
+
+    def said(*words: str) -> tuple[int, str]:
+        code = main(["cut", str(path), *words])
+        told = capsys.readouterr()
+        return code, told.out + told.err
+
+    code, text = said("P=1", "Q=1")
+    assert code == 1
+    assert "P=1 Q=1 is not consistent, by rows of sendings and arrivals" in text
+    assert "b (Q at 1) follows b (P at 2)" in text
+    assert "the greatest consistent state at or below it: P=1 (1 other member at 0)" in text
+    assert "the least at or above it: P=2 Q=1" in text
+    code, text = said("P=2")
+    assert code == 0
+    assert "P to Q: b" in text
+    assert "sent inside, and no arrival at another member is told: 1 message" in text
+    plain: dict[str, Any] = json.loads(said("P=1", "Q=1", "--json")[1])
+    assert plain["cut"]["proof"][0]["cause"] == {"member": "P", "position": 2, "id": "b"}
+    assert plain["cut"]["consistent"] is False
+    assert said()[0] == 2
+    assert said("Q=7")[0] == 2
+    assert said("Q=1", "--most-states", "5")[0] == 2  # does nothing without a predicate
+    points = tmp_path / "points.csv"
+    points.write_text("member,position\nP,1\nQ,1\n")
+    code, text = said("--checkpoints", str(points))
+    assert code == 0
+    assert "Q falls back from 1 to 0: b (Q at 1) follows b (P at 2), which is lost" in text
+    assert "all can go on from P=1 (1 other member at 0)" in text
+    points.write_text("P,1\nQ;1\n")
+    code, text = said("--checkpoints", str(points))
+    assert code == 2
+    assert "points.csv" in text
+    assert "2" in text
+    assert said("--possibly", "P == 2 and Q == 0")[0] == 0
+    assert said("--definitely", "Q == 0 and P == 2")[0] == 0
+    assert said("--possibly", "P == 1 and Q == 1")[0] == 1
+
+
+def test_checkpoints_may_begin_with_a_mark_of_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, saved = tmp_path / "t.csv", tmp_path / "saved.csv"
+    file.write_text("kind,id,member\nsend,a,P\ndeliver,a,Q\n")
+    saved.write_bytes(b"\xef\xbb\xbfP,1\r\n")
+    assert main(["cut", str(file), "--checkpoints", str(saved)]) == 0
+    assert "The last checkpoints: P=1" in capsys.readouterr().out
+    for option in ("--possibly", "--definitely", "--checkpoints"):  # given, so not passed over
+        assert main(["cut", str(file), "P=1", option, ""]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_message_is_under_way_for_ever_whatever_its_sender_does_with_it() -> None:
+    sent, own = Event(kind=SEND, id="a", member="P"), Event(kind=DELIVER, id="a", member="P")
+    other = [Event(kind=SEND, id="b", member="P"), Event(kind=DELIVER, id="b", member="Q")]
+    for rows in ([sent, own, *other], [sent, *other, own], [sent, sent, *other]):
+        states = States(Causality(table_of(rows)))
+        assert states.cut(states.length).nowhere == 1
+    nowhere_said = [sent, Event(kind=DELIVER, id="a"), *other]
+    states = States(Causality(table_of(nowhere_said)))
+    assert states.cut(states.length).nowhere == 0
+
+
+def test_a_mark_of_nobody_is_no_cut_of_somebody() -> None:
+    rows = [
+        Event(kind=SEND, id="a", member="P", text="snapshot 1"),
+        Event(kind=DELIVER, id="a", text="snapshot 1"),
+        Event(kind=DELIVER, id="a", member="Q"),
+    ]
+    states = States(Causality(table_of(rows)))
+    assert states.marked("snapshot 1") == {"P": 1}
+    with pytest.raises(InputError, match="no event says"):
+        states.marked("snapshot \udcff")

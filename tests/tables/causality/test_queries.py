@@ -1,0 +1,463 @@
+"""Questions about the events of a trace, against sets worked out the slow and obvious way."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antecede.cli import main
+from antecede.cli.traces.ask import split_words
+from antecede.errors import InputError
+from antecede.tables.causality.queries import CAUSES, CLOCKS, EVENTS, Causality
+from antecede.tables.causality.queries import Event as Named
+from antecede.tables.trace.arrow import to_batch, write_events
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+from tests.core.oracle.executions import executions
+from tests.reference.parent_graph import Graph
+
+
+def table_of(rows: Sequence[Event]) -> pa.Table:
+    placed = [row._replace(file_order=k) for k, row in enumerate(rows)]
+    return pa.Table.from_batches([to_batch(placed)])
+
+
+def places(table: pa.Table) -> list[int]:
+    rows: list[Any] = table["file_order"].to_pylist()
+    return rows
+
+
+def follows(rows: Sequence[Event]) -> dict[int, set[int]]:
+    """What each row of an execution directly follows: its member's row before, and its sending."""
+    sent: dict[str, int] = {}
+    for k, row in enumerate(rows):
+        if row.kind == SEND:
+            sent.setdefault(row.id, k)
+    came = set()
+    last: dict[str | None, int] = {}
+    found: dict[int, set[int]] = {}
+    for k, row in enumerate(rows):
+        found[k] = {last[row.member]} if row.member in last else set()
+        arrival = (row.id, row.member)  # a later one follows the first
+        if row.kind in (RECEIVE, DELIVER) and row.id in sent and arrival not in came:
+            found[k].add(sent[row.id])
+            came.add(arrival)
+        last[row.member] = k
+    return found
+
+
+def name_of(rows: Sequence[Event], k: int) -> Named | None:
+    """What names a row, where it is the first that is called so."""
+    row = rows[k]
+    named = Named(row.id, None if row.kind == SEND else row.member)
+    alike = [
+        j
+        for j, other in enumerate(rows)
+        if other.id == row.id and (named.member is None) == (other.kind == SEND)
+        if named.member is None or other.member == row.member
+    ]
+    own = row.kind != SEND and any(r.kind == SEND and r.member == row.member for r in rows)
+    return named if alike[0] == k and not own else None
+
+
+@given(executions(steps=24))
+def test_an_execution_is_asked_by_its_rows(rows: list[Event]) -> None:
+    kinds = {row.kind for row in rows}
+    if not (SEND in kinds and kinds & {RECEIVE, DELIVER}):
+        return
+    asked, graph = Causality(table_of(rows)), Graph(follows(rows))
+    assert asked.by == EVENTS
+    named = {k: name for k in range(len(rows)) if (name := name_of(rows, k)) is not None}
+    for k, name in named.items():
+        before = graph.ancestors(k)
+        after = {j for j in range(len(rows)) if k in graph.ancestors(j)}
+        assert places(asked.past(name)) == sorted(before)
+        assert places(asked.future(name)) == sorted(after)
+        assert places(asked.concurrent(name)) == sorted(
+            set(range(len(rows))) - before - after - {k}
+        )
+    ends = sorted(named)[:4]
+    for a in ends:
+        for b in ends:
+            check_pair(asked, graph, a, b, named, graph.parents)
+
+
+def immediate(graph: Graph[int]) -> dict[int, set[int]]:
+    """The causes of each row that are in the past of none of its other causes."""
+    return {
+        row: {one for one in above if not any(one in graph.ancestors(other) for other in above)}
+        for row in graph.parents
+        for above in [graph.ancestors(row)]
+    }
+
+
+def check_pair(
+    asked: Causality,
+    graph: Graph[int],
+    a: int,
+    b: int,
+    named: Mapping[int, Named],
+    direct: Mapping[int, set[int]],
+) -> None:
+    before = a in graph.ancestors(b)
+    assert asked.precedes(named[a], named[b]) == before
+    chain = places(asked.path(named[a], named[b]))
+    between = {j for j in graph.ancestors(b) if a in graph.ancestors(j)}
+    assert places(asked.between(named[a], named[b])) == sorted(between)
+    if not before:
+        assert chain == []
+        return
+    assert (chain[0], chain[-1]) == (a, b)
+    assert all(one in direct[other] for one, other in pairwise(chain))
+    assert len(chain) == (steps(direct, a, b) or 0) + 1
+
+
+@st.composite
+def declared(draw: st.DrawFn) -> dict[str, list[str]]:
+    names = [f"e{k}" for k in range(draw(st.integers(2, 9)))]
+    return {
+        name: draw(st.lists(st.sampled_from([*names[:k], "nowhere"]), max_size=3, unique=True))
+        for k, name in enumerate(names)
+    }
+
+
+def steps(parents: Mapping[Any, Collection[Any]], a: Any, b: Any) -> int | None:
+    """How many steps a shortest chain from a to b has."""
+    far, todo = {b: 0}, deque([b])
+    while todo:
+        name = todo.popleft()
+        for parent in parents.get(name, ()):
+            if parent not in far:
+                far[parent] = far[name] + 1
+                todo.append(parent)
+    return far.get(a)
+
+
+@given(declared(), st.randoms())
+def test_declared_causes_are_asked_in_whatever_order_rows_come(
+    parents: dict[str, list[str]], random: Any
+) -> None:
+    graph = Graph(parents)
+    names = list(parents)
+    random.shuffle(names)
+    rows = [Event(id=name, member="m", parents=tuple(parents[name])) for name in names]
+    asked = Causality(table_of(rows), by=CAUSES, unproven=True)
+    lacking = sum(parent not in parents for of in parents.values() for parent in of)
+    proven = any(parent in parents for of in parents.values() for parent in of)
+    assert asked.source == ("causes" if proven else "none")
+    assert len(asked.notes) == bool(lacking) + (not proven)
+    for a in names:
+        assert set(asked.past(a)["id"].to_pylist()) == graph.ancestors(a)
+        for b in names:
+            before = a in graph.ancestors(b)
+            assert asked.precedes(a, b) == before
+            chain: list[Any] = asked.path(a, b)["id"].to_pylist()
+            assert len(chain) == ((steps(parents, a, b) or 0) + 1 if before else 0)
+            assert all(x in parents[y] for x, y in pairwise(chain))
+
+
+def clocked(rows: Sequence[Event]) -> list[Event]:
+    """The same execution as a log of vector clocks."""
+    sent: dict[str, dict[str, int]] = {}
+    now: dict[str, dict[str, int]] = {}
+    found = []
+    for row in rows:
+        member = str(row.member)
+        clock = dict(now.get(member, {}))
+        if row.kind != SEND:
+            for name, count in sent[row.id].items():
+                clock[name] = max(clock.get(name, 0), count)
+        clock[member] = now.get(member, {}).get(member, 0) + 1
+        now[member] = clock
+        if row.kind == SEND:
+            sent[row.id] = clock
+        names, counts = tuple(clock), tuple(clock.values())
+        own = f"{member}:{clock[member]}"
+        found.append(Event(id=own, member=member, clock_members=names, clock_counts=counts))
+    return found
+
+
+@given(executions(steps=20))
+def test_vector_clocks_say_what_the_rows_say(rows: list[Event]) -> None:
+    if not rows:
+        return
+    log = clocked(rows)
+    asked, graph = Causality(table_of(log)), Graph(follows(rows))
+    assert asked.by == CLOCKS
+    named = {k: Named(row.id) for k, row in enumerate(log)}
+    for k in named:
+        assert places(asked.past(named[k])) == sorted(graph.ancestors(k))
+    for a in list(named)[:4]:
+        for b in list(named)[-4:]:
+            check_pair(asked, graph, a, b, named, immediate(graph))
+
+
+def test_a_chain_of_a_clock_log_is_a_shortest_one_of_immediate_causes() -> None:
+    """From q:1 to p:4: r:1 is one step from both, and p:2 and p:3 a detour."""
+    log = [
+        *(("q", "q1"), ("p", "p1q1"), ("p", "p2q1"), ("r", "q1r1")),
+        *(("p", "p3q1"), ("p", "p4q1r1")),
+    ]
+    rows = []
+    for member, text in log:
+        clock = {text[k]: int(text[k + 1]) for k in range(0, len(text), 2)}
+        own = f"{member}:{clock[member]}"
+        names, counts = tuple(clock), tuple(clock.values())
+        rows.append(Event(id=own, member=member, clock_members=names, clock_counts=counts))
+    asked = Causality(table_of(rows))
+    assert asked.path("q:1", "p:4")["id"].to_pylist() == ["q:1", "r:1", "p:4"]
+
+
+@given(executions(steps=24))
+def test_depths_are_the_longest_chains(rows: list[Event]) -> None:
+    if not rows:
+        return
+    graph = Graph(follows(rows))
+    naive: dict[int, int] = {}
+    for k in sorted(graph.parents, key=lambda row: len(graph.ancestors(row))):
+        naive[k] = max((naive[one] + 1 for one in graph.parents[k]), default=0)
+    want = [naive[k] for k in range(len(rows))]
+    assert Causality(table_of(clocked(rows))).depths.tolist() == want
+    kinds = {row.kind for row in rows}
+    if SEND in kinds and kinds & {RECEIVE, DELIVER}:
+        assert Causality(table_of(rows)).depths.tolist() == want
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+FORK = [
+    Event(id="a", member="m"),
+    Event(id="b", member="n", parents=("a",)),
+    Event(id="c", member="o", parents=("a", "lost")),
+]
+
+
+def test_what_is_not_there_is_refused_with_what_looks_like_it() -> None:
+    asked = Causality(table_of([*FORK, Event(id="abc", member="m")]))
+    with pytest.raises(InputError, match=r"no event has the id ab; there are abc"):
+        asked.past("ab")
+    with pytest.raises(InputError, match=r"b at m is not in the trace; the id b is, at n$"):
+        asked.past(Named("b", "m"))
+    with pytest.raises(InputError, match="by= is one of"):
+        Causality(table_of(FORK), by="magic")
+    with pytest.raises(InputError, match="no rows of both sendings and receipts"):
+        Causality(table_of(FORK), by=EVENTS)
+    with pytest.raises(InputError, match=r"by clocks: this trace tells .* by causes alone"):
+        Causality(table_of(FORK), by=CLOCKS)
+
+
+def test_who_knows_no_id_is_told_what_ids_are_like() -> None:
+    rows = [
+        Event(id="p:1", member="p", text="sends a Vote"),
+        Event(id="p:2", member="p", text="waits", parents=("p:1",)),
+    ]
+    asked = Causality(table_of(rows))
+    with pytest.raises(InputError, match=r"no event has the id 17; ids here are like p:1, p:2$"):
+        asked.past("17")
+    with pytest.raises(InputError, match=r"id vote; it is in what these say: p:1$"):
+        asked.past("vote")
+    with pytest.raises(InputError, match=r"id P:2; there are p:2$"):
+        asked.past("P:2")
+    long = "x" * 500
+    with pytest.raises(InputError, match=r"ids here are like x{77}\.\.\.$"):
+        Causality(table_of([Event(id=long, member="p")]), unproven=True).past("y")
+
+
+def test_causes_that_are_nowhere_are_named_and_taken_apart() -> None:
+    rows = [
+        Event(id="a", member="m"),
+        Event(id="b", member="m"),
+        Event(id="c", member="n", parents=("a;b", "zzz")),
+    ]
+    (lacking, several, _) = Causality(table_of(rows), unproven=True).notes
+    assert lacking.startswith("2 causes (a;b, zzz) that the trace does not have")
+    assert "several ids in one, as in 'a;b'" in several
+    assert several.endswith("say --separator ';'")
+    many = [Event(id="c", member="n", parents=tuple(f"x{k}" for k in range(9)))]
+    lacking = Causality(table_of(many), unproven=True).notes[0]
+    assert lacking.startswith("9 causes (x0, x1, x2, x3, x4, ...)")
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"id": ["a"], "parents": [[]]}, "not dict: pyarrow"),
+        (["a"], "not list"),
+        (pa.table({"x": [1]}), "no column id"),
+        (
+            pa.table({"id": ["a", "b"], "caused_by": [[], ["a"]]}),
+            "call the one that lists causes `parents`.* There are id, caused_by$",
+        ),
+    ],
+)
+def test_what_tells_nothing_is_not_asked(table: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Causality(table)
+
+
+def test_an_id_of_several_runs_needs_one() -> None:
+    rows = [row._replace(run=run) for run in "xy" for row in FORK[:2]]
+    asked = Causality(table_of(rows))
+    with pytest.raises(InputError, match=r"b is in 2 runs: say which \(x, y\)"):
+        asked.past("b")
+    assert asked.past(Named("b", run="y")).select(["id", "run"]).to_pylist() == [
+        {"id": "a", "run": "y"}
+    ]
+    assert not len(asked.concurrent(Named("b", run="y")))  # other runs are other worlds
+
+
+def test_the_package_is_asked_by_its_name() -> None:
+    import antecede.tables.causality as causality
+
+    asked: Causality = causality(table_of(FORK))  # type: ignore[operator]
+    assert asked.precedes("a", "c")
+
+
+def test_rows_on_a_cycle_have_no_place() -> None:
+    rows = [Event(id="a", parents=("b",)), Event(id="b", parents=("a",)), Event(id="c")]
+    asked = Causality(table_of(rows))
+    assert "2 rows without a place" in " ".join(asked.notes)
+    with pytest.raises(InputError, match="a has no place in the order"):
+        asked.future("a")
+
+
+def test_arrivals_of_what_nobody_sent_are_told() -> None:
+    rows = [
+        Event(kind=SEND, id="a", member="P"),
+        Event(kind=DELIVER, id="a", member="Q"),
+        Event(kind=DELIVER, id="x", member="Q"),
+    ]
+    asked = Causality(table_of(rows))
+    assert asked.notes == [
+        "1 arrival of messages that no row says to be sent: what came before these there is not "
+        "known"
+    ]
+    assert asked.precedes("a", "x")
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_words_are_paths_a_question_and_ids() -> None:
+    assert split_words(["p", "q", "past", "a", "b"]) == (["p", "q"], "past", ["a", "b"])
+    assert split_words(["past", "past", "a"]) == (["past"], "past", ["a"])  # a file called so
+    for words, why in (
+        (["p"], "no question"),
+        (["p", "past"], "past asks about ID...; 0 ids given"),
+        (["p", "before", "a"], "before asks about A B; 1 id given"),
+        (["p", "concurrent", "a", "b"], "concurrent asks about ID; 2 ids given"),
+    ):
+        with pytest.raises(InputError, match=why):
+            split_words(words)
+
+
+def asking(path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    code = main(["ask", str(path), *words])
+    told = capsys.readouterr()
+    return code, told.out + told.err
+
+
+def test_the_command_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "log.parquet"
+    write_events([row._replace(file_order=k) for k, row in enumerate(FORK)], path)
+    code, said = asking(path, capsys, "past", "b")
+    assert code == 0
+    assert said.startswith("1 of 3 events happened before b, by declared causes:\n")
+    assert "Note: 1 cause (lost) that the trace does not have" in said
+    assert asking(path, capsys, "before", "a", "b")[1].startswith(
+        "yes: a happened before b; a chain of 1 step, by declared causes:"
+    )
+    code, said = asking(path, capsys, "before", "b", "a")
+    assert code == 1
+    assert said.startswith("no: a happened before b; a chain of 1 step")
+    assert asking(path, capsys, "before", "b", "c")[:1] == (1,)
+    assert "no: b and b are one event" in asking(path, capsys, "before", "b", "b")[1]
+    assert "none: b did not happen before c" in asking(path, capsys, "between", "b", "c")[1]
+    assert "1 of 3 events is concurrent with b, by" in asking(path, capsys, "concurrent", "b")[1]
+    code, said = asking(path, capsys, "future", "a", "--json")
+    plain = json.loads(said)
+    assert (plain["answer"], [row["id"] for row in plain["rows"]]) == (2, ["b", "c"])
+    out = tmp_path / "out.csv"
+    assert "2 rows -> " in asking(path, capsys, "future", "a", "-o", str(out))[1]
+    assert len(out.read_text().splitlines()) == 3
+    assert asking(path, capsys, "future", "a", "-o", str(out))[0] == 2
+
+
+def test_arrivals_are_named_by_member(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        Event(kind=SEND, id="a@x", member="P"),
+        Event(kind=DELIVER, id="a@x", member="Q"),
+        Event(kind=SEND, id="b", member="Q"),
+    ]
+    path = tmp_path / "log.parquet"
+    write_events([row._replace(file_order=k) for k, row in enumerate(rows)], path)
+    assert asking(path, capsys, "past", "a@x@Q")[1].startswith(
+        "1 of 3 events happened before a@x at Q, by rows of sendings and arrivals"
+    )
+    assert asking(path, capsys, "past", "a@x")[1].startswith("0 of 3 events happened before a@x,")
+    assert "a@x at R is not in the trace" in asking(path, capsys, "past", "a@x@R")[1]
+
+
+def test_cells_hold_no_control_characters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [Event(id="a", member="\x1b[2Jm", text="x\ny\x07" + "z" * 99), Event(id="b")]
+    rows.append(Event(id="c", parents=("b",)))
+    path = tmp_path / "log.parquet"
+    write_events([row._replace(file_order=k) for k, row in enumerate(rows)], path)
+    said = asking(path, capsys, "concurrent", "b", "--table")[1]
+    assert "\x1b" not in said
+    assert "\x07" not in said
+    assert len(said.splitlines()) == 2
+    assert max(map(len, said.splitlines())) < 100
+
+
+def test_bytes_that_are_no_text_are_in_no_trace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("id,parents\na,\nb,a\n")
+    calls = ["past", "b\udcff"], ["before", "a", "b@\udcff"], ["past", "b", "--in-run", "\udcff"]
+    for words in calls:
+        assert main(["ask", str(file), *words]) == 2
+        assert "is no text: no event is called that" in capsys.readouterr().err
+    page = str(tmp_path / "t.html")
+    assert main(["view", str(file), "--around", "b\udcff@x", "-o", page]) == 2
+    assert "is no text" in capsys.readouterr().err
+
+
+def test_what_a_log_calls_its_events_moves_no_cursor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "t.jsonl"
+    forged = {"id": "a\x1b[2J\u202e\nforged: line", "member": "P\x07"}
+    effect = {"id": "b", "member": "P\x07", "parents": [forged["id"]]}
+    file.write_text(json.dumps(forged) + "\n" + json.dumps(effect) + "\n")
+    assert main(["ask", str(file), "past", "a\x1b"]) == 2
+    told = capsys.readouterr().err
+    assert "a\\x1b[2J\\u202e" in told
+    assert main(["cut", str(file), "Z=1"]) == 2
+    told += capsys.readouterr().err
+    assert "P\\x07" in told
+    assert not {"\x1b", "\u202e", "\x07"} & set(told)
+
+
+def test_causes_that_another_run_has_are_counted_and_named() -> None:
+    rows = {
+        "run": ["x", "x", "x", "y"],
+        "id": ["a", "b", "c", "d"],
+        "parents": [[], ["a", "d"], ["d"], []],
+    }
+    asked = Causality(pa.table(rows))
+    assert asked.notes == [
+        "2 causes of 1 id (d) that the run of their effect does not have: what came before these "
+        "is not known"
+    ]

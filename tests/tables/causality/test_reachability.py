@@ -1,0 +1,120 @@
+"""Past and future by stamps and along declared causes: what sets of rows say."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from antecede.errors import InputError
+from antecede.tables.causality import future, past, with_clocks
+from antecede.tables.causality.spec import order_spec
+from tests.spark.test_odd_values import IDS, history
+from tests.tables.causality.naive import Past, direct, log, pasts
+from tests.tables.causality.test_labels import WAYS, table_of
+
+
+def numbered(table: pa.Table) -> pa.Table:
+    return table.append_column("k", pa.array(range(table.num_rows)))
+
+
+def expected(before: Past, events: set[int]) -> tuple[list[int], list[int]]:
+    """Rows before and rows after any of the events."""
+    earlier = {row for k in events & before.keys() for row in before[k]}
+    later = {row for row, some in before.items() if some & events}
+    return sorted(earlier), sorted(later)
+
+
+def statuses(made: pa.Table) -> list[Any]:
+    return made["antecede_status"].to_pylist()
+
+
+def ks(table: pa.Table) -> list[int]:
+    rows: list[Any] = table["k"].to_pylist()
+    return sorted(rows)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_stamps_of_any_way(way: str) -> None:
+    for seed in range(6):
+        made = with_clocks(numbered(table_of(log(seed, lost=0.1))), **WAYS[way])
+        rows: list[Any] = made.to_pylist()
+        before = pasts(direct(rows, statuses(made), order_spec(**WAYS[way])))
+        rng = random.Random(seed)
+        for count in (1, 2, 5):
+            events = set(rng.sample(sorted(before), count))
+            given = made.take(pa.array(sorted(events)))
+            found = ks(past(made, given)), ks(future(made, given))
+            assert found == expected(before, events)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("case", IDS)
+def test_stamps_and_edges_over_odd_values(case: str) -> None:
+    ways: dict[str, Any] = {"id": "id", "after": ("after", "also"), "group": "group", "time": "at"}
+    found = 0
+    for seed in range(6):
+        table = numbered(history(case, seed))
+        made = with_clocks(table, **ways)
+        rows: list[Any] = made.to_pylist()
+        before = pasts(direct(rows, statuses(made), order_spec(**ways)))
+        ids = {repr(rows[k]["id"] or 0): rows[k]["id"] for k in before}
+        for name in sorted(ids):
+            events = {k for k in before if rows[k]["id"] == ids[name]}
+            want = expected(before, events)
+            found += sum(map(len, want))
+            by_stamps = [ks(f(made, [ids[name]], id="id")) for f in (past, future)]
+            assert by_stamps == list(want)
+            assert [ks(f(table, [ids[name]], **ways)) for f in (past, future)] == list(want)
+    assert found > 20
+
+
+def small() -> pa.Table:
+    rows: list[dict[str, Any]] = [
+        {"id": "a", "after": []},
+        {"id": "b", "after": ["a", "c"]},
+        {"id": "c", "after": ["b"]},
+        {"id": "d", "after": ["a"]},
+    ]
+    return with_clocks(pa.Table.from_pylist(rows), id="id", after="after")
+
+
+@pytest.mark.parametrize("walk", [past, future])
+def test_events_without_an_answer_are_refused(walk: Any) -> None:
+    made = small()
+    edges = {"id": "id", "after": "after"}
+    plain = made.select(["id", "after"])
+    for table, ways in ((made, {"id": "id"}), (plain, edges)):
+        with pytest.raises(InputError, match="no row has the id x"):
+            walk(table, ["a", "x"], **ways)
+        with pytest.raises(InputError, match="event b has no place in the order"):
+            walk(table, ["a", "b"], **ways)
+        with pytest.raises(InputError, match="events are no ids of column id, string"):
+            walk(table, [1], **ways)
+        with pytest.raises(InputError, match="null is no id"):
+            walk(table, [None], **ways)
+        with pytest.raises(InputError, match="events must be a list"):
+            walk(table, "a", **ways)
+        assert walk(table, [], **ways).num_rows == 0
+    with pytest.raises(InputError, match=r"2 of the events.*no place"):
+        walk(made, made)
+    with pytest.raises(InputError, match="id= names the column"):
+        walk(made, ["a"])
+    with pytest.raises(InputError, match=r"no column stamp.*after="):
+        walk(plain, ["a"], id="id")
+    with pytest.raises(InputError, match="no column nowhere"):
+        walk(made, ["a"], id="nowhere")
+    with pytest.raises(InputError, match="is no stamp"):
+        walk(made, ["a"], id="id", stamp="id")
+    with pytest.raises(InputError, match="events are ids"):
+        walk(plain, plain, **edges)
+
+
+@pytest.mark.parametrize("walk", [past, future])
+def test_stamps_of_two_calls_are_refused(walk: Any) -> None:
+    made = small()
+    other = with_clocks(made.select(["id", "after"]).slice(0, 1), id="id", after="after")
+    with pytest.raises(InputError, match="not made by one call"):
+        walk(made, other)

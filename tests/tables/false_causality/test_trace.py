@@ -1,0 +1,378 @@
+"""The meter over traces without receipts: declared causes, vector-clock logs; what is left out."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antecede.core.clocks.bounds import Bounds
+from antecede.errors import CycleError, InputError
+from antecede.tables.audit.engine import audit_events
+from antecede.tables.false_causality.count import plan_of
+from antecede.tables.false_causality.executions import EVERYTHING
+from antecede.tables.false_causality.kernels.causal_past import (
+    count_both,
+    count_both_one_by_one,
+    depths,
+)
+from antecede.tables.false_causality.kernels.rule_terms import FAR, Plan
+from antecede.tables.false_causality.measure import measure, observed
+from antecede.tables.false_causality.rules import RULES
+from antecede.tables.false_causality.summary import summarize
+from antecede.tables.false_causality.trace import runs_of
+from antecede.tables.kernels.graph import graph
+from antecede.tables.trace.arrow import read, to_batch
+from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+from tests.reference.parent_graph import Graph
+
+SECOND_NS = 1_000_000_000
+
+
+def table(rows: list[Event]) -> pa.Table:
+    return pa.Table.from_batches([to_batch(rows)])
+
+
+def thread(seed: int, n: int = 30) -> list[Event]:
+    """Return answers with up to three parents, in an order that is not always theirs."""
+    rng = random.Random(seed)
+    rows = [
+        Event(
+            id=f"m{k}",
+            member=rng.choice("PQR"),
+            parents=tuple({f"m{rng.randrange(k)}" for _ in range(rng.randrange(4))} if k else ()),
+            send_time=(k + rng.randint(-3, 3)) * SECOND_NS,
+        )
+        for k in range(n)
+    ]
+    late = rng.sample(range(n), 6)
+    return [row for k, row in enumerate(rows) if k not in late] + [rows[k] for k in late]
+
+
+def longest(graph: Graph[str], node: str) -> int:
+    return max((longest(graph, parent) + 1 for parent in graph.parents[node]), default=0)
+
+
+def says(rule: str, one: Event, other: Event, lt: dict[str, int], bounds: Bounds[str]) -> bool:
+    apart = (other.send_time or 0) - (one.send_time or 0)
+    near = 0 if one.member == other.member else bounds.least_ns
+    error = bounds.error_ns(one.member or "") + bounds.error_ns(other.member or "")
+    physical = apart >= near - error
+    surely = apart > bounds.most_ns + error
+    return {
+        "linear": lt[one.id] < lt[other.id],
+        "physical": physical,
+        "linear-physical": lt[one.id] < lt[other.id] and physical,
+        "physical:published": surely,
+    }[rule]
+
+
+@pytest.mark.parametrize("rule", ["linear", "physical", "linear-physical", "physical:published"])
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        Bounds[str](accuracy_s=1, least_s=0, most_s=1),
+        Bounds[str](accuracy_s=1, least_s=2, most_s=4),
+        Bounds[str](accuracy_s=1, least_s=1, most_s=4, clocks={"P": 3.0}),
+    ],
+)
+def test_declared_causes_are_counted_as_sets(rule: str, bounds: Bounds[str]) -> None:
+    """One observer sees all in the order of the file; causal is what a chain of parents ties."""
+    for seed in range(6):
+        rows = thread(seed)
+        graph = Graph({row.id: row.parents for row in rows})
+        lt = {row.id: longest(graph, row.id) for row in rows}
+        causal = {(above, row.id) for row in rows for above in graph.ancestors(row.id)}
+        ordered = {
+            (one.id, other.id)
+            for one in rows
+            for other in rows
+            if one is not other and says(rule, one, other, lt, bounds)
+        }
+        (found,) = measure(table(rows), [rule], bounds=bounds).to_pylist()
+        assert found["observer"] == EVERYTHING
+        assert (found["ordered"], found["causal"]) == (len(ordered), len(causal))
+        assert found["unnecessary"] == len(ordered - causal)
+        assert found["missed"] == len(causal - ordered)
+
+
+def test_total_orders_of_a_thread() -> None:
+    rows = thread(2)
+    graph = Graph({row.id: row.parents for row in rows})
+    place = {row.id: at for at, row in enumerate(rows)}
+    missed = sum(place[a] > place[row.id] for row in rows for a in graph.ancestors(row.id))
+    (found,) = measure(table(rows), ["arrival"]).to_pylist()
+    assert (found["ordered"], found["missed"]) == (30 * 29 // 2, missed)
+    assert missed
+
+
+def test_narrow_blocks_of_bits_count_the_same() -> None:
+    rows = thread(4, 200)
+    (run,) = runs_of(table(rows))
+    (one,) = observed(run)
+    plan = plan_of(one.stamps, RULES["linear"])
+    assert run.past is not None
+    wide = count_both(run.past, one.stamps.sender, plan)
+    assert count_both(run.past, one.stamps.sender, plan, words=1) == wide
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 3), st.sampled_from((1, 3)), st.booleans())
+def test_windows_over_declared_causes_are_counted_as_pair_by_pair(
+    seed: int, parents: int, senders: int, grows: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(0, 90))
+    child = np.repeat(np.arange(1, max(n, 1)), rng.integers(0, parents + 1, max(n - 1, 0)))
+    parent = (rng.random(len(child)) * child).astype(np.int64)
+    if parents == 1:  # a reply answers one message
+        child, first = np.unique(child, return_index=True)
+        parent = parent[first]
+    shuffled = rng.permutation(n)
+    of = graph(n, shuffled[child], shuffled[parent])
+    lt = depths(of) if grows else rng.integers(0, 9, n)
+    terms = int(rng.integers(1, 3))
+    low = rng.integers(-9, 9, (terms, senders, senders))
+    if terms == 2:  # no pair may be in two windows of a plan
+        low[1] += 40
+    high = np.where(rng.random(low.shape) < 0.3, FAR, low + rng.integers(0, 12, low.shape))
+    high[0] = np.minimum(high[0], low[0] + 19)
+    linear = rng.integers(0, 3, terms)
+    plan = Plan(lt, rng.integers(-30, 30, n), linear, low, high)
+    sender = rng.integers(0, senders, n)
+    assert count_both(of, sender, plan, words=1) == count_both_one_by_one(of, sender, plan)
+    assert count_both(of, sender, plan) == count_both_one_by_one(of, sender, plan, words=1)
+
+
+# -- vector-clock logs -----------------------------------------------------------------------
+
+
+def logged(seed: int) -> list[Event]:
+    """Return events of three members that count each of them, in the order of time."""
+    rng = random.Random(seed)
+    clocks = {name: dict.fromkeys("PQR", 0) for name in "PQR"}
+    rows = []
+    for number in range(40):
+        name, other = rng.choice("PQR"), rng.choice("PQR")
+        if rng.random() < 0.4:
+            clocks[name] = {k: max(clocks[name][k], clocks[other][k]) for k in "PQR"}
+        clocks[name][name] += 1
+        known = {k: count for k, count in clocks[name].items() if count}
+        rows.append(
+            Event(
+                id=f"e{number}",
+                member=name,
+                clock_members=tuple(known),
+                clock_counts=tuple(known.values()),
+            )
+        )
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_clock_log_is_counted_by_its_vectors(seed: int) -> None:
+    events = table(logged(seed))
+    (found,) = measure(events, ["linear"]).to_pylist()
+    assert found["causal"] == audit_events(events, "shiviz").ordered_pairs
+    assert found["missed"] == 0
+    assert found["ordered"] > found["causal"]
+
+
+@st.composite
+def recounted(draw: st.DrawFn) -> list[Event]:
+    """The events of a log, some left out, each member's counters shifted and scaled."""
+    rows = logged(draw(st.integers(0, 10**6)))
+    kept = draw(st.sets(st.integers(0, len(rows) - 1), min_size=2))
+    huge = 2**62 - 2
+    scale = {name: draw(st.sampled_from((1, 3, 10**6, 2**40, 2**55))) for name in "PQR"}
+    shift = {name: draw(st.integers(0, huge - 41 * scale[name])) for name in "PQR"}
+    return [
+        row._replace(
+            clock_counts=tuple(
+                shift[name] + scale[name] * count
+                for name, count in zip(row.clock_members or (), row.clock_counts or (), strict=True)
+            )
+        )
+        for at, row in enumerate(rows)
+        if at in kept
+    ]
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(recounted())
+def test_counters_of_any_size_and_step_give_the_pairs_that_the_audit_counts(
+    rows: list[Event],
+) -> None:
+    (found,) = measure(table(rows), ["linear"]).to_pylist()
+    assert found["events"] == len(rows)
+    assert found["causal"] == audit_events(table(rows), "shiviz").ordered_pairs
+    assert found["missed"] == 0
+
+
+@pytest.mark.parametrize("absurd", [2**62 - 1, 2**63 - 1, -5])
+@pytest.mark.parametrize("whose", ["own", "other"])
+def test_a_row_with_an_absurd_counter_is_set_aside_and_the_rest_counted(
+    absurd: int, whose: str
+) -> None:
+    rows = logged(3)
+    at = next(k for k, row in enumerate(rows) if k > 15 and len(row.clock_members or ()) == 3)
+    row = rows[at]
+    changed = next(m for m in row.clock_members or () if (m == row.member) is (whose == "own"))
+    clock = dict(zip(row.clock_members or (), row.clock_counts or (), strict=True))
+    bad = row._replace(clock_counts=tuple({**clock, changed: absurd}.values()))
+    rest = rows[:at] + rows[at + 1 :]
+    (run,) = runs_of(table([*rows[:at], bad, *rows[at + 1 :]]))
+    reason = "a counter of the clock is no count (negative, or 2^62 - 1 and more)"
+    assert run.notes == {reason: 1}
+    found = measure(table([*rows[:at], bad, *rows[at + 1 :]]), ["linear"])
+    assert found.equals(measure(table(rest), ["linear"]))
+
+
+def test_a_claim_to_know_what_is_yet_to_come_is_set_aside() -> None:
+    rows = logged(3)
+    at = next(k for k, row in enumerate(rows) if len(row.clock_members or ()) == 3)
+    other = next(m for m in "PQR" if m != rows[at].member)
+    clock = dict(zip(rows[at].clock_members or (), rows[at].clock_counts or (), strict=True))
+    clock[other] = 10**12
+    bad = [*rows[:at], rows[at]._replace(clock_counts=tuple(clock.values())), *rows[at + 1 :]]
+    (run,) = runs_of(table(bad))
+    assert run.notes == {"the clock knows what its member's own past forbids": 1}
+    found = measure(table(bad), ["linear"])
+    assert found.equals(measure(table(rows[:at] + rows[at + 1 :]), ["linear"]))
+
+
+def test_clocks_that_contradict_each_other_are_said_to() -> None:
+    rows = [
+        Event(id=name, member="P", clock_members=("P", "Q"), clock_counts=counts)
+        for name, counts in (("a", (1, 5)), ("b", (2, 3)))
+    ]
+    rows.append(Event(id="q", member="Q", clock_members=("Q",), clock_counts=(4,)))
+    said = summarize(table(rows))
+    assert said.contradictions == 1
+    assert any("contradict" in line for line in said.lines())
+    assert not any("contradict" in line for line in summarize(table(logged(0))).lines())
+
+
+def test_events_whose_clock_says_nothing_are_left_out() -> None:
+    rows = logged(0)
+    rows[5] = rows[5]._replace(clock_members=None, clock_counts=None)
+    rows[9] = rows[9]._replace(clock_members=("Z",), clock_counts=(3,))
+    rows.append(rows[0]._replace(id="again"))
+    rows.append(rows[0]._replace(id="nobody", member=None))
+    (run,) = runs_of(table(rows))
+    assert run.notes["no member whose clock it is"] == 1
+    assert sum(run.notes.values()) == 4
+    assert len(run.ids) == 38
+    assert measure(table(rows), ["linear"])["events"].to_pylist() == [38]
+
+
+@pytest.mark.parametrize("name", ["chord.log", "ewd998.log", "RpcClientServer.log"])
+def test_real_logs_have_the_pairs_that_the_audit_counts(name: str, shared_data: Path) -> None:
+    trace = read([shared_data / "shiviz" / name], "shiviz")
+    report = audit_events(trace.events, "shiviz")
+    found = measure(trace.events, ["linear"]).to_pylist()
+    assert sum(row["causal"] for row in found) == report.ordered_pairs
+    assert sum(row["missed"] for row in found) == 0
+
+
+@pytest.mark.parametrize("name", ["speakup.jsonl.gz", "linux-edac.jsonl.gz"])
+def test_real_mail_has_the_pairs_that_the_audit_counts(name: str, shared_data: Path) -> None:
+    trace = read([shared_data / "lore" / name])
+    report = audit_events(trace.events, trace.format)
+    for row in measure(trace.events, ["linear", "arrival"]).to_pylist():
+        assert row["causal"] == report.ordered_pairs
+
+
+# -- what a trace lacks, and what is left out ------------------------------------------------
+
+
+def test_a_message_without_time_takes_the_rules_by_time_away() -> None:
+    rows = thread(0)
+    rows[3] = rows[3]._replace(send_time=None)
+    rules = measure(table(rows), bounds=Bounds[str]())["rule"].to_pylist()
+    assert rules == ["linear", "arrival"]
+    with pytest.raises(InputError, match="messages have no time of sending, or not all of them"):
+        measure(table(rows), ["timestamp"])
+
+
+def test_rows_that_cannot_be_used_are_counted() -> None:
+    rows = [
+        Event(kind=SEND, id="a", member="P"),
+        Event(kind=SEND, id="a", member="Q"),
+        Event(kind=RECEIVE, id="a", member="Q"),
+        Event(kind=RECEIVE, id="ghost", member="Q"),
+        Event(kind=SEND, id="b"),
+        Event(id="c", member="P"),
+    ]
+    (run,) = runs_of(table(rows))
+    assert run.notes == {
+        "neither sent, received nor delivered": 1,
+        "no member": 1,
+        "received or delivered, never sent": 1,
+        "sent twice": 1,
+    }
+    assert {name: came.tolist() for name, came in run.arrivals.items()} == {"Q": [0]}
+
+
+def test_circles_of_declared_causes_are_left_out() -> None:
+    rows = [Event(id="a", parents=("b",)), Event(id="b", parents=("a",)), Event(id="c")]
+    (run,) = runs_of(table(rows))
+    assert run.notes == {"causes go in a circle": 2}
+    assert list(run.ids) == ["c"]
+
+
+def test_receipts_in_a_circle_are_refused() -> None:
+    rows = [
+        Event(kind=RECEIVE, id="b", member="P"),
+        Event(kind=SEND, id="a", member="P"),
+        Event(kind=RECEIVE, id="a", member="Q"),
+        Event(kind=SEND, id="b", member="Q"),
+    ]
+    with pytest.raises(CycleError, match="receipts come before their sends in a circle"):
+        measure(table(rows))
+
+
+def test_only_the_identity_is_needed() -> None:
+    events = pa.table({"id": ["a", "b"], "parents": [[], ["a"]]})
+    found = measure(events).to_pylist()
+    assert [(row["rule"], row["causal"], row["missed"]) for row in found] == [
+        ("linear", 1, 0),
+        ("arrival", 1, 0),
+    ]
+    for bad, message in (
+        (pa.table({"member": ["P"]}), "no column id"),
+        (pa.table({"id": ["a"]}), "nothing tells what is causal"),
+    ):
+        with pytest.raises(InputError, match=message):
+            measure(bad)
+
+
+def test_the_relation_must_be_told_by_the_trace() -> None:
+    with pytest.raises(InputError, match="needs rows of sends and of deliver"):
+        measure(table([Event(kind=SEND, id="a", member="P")]), relation="delivery")
+    with pytest.raises(InputError, match="there is no relation 'x'"):
+        measure(table([Event(id="a")]), relation="x")
+
+
+def test_runs_have_observers_of_their_own() -> None:
+    rows = [
+        Event(run=run, kind=kind, id="a", member=member)
+        for run, kind, member in (
+            ("x", SEND, "P"),
+            ("y", SEND, "Q"),
+            ("y", DELIVER, "P"),
+            ("x", DELIVER, "Q"),
+        )
+    ]
+    found = measure(table(rows), ["arrival"]).to_pylist()
+    assert [(row["run"], row["observer"], row["events"]) for row in found] == [
+        ("x", "Q", 1),
+        ("y", "P", 1),
+    ]

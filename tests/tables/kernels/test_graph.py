@@ -1,0 +1,125 @@
+"""Graph kernels against naive ones: edges by name, causes first, cycles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antecede.errors import CycleError
+from antecede.tables.kernels import graph
+
+Parents = list[set[int]]
+
+
+@st.composite
+def digraphs(draw: st.DrawFn) -> Parents:
+    """Any graph, cycles and self-loops too."""
+    n = draw(st.integers(0, 9))
+    node = st.integers(0, max(0, n - 1))
+    return [draw(st.sets(node, max_size=3)) for _ in range(n)]
+
+
+def compiled(parents: Parents) -> graph.Graph:
+    pairs = [(child, parent) for child, above in enumerate(parents) for parent in above]
+    flat = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return graph.graph(len(parents), flat[:, 0], flat[:, 1])
+
+
+def reaches(parents: Parents, node: int) -> set[int]:
+    """Nodes above `node`, by following parents other than the node itself."""
+    seen: set[int] = set()
+    todo = [p for p in parents[node] if p != node]
+    while todo:
+        above = todo.pop()
+        if above not in seen:
+            seen.add(above)
+            todo += [p for p in parents[above] if p != above]
+    return seen
+
+
+@given(digraphs())
+def test_cycles_are_the_nodes_that_reach_themselves(parents: Parents) -> None:
+    above = [reaches(parents, node) for node in range(len(parents))]
+    number = graph.on_cycles(compiled(parents))
+    assert [n >= 0 for n in number] == [node in above[node] for node in range(len(parents))]
+    for a in range(len(parents)):
+        for b in range(len(parents)):
+            together = a in above[b] and b in above[a]
+            assert together == (number[a] == number[b] >= 0)
+
+
+@given(digraphs())
+def test_one_cycle_is_one(parents: Parents) -> None:
+    circle = graph.one_cycle(compiled(parents))
+    acyclic = all(node not in reaches(parents, node) for node in range(len(parents)))
+    assert (not circle) == acyclic
+    assert len(set(circle)) == len(circle)
+    for node, above in zip(circle, circle[1:] + circle[:1], strict=True):
+        assert above in parents[node]
+
+
+@given(digraphs())
+def test_causes_first_or_an_error_that_names_the_rows(parents: Parents) -> None:
+    of = compiled(parents)
+    if graph.one_cycle(of):
+        with pytest.raises(CycleError, match="rows"):
+            graph.causes_first(of)
+        return
+    order = graph.causes_first(of).tolist()
+    assert sorted(order) == list(range(len(parents)))
+    place = {node: k for k, node in enumerate(order)}
+    for node, above in enumerate(parents):
+        assert all(place[p] < place[node] for p in above if p != node)
+
+
+def test_a_long_chain_and_a_long_circle_need_no_deep_stack() -> None:
+    n = 300_000
+    chain = graph.graph(n, np.arange(n - 1), np.arange(1, n))
+    assert graph.causes_first(chain)[0] == n - 1
+    circle = graph.graph(n, np.arange(n), (np.arange(n) + 1) % n)
+    assert (graph.on_cycles(circle) == 0).all()
+
+
+def test_edges_by_name_missing_double_own_and_null() -> None:
+    events = pa.table(
+        {
+            "id": ["a", "b", "c"],
+            "parents": pa.array([[], ["a", "a", "nowhere", None], ["c", "b"]]),
+        }
+    )
+    rows = graph.edge_table(events).to_pylist()
+    assert sorted((r["child"], r["parent_id"], r["parent"]) for r in rows[:2]) == [
+        (1, "a", 0),
+        (1, "nowhere", None),
+    ]
+    assert sorted((r["child"], r["parent_id"], r["parent"]) for r in rows[2:]) == [
+        (2, "b", 1),
+        (2, "c", 2),
+    ]
+
+
+def test_ids_belong_to_their_run() -> None:
+    events = pa.table(
+        {
+            "run": ["x", "x", "x1", None],
+            "id": ["a", "b", "a", "a"],
+            "parents": pa.array([[], ["a"], [], ["b"]], pa.list_(pa.string())),
+        }
+    )
+    assert len(set(graph.keys(events).to_pylist())) == 4
+    rows = graph.edge_table(events).to_pylist()
+    assert [(r["child"], r["parent"]) for r in rows] == [(1, 0), (3, None)]
+
+
+def test_no_rows_and_several_chunks() -> None:
+    empty = pa.table(
+        {"id": pa.array([], pa.string()), "parents": pa.array([], pa.list_(pa.string()))}
+    )
+    assert len(graph.edge_table(empty)) == 0
+    part = pa.table({"id": ["a"], "parents": pa.array([["b"]])})
+    other = pa.table({"id": ["b"], "parents": pa.array([["a"]])})
+    both = graph.edge_table(pa.concat_tables([part, other]))
+    assert both["parent"].to_pylist() == [1, 0]

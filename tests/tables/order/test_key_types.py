@@ -1,0 +1,212 @@
+"""Identities and causes from columns of odd types: one form, or a refusal, never no match."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from antecede.errors import InputError
+from antecede.tables.order.durations import duration_ms
+from antecede.tables.order.keys import keys_of
+from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order.table import order_table
+
+SPEC = OrderSpec(id="id", after=("after",))
+NOON = dt.datetime(2026, 1, 1, 12)
+PAIRS: dict[str, tuple[Any, Any]] = {
+    "whole numbers of two widths": (pa.array([7, 8], pa.int64()), pa.array([None, 7], pa.int8())),
+    "decimals of two scales": (
+        pa.array([Decimal("1.50"), Decimal("2.00")], pa.decimal128(10, 2)),
+        pa.array([None, Decimal("1.500")], pa.decimal128(20, 3)),
+    ),
+    "decimals and whole numbers": (
+        pa.array([Decimal("1.00"), Decimal("2.00")], pa.decimal128(10, 2)),
+        pa.array([None, 1], pa.int64()),
+    ),
+    "timestamps of two units": (
+        pa.array([NOON, NOON + dt.timedelta(seconds=1)], pa.timestamp("s")),
+        pa.array([None, NOON], pa.timestamp("us")),
+    ),
+    "bytes that are no text": (
+        pa.array([b"\xff", b"\xfe"], pa.binary()),
+        pa.array([None, b"\xff"], pa.binary()),
+    ),
+    "bytes of a fixed size": (
+        pa.array([b"\xff\x00", b"\xfe\x00"], pa.binary(2)),
+        pa.array([None, b"\xff\x00"], pa.binary(2)),
+    ),
+    "two kinds of zero": (pa.array([0.0, 1.0]), pa.array([None, -0.0])),
+    "numbers with and without a point": (pa.array([1, 2]), pa.array([None, 1.0])),
+    "numbers without and with a point": (pa.array([1.0, 2.0]), pa.array([[], [1]])),
+    "text and numbers with a point": (pa.array(["1", "2"]), pa.array([[], [1.0]])),
+    "text and whole numbers": (pa.array(["7", "8"]), pa.array([None, 7], pa.int32())),
+    "a dictionary": (
+        pa.array(["a", "b"]).dictionary_encode(),
+        pa.array([[], ["a"]], pa.list_(pa.string())),
+    ),
+    "days in two forms": (
+        pa.array([NOON.date(), NOON.date() + dt.timedelta(days=1)], pa.date32()),
+        pa.array([None, NOON.date()], pa.date64()),
+    ),
+}
+UNLIKE: dict[str, tuple[Any, Any]] = {
+    "with and without a zone": (pa.timestamp("us"), pa.timestamp("us", "UTC")),
+    "decimals and floats": (pa.decimal128(5, 2), pa.float64()),
+    "decimals and text": (pa.decimal128(5, 2), pa.string()),
+    "times and text": (pa.timestamp("us"), pa.string()),
+    "days and times": (pa.date32(), pa.timestamp("us")),
+    "flags and numbers": (pa.bool_(), pa.int64()),
+    "times and numbers with a point": (pa.timestamp("us"), pa.float32()),
+    "decimals too wide for one type": (pa.decimal256(76, 0), pa.decimal256(76, 76)),
+}
+
+
+@pytest.mark.parametrize("case", PAIRS)
+def test_a_cause_finds_its_row_whatever_the_columns(case: str) -> None:
+    ids, after = PAIRS[case]
+    made = order_table(pa.table({"id": ids, "after": after}), SPEC)
+    assert made.column("position").to_pylist() == [0, 1]
+    assert made.column("antecede_status").to_pylist() == ["ordered", "ordered"]
+
+
+@pytest.mark.parametrize("case", UNLIKE)
+@pytest.mark.parametrize("listed", [False, True])
+def test_columns_that_can_never_be_equal_are_refused(case: str, listed: bool) -> None:
+    kind, other = UNLIKE[case]
+    after = pa.nulls(1, pa.list_(other) if listed else other)
+    with pytest.raises(InputError, match=r"ids and causes can never be equal: id is .*cast them"):
+        order_table(pa.table({"id": pa.nulls(1, kind), "after": after}), SPEC)
+
+
+@pytest.mark.parametrize("kind", [pa.duration("us"), pa.time64("us"), pa.list_(pa.int8())])
+def test_what_names_nothing_is_refused(kind: Any) -> None:
+    table = pa.table({"id": pa.nulls(1, kind), "after": pa.nulls(1, pa.string())})
+    with pytest.raises(InputError, match=r"column id is .*: an identity must be a number, text"):
+        order_table(table, SPEC)
+
+
+def test_not_a_number_is_no_identity() -> None:
+    table = pa.table({"id": [1.0, float("nan")], "after": [float("nan"), 1.0]})
+    assert order_table(table, SPEC).column("antecede_status").to_pylist() == ["ordered", "null_key"]
+
+
+def test_columns_that_are_all_null_cause_nothing() -> None:
+    table = pa.table({"id": ["a", "b"], "after": pa.nulls(2)})
+    assert order_table(table, SPEC).column("antecede_status").to_pylist() == ["ordered", "ordered"]
+
+
+# -- the spec --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("10 min", 600_000),
+        ("1 h 30 min", 5_400_000),
+        ("1 hour and 30 minutes", 5_400_000),
+        ("90s", 90_000),
+        ("1.5 s", 1500),
+        ("0.0001 s", 1),
+        ("2 weeks", 1_209_600_000),
+        ("INTERVAL 10 minutes", 600_000),
+        ("1 day 250 microseconds", 86_400_001),
+        (dt.timedelta(minutes=10), 600_000),
+        (dt.timedelta(microseconds=1), 1),
+    ],
+)
+def test_durations(text: str | dt.timedelta, milliseconds: int) -> None:
+    assert duration_ms(text) == milliseconds
+
+
+@pytest.mark.parametrize("patience", [600, 1.5, "600", "10 minuets", "", "-3 s", "5 m", None])
+def test_a_length_of_time_without_unit_is_refused_at_once(patience: Any) -> None:
+    with pytest.raises(InputError, match=r"patience.*write for instance '10 minutes'"):
+        OrderSpec(id="id", after=("after",), patience=patience)
+
+
+class Column:
+    """Like Spark's: no truth value."""
+
+    def __bool__(self) -> bool:
+        raise ValueError("a column has no truth value")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"id": Column()}, "id is the name of a column, as text; this is a Column"),
+        ({"after": (Column(),)}, "after is the name of a column"),
+        ({"group": ""}, "group is the name of a column"),
+        ({"content": ("a", 7)}, "content is the name of a column"),
+        ({"position": Column()}, "position is the name of a column"),
+        ({"shards": "8"}, "shards must be a whole number, not '8'"),
+        ({"shards": True}, "shards must be a whole number"),
+        ({"time": "at", "time_unit": "m"}, "time_unit must be s, ms, us or ns, not 'm'"),
+        ({"time_unit": "s"}, "give time, too"),
+        ({"first_seq": 0}, "give sender and seq"),
+    ],
+)
+def test_options_that_would_be_ignored_or_misread_are_refused(
+    options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        OrderSpec(**{"id": "id", "after": ("after",), **options})
+
+
+def test_a_batch_does_not_pretend_to_drop() -> None:
+    spec = OrderSpec(id="id", after=("after",), missing="drop")
+    with pytest.raises(InputError, match=r"missing='drop' is for streams"):
+        order_table(pa.table({"id": ["a"], "after": ["b"]}), spec)
+
+
+def test_two_columns_of_one_name_and_fields_inside_a_column() -> None:
+    table = pa.table([pa.array(["a"]), pa.array(["b"]), pa.array(["c"])], ["id", "after", "id"])
+    with pytest.raises(InputError, match="two columns are called id: rename one"):
+        order_table(table, SPEC)
+    inner = pa.table({"id": ["a"], "payload": [{"after": "a"}]})
+    with pytest.raises(InputError, match=r"no column payload.after; .* select the field"):
+        order_table(inner, OrderSpec(id="id", after=("payload.after",)))
+
+
+@pytest.mark.parametrize("case", PAIRS)
+def test_columns_that_pass_two_gibibytes_say_the_same(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is as long here: the length from which columns get wide offsets is lowered."""
+    ids, after = PAIRS[case]
+    table = pa.table({"id": ids, "after": after, "group": ["é", "é"]})
+    spec = OrderSpec(id="id", after=("after",), group="group", time=None)
+    want = order_table(table, spec)
+    monkeypatch.setattr("antecede.tables.order.keys._LONGEST", 0)
+    monkeypatch.setattr("antecede.tables.order.key_types._LONGEST", 0)
+    assert order_table(table, spec).equals(want)
+
+
+def test_clocks_of_any_shape_may_pass_two_gibibytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = pa.struct([("m", pa.list_(pa.string())), ("n", pa.list_(pa.int64()))])
+    clocks = pa.array([{"m": ["a", "b"], "n": [1, 1]}, {"m": ["a"], "n": [1]}], pairs)
+    table = pa.table({"host": ["b", "a"], "clock": clocks})
+    spec = OrderSpec(clock="clock", member="host")
+    want = order_table(table, spec)
+    monkeypatch.setattr("antecede.tables.order.keys._LONGEST", 0)
+    assert order_table(table, spec).equals(want)
+    assert want.column("position").to_pylist() == [1, 0]
+
+
+def test_names_that_fit_no_array_are_refused_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Full:
+        def take(self, _: object) -> object:
+            raise pa.ArrowInvalid("offset overflow while concatenating arrays")
+
+    table = pa.table({"id": ["a"], "after": ["b"]})
+    keys = keys_of(table, SPEC)
+    keys.labels = Full()
+    with pytest.raises(InputError, match=r"names of 1 causes .*2 GiB.*rows_a_task="):
+        keys.names(np.zeros(1, np.int64))

@@ -1,0 +1,322 @@
+"""Tables read by columns are what they are read row by row: events, bad rows, details, errors."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antecede.errors import AntecedeError
+from antecede.tables.trace import arrow
+from antecede.tables.trace.reader import ReadOptions
+from antecede.tables.trace.user_tables import blocks
+from antecede.tables.trace.user_tables.columns import Columns
+from antecede.tables.trace.user_tables.extra_columns import together
+from antecede.tables.trace.user_tables.reader import TableReader
+
+pa: Any = pyarrow
+NAMES = ("id", "parents", "member", "seq", "time", "arrival", "topic", "run", "kind", "text", "x")
+NUMBERS = [0, 1, -1, 7, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 10**11, 1_600_000_000]
+FLOATS = [0.0, -0.0, 1.0, 1.5, 2.0**53, 2.0**53 - 1, 1e18, 9.25e18, 1e300, math.nan, math.inf]
+FLOATS += [1_600_000_000.25, 1_600_000_000_123.5, -3.999999999]
+TEXTS = [
+    "a",
+    "b",
+    "c",
+    "",
+    " ",
+    "\u2003",
+    "\x1f",
+    "é",
+    "7",
+    "007",
+    "+7",
+    "1_0",
+    " 7 ",
+    "1.5",
+    "1e3",
+]
+TEXTS += ["2024-02-29T10:00:00Z", "2023-02-29 10:00:00", "2024-01-01", "1600-01-01T00:00:00"]
+TEXTS += ["2024-01-01 10:00:00.1234567891", "2024-01-01T10:00:00.5+02:00", "[]", '["a", "b"]', "[a"]
+TEXTS += [
+    "send",
+    "receive",
+    "a;b",
+    "a; a",
+    "9" * 18,
+    "9" * 19,
+    "9" * 31,
+    "-5",
+    "nan",
+    "inf",
+    "[1, 1]",
+]
+TEXTS += [
+    "['a', 'b']",
+    "{a,b}",
+    "(a)",
+    "['a' 'b']",
+    "[1 2]",
+    "None",
+    "NaN",
+    "\\N",
+    "<NA>",
+    "1.0",
+    "2.00",
+]
+TEXTS += ["2024-01-01T24:00:00", "2024-13-01T10:00:00", "٣", "true"]
+MOMENTS = [0, 1, -1, 10**9, 2**62, -(2**62), 2**63 - 1, 10**18]
+SECONDS = [0, 1, -1, 10**10, -(10**10), 2**53, 253402300800]
+Of = Callable[[random.Random], Any]
+
+
+def some(values: Any) -> Of:
+    return lambda draw: draw.choice(values)
+
+
+def listed(values: Any) -> Of:
+    return lambda draw: [draw.choice(values) for _ in range(draw.choice([0, 1, 1, 2, 3]))]
+
+
+NAMED = listed(["a", "b", "c", "d", "e", "f", "", " ", None])
+PARQUET: list[tuple[Any, Of]] = [
+    (pa.string(), some(TEXTS)),
+    (pa.large_string(), some(TEXTS)),
+    (pa.dictionary(pa.int32(), pa.string()), some(TEXTS)),
+    (pa.binary(), some([b"a", b"\xff", b"", b" ", b"b"])),
+    (pa.binary(16), lambda draw: draw.randbytes(16)),
+    (pa.int64(), some(NUMBERS)),
+    (pa.int8(), some([-128, 0, 7, 127])),
+    (pa.uint64(), some([0, 2**63, 2**64 - 1, 7])),
+    (pa.float64(), some(FLOATS)),
+    (pa.float32(), some([0.0, 1.5, 3.0, 2.0**60])),
+    (pa.bool_(), some([True, False])),
+    (pa.decimal128(38, 0), some([Decimal(1), Decimal(10**30), Decimal(7)])),
+    (pa.decimal128(20, 3), some([Decimal("1.000"), Decimal("1.5")])),
+    (pa.date32(), some([dt.date(2024, 1, 1), dt.date(1600, 1, 1)])),
+    (pa.null(), some([None])),
+    (pa.timestamp("s"), some(SECONDS)),
+    *((pa.timestamp(unit), some(MOMENTS)) for unit in ("ms", "us", "ns")),
+    (pa.timestamp("us", "Europe/Berlin"), some([10**15])),
+    (pa.list_(pa.string()), NAMED),
+    (pa.large_list(pa.string()), NAMED),
+    (pa.list_(pa.int64()), listed([*NUMBERS, None])),
+    (pa.list_(pa.float64()), listed([*FLOATS, None])),
+    (pa.list_(pa.bool_()), listed([True, None])),
+    (pa.list_(pa.timestamp("s")), listed([10**9])),
+    (pa.duration("s"), some([0, 9])),
+    (pa.map_(pa.string(), pa.int64()), some([[("a", 1), ("b", 0)], [("c", -1)], []])),
+    (pa.struct([("a", pa.int64())]), some([{"a": 2}, {"a": None}])),
+]
+CAUSES: list[tuple[Any, Of]] = [
+    (pa.list_(pa.string()), NAMED),
+    (pa.string(), some(["a", "b", "", "[a", '["a", "b"]', "[]", "a;b", '["a", "a"]'])),
+]
+USUAL = {
+    "id": [(pa.string(), some("abcdefgh"))],
+    "parents": CAUSES,
+    "topic": CAUSES,
+    "time": [one for one in PARQUET if pa.types.is_timestamp(one[0]) or one[0] == pa.float64()],
+}
+
+
+def column(name: str, rows: int, draw: random.Random) -> Any:
+    """A column of Parquet, mostly of a type that is usual there."""
+    usual = name in USUAL and draw.random() < 0.75
+    kind, value = draw.choice(USUAL[name] if usual else PARQUET)
+    return pa.array([None if draw.random() < 0.1 else value(draw) for _ in range(rows)], kind)
+
+
+NUMBERED = some([0, 1, 2, -1, 1.5, "1", 2**70])
+JSON: list[Of] = [
+    some(TEXTS),
+    some(TEXTS),
+    some(NUMBERS),
+    some([*FLOATS, 2**70]),
+    some([True, False, None]),
+    listed([*TEXTS, *NUMBERS, None]),
+    NAMED,
+    listed(["a", 2.0**53, True, 1.5, None]),
+    lambda draw: {draw.choice("ab"): NUMBERED(draw) for _ in range(2)},
+    some(["\ud800", "a\udfff", {"\ud800": 1}, ["\ud800"]]),
+]
+USUAL_JSON: dict[str, Of] = {
+    "id": some("abcdefgh"),
+    "parents": NAMED,
+    "member": some("ab"),
+    "clock": lambda draw: {draw.choice("ab"): draw.choice([0, 1, 2]) for _ in range(2)},
+}
+OPTIONS: Any = st.one_of(
+    st.just({}),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "separator": st.sampled_from([";", ","]),
+            "time_unit": st.sampled_from(["s", "ms", "us", "ns"]),
+            "columns": st.sampled_from(
+                [
+                    {"parents": ("parents", "x")},
+                    {"id": ("text",)},
+                    {"send_time": ("x",)},
+                    {"clock": ("x",)},
+                    {"clock": ("x",), "member": ("id",)},
+                    {"parents": ("nowhere",)},
+                    {"topics": ("parents", "topic")},
+                ]
+            ),
+        },
+    ),
+)
+
+
+class ByRows(TableReader):
+    """The row path: what rows of a table mean."""
+
+    read_by_columns = None  # type: ignore[assignment]
+
+
+def outcome(path: Path, options: ReadOptions, rows: bool, size: int) -> Any:
+    """Read a table; return all that anybody sees of it."""
+    reader = ByRows() if rows else TableReader()
+    chosen = [(path, reader)]
+    try:
+        batches = list(arrow._batches(chosen, options, size, True))
+    except AntecedeError as error:
+        return type(error), str(error)
+    except OverflowError as error:  # a date that Python has not
+        return repr(error)
+    events = [row for batch in batches for row in batch.events.to_pylist()]
+    bad = [row for batch in batches for row in batch.quarantine.to_pylist()]
+    kept: Any = [batch.own for batch in batches if batch.own is not None]
+    own = together(kept) if kept else None
+    fields = None if own is None else [(f.name, str(f.type), f.metadata) for f in own.schema]
+    values = None if own is None else [_text(column) for column in own.columns]
+    return events, bad, batches[-1].details, fields, values
+
+
+def _text(column: Any) -> str:
+    """Cells as Arrow prints them: Python has no words for far times, and nan is not nan."""
+    text: str = pa.concat_arrays(column.chunks).to_string(window=100)
+    return text
+
+
+def check(path: Path, given: dict[str, Any], size: int) -> Any:
+    options = ReadOptions(**given)
+    expected = outcome(path, options, True, size)
+    found = outcome(path, options, False, size)
+    assert found == expected
+    return expected
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tables")
+
+
+@pytest.mark.slow
+@settings(max_examples=400, deadline=None)
+@given(seed=st.integers(0, 2**48), given_options=OPTIONS)
+def test_parquet(folder: Path, seed: int, given_options: dict[str, Any]) -> None:
+    draw = random.Random(seed)
+    names = draw.sample(NAMES, draw.randrange(1, 6))
+    if draw.random() < 0.9:
+        names = list(dict.fromkeys(["id", "parents", *names]))
+    rows = draw.randrange(1, 12)
+    whole = {name: column(name, rows, draw) for name in names}
+    path = folder / "table.parquet"
+    pyarrow.parquet.write_table(pa.table(whole), path)
+    check(path, given_options, draw.choice([1, 3, 100]))
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 2**48), given_options=OPTIONS)
+def test_json_lines(folder: Path, seed: int, given_options: dict[str, Any]) -> None:
+    draw = random.Random(seed)
+    odd = draw.choice([0.05, 0.3, 0.9])
+    lines = []
+    for _ in range(draw.randrange(1, 14)):
+        names = ["id", *draw.sample([*NAMES, "clock"], draw.randrange(0, 6))]
+        values = {
+            name: (draw.choice(JSON) if draw.random() < odd else USUAL_JSON.get(name, JSON[0]))(
+                draw
+            )
+            for name in names
+        }
+        lines.append(json.dumps(values))
+        if draw.random() < 0.1:
+            lines.append(draw.choice(["", "{", "7", "nan", " "]))
+    path = folder / "table.jsonl"
+    path.write_text("\n".join(lines))
+    check(path, given_options, draw.choice([1, 3, 100]))
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 2**48), given_options=OPTIONS)
+def test_csv(folder: Path, seed: int, given_options: dict[str, Any]) -> None:
+    draw = random.Random(seed)
+    odd = [*TEXTS, "a,b", '"', '"a', '"a;b"', '"[""a""]"', "x\ry", "\0", "\udcff"]
+    plain = [text for text in TEXTS if "," not in text]
+    names = draw.sample([*NAMES, "", " id"], draw.randrange(1, 6))
+    if draw.random() < 0.9:
+        names.append("message_id")
+    dirty = draw.choice([0, 0, 0.02, 0.3])
+    lines = [",".join(names)]
+    for _ in range(draw.randrange(9)):
+        size = len(names) if draw.random() < 0.9 else draw.choice([1, len(names) + 1])
+        cells = (draw.choice(odd if draw.random() < dirty else plain) for _ in range(size))
+        lines.append(",".join(cells))
+    end = draw.choice(["\n", "\n", "\r\n", "\n\n", "\n,,,,\n"])
+    before = draw.choice(["", "", "\n", "\ufeff", "\ufeff\n"])
+    path = folder / "table.csv"
+    path.write_bytes((before + end.join(lines)).encode(errors="surrogateescape"))
+    size = blocks.BLOCK_BYTES
+    blocks.BLOCK_BYTES = draw.choice([1, 8, 64, size])
+    try:
+        check(path, given_options, draw.choice([1, 3, 100]))
+    finally:
+        blocks.BLOCK_BYTES = size
+
+
+def test_a_row_that_is_refused_late_is_counted_once(folder: Path) -> None:
+    """The first cause is rounded, which is counted; the second refuses the row."""
+    path = folder / "late.jsonl"
+    path.write_text('{"id": "a", "parents": [9007199254740992.0, true, "b", "b"]}\n{"id": "b"}\n')
+    events, bad, details, *_ = check(path, {}, 100)
+    assert (len(events), len(bad), details["rounded_causes"]) == (1, 1, 1)
+
+
+@pytest.mark.slow
+def test_no_row_of_a_plain_table_goes_through_an_event(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = 40_000
+    columns = {
+        "id": [f"e{k}" for k in range(rows)],
+        "parents": [[f"e{k - 1}"] for k in range(rows)],
+        "member": ["m"] * rows,
+        "send_time": pa.array(range(rows), pa.timestamp("us")),
+    }
+    pyarrow.parquet.write_table(pa.table(columns), folder / "plain.parquet")
+    lines = "".join(f"e{k},e{k - 1},m,{1_700_000_000 + k}\n" for k in range(rows))
+    (folder / "plain.csv").write_text("id,parent,member,time\n" + lines)
+    objects = (json.dumps({"id": f"e{k}", "parents": [f"e{k - 1}"]}) for k in range(rows))
+    (folder / "plain.jsonl").write_text("\n".join(objects))
+    monkeypatch.setattr(Columns, "event", None)
+    for name in ("plain.parquet", "plain.csv", "plain.jsonl"):
+        trace = arrow.read([folder / name], own=True)
+        assert trace.events.num_rows == rows
+        assert trace.own is not None
+        assert trace.own.num_rows == rows

@@ -1,0 +1,94 @@
+"""Options that a format does not know, and file names that are not Unicode."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from antecede.cli import main
+from antecede.errors import InputError
+from antecede.tables.trace import arrow
+from antecede.tables.trace.reader import ReadOptions
+
+TABLE = "id,parents,time\na,,1\nb,a,2\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "says"),
+    [
+        ("t.csv", TABLE, ReadOptions(regex="("), "is read as table, which has no use for regex"),
+        ("v.log", 'A {"A":1}\nx\n', ReadOptions(columns={"id": ("x",)}), "no use for columns"),
+        ("s.jsonl", '{"id": "1", "seq": 0, "date": 1}\n', ReadOptions(separator=","), "separator"),
+    ],
+)
+def test_an_option_of_another_format_is_refused(
+    tmp_path: Path, name: str, text: str, options: ReadOptions, says: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    format = {"t.csv": "table", "v.log": "shiviz", "s.jsonl": "mail"}[name]
+    with pytest.raises(InputError, match=says):
+        arrow.read([path], format, options)
+    with pytest.raises(InputError, match=says):
+        arrow.read_batches([path], format, options)
+
+
+def test_the_command_line_tells_it_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(TABLE)
+    assert main(["audit", str(path), "--delimiter", "x"]) == 2
+    err = capsys.readouterr().err
+    assert "has no use for delimiter" in err
+    assert err.count("\n") == 1
+
+
+def test_a_file_name_that_is_not_unicode_costs_no_row(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/t\xff.csv"))
+    path.write_text(TABLE)
+    read = arrow.read([path], "table")
+    assert read.events.num_rows == 2
+    assert read.quarantine.num_rows == 0
+    assert str(read.events["source"][0]).endswith("t\\udcff.csv")
+
+
+def test_columns_that_begin_late_are_not_lost(tmp_path: Path) -> None:
+    """JSON leaves out what is null, so the first causes may stand behind many rows."""
+    path = tmp_path / "t.jsonl"
+    roots = [f'{{"id": "r{k}"}}' for k in range(1_500)]
+    late = '{"id": "c", "member": "m", "parents": ["r7"], "time": 1700000000}'
+    path.write_text("\n".join([*roots, late, '{"id": "d"}']), encoding="utf-8")
+    trace = arrow.read([path])
+    row = trace.events.slice(1_500, 1).to_pylist()[0]
+    assert (row["member"], row["parents"]) == ("m", ["r7"])
+    assert row["send_time"] == 1_700_000_000 * 10**9
+    assert "parents in " in str(trace.details["told_by"])
+
+
+@pytest.mark.parametrize("column", ["causes", "cause", "parents"])
+def test_the_field_s_own_word_is_a_column_of_causes(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"id,{column}\na,\nb,a\n", encoding="utf-8")
+    trace = arrow.read([path])
+    assert trace.events["parents"].to_pylist() == [[], ["a"]]
+    assert "parents in " in str(trace.details["told_by"])
+
+
+def test_columns_told_by_their_usual_names_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of `sent_at` and `ts` one is the time: nobody should have to guess which was taken."""
+    path = tmp_path / "t.csv"
+    path.write_text("msg_id,caused_by,ts,sent_at\na,,2,20\nb,a,3,1\n", encoding="utf-8")
+    taken = "id is msg_id, parents is caused_by, send_time is sent_at"
+    assert arrow.read([path]).details["guessed_columns"] == taken
+    for words in (["audit"], ["meter"], ["order", "-o", str(tmp_path / "o.csv")]):
+        assert main([*words, str(path)]) == 0
+        assert f"{taken}: told by their names" in " ".join(capsys.readouterr().out.split())
+    named = ReadOptions(columns={"id": ("msg_id",), "parents": ("caused_by",)})
+    assert arrow.read([path], options=named).details["guessed_columns"] == "send_time is sent_at"
+    path.write_text("ID,parents\na,\n", encoding="utf-8")
+    assert "guessed_columns" not in arrow.read([path]).details

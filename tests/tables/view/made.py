@@ -1,0 +1,106 @@
+"""Traces that several tests of the page show."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, Trace
+from antecede.tables.trace.rows import conform
+
+T0 = 1_700_000_000 * 10**9
+MS = 10**6
+
+
+def trace_of(rows: Sequence[dict[str, Any]], format: str = "table") -> Trace:
+    """Return a trace of rows that name the columns they have."""
+    names = {name: None for row in rows for name in row}
+    table = pa.table({name: [row.get(name) for row in rows] for name in names})
+    return Trace(conform(table), QUARANTINE_SCHEMA.empty_table(), format, {})
+
+
+def moved(kind: str, id: str, member: str, ms: int, **more: Any) -> dict[str, Any]:
+    """Return one row of a sending, a receipt or a delivery."""
+    time = "send_time" if kind == "send" else "arrival"
+    return {"kind": kind, "id": id, "member": member, time: T0 + ms * MS, **more}
+
+
+def held() -> Trace:
+    """b answers a; c gets the answer first and holds it; d is lost; a comes to b twice."""
+    return trace_of(
+        [
+            moved("send", "a", "ann", 0, text="what time is it?"),
+            moved("receive", "a", "bob", 10),
+            moved("deliver", "a", "bob", 10),
+            moved("send", "b", "bob", 12, text="noon"),
+            moved("receive", "b", "cyd", 20),
+            moved("receive", "a", "bob", 22),
+            moved("receive", "b", "ann", 25),
+            moved("deliver", "b", "ann", 25),
+            moved("receive", "a", "cyd", 40),
+            moved("deliver", "a", "cyd", 41),
+            moved("deliver", "b", "cyd", 42),
+            moved("send", "d", "ann", 50, text="anyone?"),
+        ]
+    )
+
+
+def drawn(seed: int, events: int = 60, members: int = 5) -> Trace:
+    """Return random sendings, receipts and deliveries."""
+    draw = random.Random(seed)
+    names = [f"m{k}" for k in range(members)]
+    rows: list[dict[str, Any]] = []
+    under_way: list[tuple[str, str]] = []
+    for k in range(events):
+        if under_way and draw.random() < 0.6:
+            id, member = under_way.pop(draw.randrange(len(under_way)))
+            rows.append(moved("receive", id, member, k))
+            if draw.random() < 0.8:
+                rows.append(moved("deliver", id, member, k + draw.randrange(3)))
+            if draw.random() < 0.1:
+                under_way.append((id, member))
+        else:
+            sender = draw.choice(names)
+            rows.append(moved("send", f"x{k}", sender, k - draw.randrange(4)))
+            others = [name for name in names if name != sender]
+            under_way += [(f"x{k}", one) for one in draw.sample(others, draw.randrange(members))]
+    return trace_of(rows)
+
+
+def declared(seed: int, events: int = 50, members: int = 4) -> Trace:
+    """Return random events that declare causes, some of them nowhere."""
+    draw = random.Random(seed)
+    rows = []
+    for k in range(events):
+        known = [f"e{draw.randrange(k)}" for _ in range(draw.randrange(3))] if k else []
+        lost = ["nowhere"] if draw.random() < 0.05 else []
+        member = f"m{draw.randrange(members)}"
+        rows.append({"id": f"e{k}", "member": member, "parents": sorted({*known, *lost})})
+    draw.shuffle(rows)
+    return trace_of(rows)
+
+
+def clocked(seed: int, events: int = 60, members: int = 4) -> Trace:
+    """Return a vector-clock log of random events that hear of others."""
+    draw = random.Random(seed)
+    clocks: dict[str, dict[str, int]] = {f"m{k}": {} for k in range(members)}
+    rows = []
+    for _ in range(events):
+        member = draw.choice(list(clocks))
+        clock = clocks[member]
+        if draw.random() < 0.5:
+            for name, count in clocks[draw.choice(list(clocks))].items():
+                clock[name] = max(clock.get(name, 0), count)
+        clock[member] = clock.get(member, 0) + 1
+        rows.append(
+            {
+                "id": f"{member}:{clock[member]}",
+                "member": member,
+                "clock_members": list(clock),
+                "clock_counts": list(clock.values()),
+            }
+        )
+    return trace_of(rows, "shiviz")

@@ -1,0 +1,282 @@
+"""`antecede view` on the command line: what it writes, opens, serves and refuses."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from antecede.cli import main
+from antecede.core.diagram_model import SEND
+from antecede.lab.check.scenario.parse import load_script
+from antecede.lab.check.scenario.run import run_script
+from antecede.lab.diagram.scenario_diagram import from_run
+from antecede.tables.view.diagrams import trace_of
+from antecede.tables.view.render_model import picture
+from antecede.tables.view.tiles import ABOUT
+from tests.conftest import ROOT
+from tests.tables.view.made import drawn, held
+from tests.tables.view.unpacked import unpacked
+
+LOG = """alice {"alice": 1}
+asks
+bob {"bob": 1, "alice": 1}
+hears
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "trace.parquet"
+    pq.write_table(held().events, path)
+    return path
+
+
+def test_a_page_is_written_whole(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = file.parent / "page.html"
+    assert main(["view", str(file), "-o", str(out), "--around", "b@cyd"]) == 0
+    assert "12 events" in capsys.readouterr().out
+    assert out.read_text(encoding="utf-8").rstrip().endswith("</html>")
+    assert main(["view", str(file), "-o", str(out)]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert main(["view", str(file), "-o", str(out), "--force"]) == 0
+
+
+def test_without_out_a_browser_opens_a_file_of_ones_own(
+    file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked: list[str] = []
+
+    def opens(address: str) -> bool:
+        asked.append(address)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", opens)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert main(["view", str(file)]) == 0
+    made = Path(capsys.readouterr().out.partition("\n")[0].rpartition("-> ")[2])
+    assert asked == [made.as_uri()]
+    assert made.parent.stat().st_mode & 0o077 == 0
+    assert main(["view", str(file), "--no-browser"]) == 0
+    assert len(asked) == 1
+
+
+def test_a_vector_clock_log_by_its_expression(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text(LOG)
+    out = tmp_path / "a.html"
+    regex = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
+    assert main(["view", str(log), "--regex", regex, "-o", str(out)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("nowhere.parquet", "no such file"),
+        ("{file} -o x.txt", "ends in .html"),
+        ("{file} -o x.html --serve", "--serve"),
+        ("{file} --force", "--force"),
+        ("{file} --most 0", "--most 0"),
+        ("{file} --port 70000", "--port 70000"),
+        ("{file} --in-run r", "--in-run"),
+        ("{file} --around nothing -o x.html", "no event has the id nothing"),
+        ("{file} --by clocks -o x.html", "by clocks"),
+        ("{file} --engine spark", "--tiles DIR"),
+        ("{file} --tiles d -o x.html", "--out"),
+        ("{file} --most 5 -o x.html", "more than one page holds (5)"),
+        ("{empty}", "the file is empty"),
+    ],
+)
+def test_what_is_refused(
+    file: Path,
+    line: str,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(file.parent)
+    Path("empty.csv").write_text("")
+    words = line.format(file=file, empty="empty.csv").split()
+    assert main(["view", *words]) == 2
+    assert said in capsys.readouterr().err
+    assert not Path("x.html").exists()
+
+
+def _served(*words: str) -> tuple[subprocess.Popen[str], str]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "antecede", "view", *words, "--no-browser"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ},
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    found = re.search(r"http://127\.0\.0\.1:\d+/\S+/", line)
+    assert found, (line, process.poll())
+    return process, found[0]
+
+
+def _ended(process: subprocess.Popen[str]) -> int:
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    return process.returncode
+
+
+@pytest.mark.slow
+def test_pieces_are_cut_and_served(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, cut = tmp_path / "trace.parquet", tmp_path / "cut"
+    pq.write_table(drawn(2, events=500).events, file)
+    assert main(["view", str(file), "--tiles", str(cut)]) == 0
+    assert f"antecede view {cut}" in capsys.readouterr().out
+    assert (cut / ABOUT).is_file()
+    assert main(["view", str(cut), "--by", "events", "--no-browser"]) == 2
+    assert "--by" in capsys.readouterr().err
+    for words in ([str(cut)], [str(file), "--serve"], [str(file), "--follow"]):
+        process, url = _served(*words)
+        try:
+            with urllib.request.urlopen(url, timeout=20) as answer:
+                assert b"data-source" in answer.read()
+            with urllib.request.urlopen(url + "data", timeout=20) as answer:
+                assert answer.status == 200
+        finally:
+            assert _ended(process) == 0
+
+
+# -- pages of other commands ----------------------------------------------------------------------
+
+
+def _data(file: Path) -> dict[str, Any]:
+    found = re.search(r'id="data">([^<]*)<', file.read_text(encoding="utf-8"))
+    assert found is not None
+    return unpacked(zlib.decompress(base64.b64decode(found[1])))[0]
+
+
+def test_an_audit_writes_its_page(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = file.parent / "audit.html"
+    assert main(["audit", str(file), "--page", str(out)]) == 0
+    assert f"The page: {out}" in capsys.readouterr().out
+    assert _data(out)["events"] == 12
+    assert main(["audit", str(file), "--page", str(out)]) == 2
+    assert main(["audit", str(file), "--page", "x.txt"]) == 2
+    assert "ends in .html" in capsys.readouterr().err
+
+
+ROWS = """id,member,time,after
+a,m,2024-01-01T00:00:00Z,
+b,m,2024-01-01T00:00:01Z,a
+b,m,2024-01-01T00:00:01Z,a
+b,n,2024-01-01T00:00:01Z,zz
+c,n,soon,b
+,n,2024-01-01T00:00:04Z,b
+d,n,,c
+"""
+
+
+def test_page_and_pieces_count_the_events_that_an_audit_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, page = tmp_path / "rows.csv", tmp_path / "page.html"
+    path.write_text(ROWS)
+    assert main(["audit", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["messages"] == 4
+    assert main(["view", str(path), "-o", str(page)]) == 0
+    of_page = capsys.readouterr().out
+    assert main(["view", str(path), "--tiles", str(tmp_path / "cut")]) == 0
+    of_pieces = capsys.readouterr().out
+    assert of_page.startswith("4 events, ")
+    assert of_pieces.startswith("2 events -> ")
+    assert "2 rows without a time: not in the picture" in of_pieces
+    assert len(pq.read_table(tmp_path / "cut" / "events")) == 2
+    for said in (of_page, of_pieces):
+        assert "2 bad rows set aside: 1 x an earlier row of this id differs in member" in said
+        assert "2 later rows of an id already seen" in said
+        assert "1 time not readable" in said
+
+
+def test_names_in_findings_move_no_cursor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    rows = [{"id": "a\x1b[2J", "member": "m", "time": 5, "after": ["b"]}, {"id": "b", "time": 9}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for words in (["audit"], ["view", "-o", str(tmp_path / "p.html")]):
+        assert main([words[0], str(path), *words[1:]]) == 0
+        said = capsys.readouterr().out
+        assert r"a\x1b[2J" in said
+        assert "\x1b" not in said
+
+
+@pytest.mark.parametrize("by", ["clocks", "events"])
+@pytest.mark.parametrize("where", [["-o", "page.html"], ["--tiles", "cut"]])
+def test_a_way_that_the_trace_does_not_support_is_refused(
+    by: str, where: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text(ROWS)
+    assert main(["view", "rows.csv", "--by", by, *where]) == 2
+    said = capsys.readouterr().err
+    assert f"--by {by}: no cell of the trace supports it (causality_source: causes)" in said
+    assert "nothing tells" not in said
+    assert not Path(where[1]).exists()
+
+
+def test_a_counterexample_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "ce.html"
+    assert main(["check", "bss", "--variant", "as-published", "--page", str(out)]) == 1
+    assert str(out) in capsys.readouterr().err
+    meta = _data(out)
+    assert "delivered before a message of its causal past (a1)" in meta["findings"][0]["what"]
+    assert len(meta["findings"][0]["rows"]) == 1
+    assert main(["check", "bss", "--page", "x.svg"]) == 2
+    assert main(["check", "--all", "--page", "x.html"]) == 2
+    assert "leave out --page" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_every_scenario_becomes_a_trace() -> None:
+    for path in sorted((ROOT / "scenarios").glob("*.scenario")):
+        diagram = from_run(run_script(load_script(path)))
+        trace = trace_of(diagram)
+        kinds = trace.events["kind"].to_pylist()
+        assert kinds.count("send") >= len([mark for mark in diagram.marks if mark.kind == SEND])
+        meta = picture(trace, title=path.name).meta
+        assert not any("no row says to be sent" in one["what"] for one in meta["findings"]), path
+
+
+def test_a_simulated_trace_says_how_to_look_at_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario, out = tmp_path / "mesh.toml", tmp_path / "run.parquet"
+    scenario.write_text('[topology]\nkind="mesh"\npeers=3\n[run]\nduration_s=0.3\n')
+    assert main(["simulate", str(scenario), "--trace", str(out)]) == 0
+    assert f"antecede view {out}" in capsys.readouterr().out
+    assert main(["view", str(out), "-o", str(tmp_path / "run.html")]) == 0
+
+
+@pytest.mark.parametrize(
+    "option", ["--id=k", "--after=c", "--by=causes", "--time-unit=s", "--run=r"]
+)
+def test_spark_refuses_options_that_it_would_not_look_at(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut = str(tmp_path / "cut")
+    assert main(["view", "t.parquet", "--tiles", cut, "--engine", "spark", option]) == 2
+    assert f"leave out {option.partition('=')[0]}" in capsys.readouterr().err

@@ -1,0 +1,157 @@
+"""What a page is made of, before any browser: rows, copies, findings, the file."""
+
+from __future__ import annotations
+
+import base64
+import re
+import zlib
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from antecede.errors import InputError
+from antecede.tables.causality.queries import Event
+from antecede.tables.view.copies import AGAIN, NOWHERE, UNDELIVERED, copies
+from antecede.tables.view.page import code, render_page
+from antecede.tables.view.render_model import picture
+from tests.tables.view.made import clocked, declared, drawn, held, moved, trace_of
+from tests.tables.view.unpacked import unpacked
+
+
+def test_copies_are_matched() -> None:
+    found = copies(held().events)
+    ids = held().events["id"].to_pylist()
+    assert found.sent.tolist() == [-1, 0, 0, -1, 3, 0, 3, 3, 0, 0, 3, -1]
+    assert found.received.tolist() == [-1, -1, 1, -1, -1, -1, -1, 6, -1, 8, 4, -1]
+    assert [ids[k] for k in np.flatnonzero(found.marks & NOWHERE)] == ["d"]
+    assert np.flatnonzero(found.marks & AGAIN).tolist() == [5]
+    assert not (found.marks & UNDELIVERED).any()
+
+
+def test_what_is_never_delivered_is_marked_where_others_are() -> None:
+    rows = [
+        moved("send", "a", "p", 0),
+        moved("send", "b", "p", 1),
+        moved("receive", "a", "q", 2),
+        moved("receive", "b", "q", 3),
+        moved("deliver", "b", "q", 4),
+        moved("receive", "a", "log", 5),
+    ]
+    found = copies(trace_of(rows).events)
+    assert np.flatnonzero(found.marks & UNDELIVERED).tolist() == [2]
+
+
+def test_a_block_reads_as_it_was_packed() -> None:
+    made = picture(declared(4), title="t ⇒ \u2028")
+    meta, arrays = unpacked(made.packed())
+    assert meta == made.meta
+    assert meta["title"] == "t ⇒ \u2028"
+    for name, array in made.arrays.items():
+        assert np.array_equal(arrays[name], array, equal_nan=array.dtype.kind == "f")
+
+
+def test_findings_point_to_rows() -> None:
+    rows = [
+        moved("send", "early", "p", 100),
+        moved("receive", "early", "q", 40),
+        moved("send", "fine", "q", 50),
+        moved("receive", "fine", "p", 160),
+    ]
+    meta = picture(trace_of(rows), title="t").meta
+    assert meta["axes"][0]["count"] == 1
+    assert meta["axes"][0]["largest"] == 60_000_000
+    assert meta["axes"][0]["rows"] == [0, 1]
+    assert meta["findings"][0]["rows"] == [0, 1]
+    assert meta["skew"]["pairs"][0]["rows"] == [0, 1]
+    assert meta["skew"]["hosts"][0]["shift_ns"] in (60_000_000, -60_000_000)
+
+
+def test_waits_are_told_the_longest_first() -> None:
+    meta = picture(held(), title="t").meta
+    assert [(one["received"], one["delivered"]) for one in meta["waits"]] == [(4, 10), (8, 9)]
+    assert meta["waits"][0]["ns"] == 22_000_000
+
+
+def test_missing_causes_are_named() -> None:
+    trace = trace_of([{"id": "a", "member": "p", "parents": ["gone", "lost"]}])
+    made = picture(trace, title="t")
+    assert made.meta["missing"]["ids"] == 2
+    assert {one["id"] for one in made.meta["missing"]["named"]} == {"gone", "lost"}
+    _, arrays = unpacked(made.packed())
+    assert [arrays["missing.texts"][k] for k in arrays["missing"]] == ["gone", "lost"]
+
+
+def test_clocks_are_those_of_the_log() -> None:
+    trace = clocked(2)
+    _, arrays = unpacked(picture(trace, title="t").packed())
+    names, counts = (trace.events[name].to_pylist() for name in ("clock_members", "clock_counts"))
+    for row in range(len(trace.events)):
+        cut = slice(arrays["clock.offsets"][row], arrays["clock.offsets"][row + 1])
+        said = [arrays["clock.members.texts"][k] for k in arrays["clock.members"][cut]]
+        assert said == names[row]
+        assert arrays["clock.counts"][cut].tolist() == counts[row]
+
+
+def test_a_larger_trace_is_cut_around_an_event_and_says_so() -> None:
+    trace = drawn(1, events=300)
+    ids = [str(id) for id in trace.events["id"].to_pylist()]
+    with pytest.raises(InputError, match="--around"):
+        picture(trace, title="t", most=50)
+    made = picture(trace, title="t", most=50, around=Event(ids[100]))
+    _, arrays = unpacked(made.packed())
+    assert made.meta["events"] == 50
+    assert made.meta["of"] == len(ids)
+    assert arrays["id.texts"][arrays["id"][made.meta["around"]]] == ids[100]
+    assert any("50 of" in one["what"] for one in made.meta["findings"])
+    last = picture(trace, title="t", most=50, latest=True)
+    assert last.arrays["place"].max() == len(ids) - 1
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def test_the_file_needs_nothing_else() -> None:
+    text = render_page(picture(held(), title="a & b"))
+    parser = _Tags()
+    parser.feed(text)
+    for tag, attributes in parser.found:
+        assert not {"src", "href", "srcset", "action"} & attributes.keys(), tag
+    assert [tag for tag, _ in parser.found].count("script") == 2
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
+    assert "url(" not in text.replace("url(#${id})", "")
+    assert "<title>a &amp; b" in text
+    data = re.search(r'id="data">([^<]*)<', text)
+    assert data is not None
+    meta, _ = unpacked(zlib.decompress(base64.b64decode(data[1])))
+    assert meta["events"] == 12
+
+
+def test_modules_are_joined_to_one_script() -> None:
+    joined = code()
+    assert not re.search(r"^(import|export)\b", joined, re.MULTILINE)
+    for danger in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+        assert danger not in joined
+
+
+def test_what_arrives_outside_of_a_cut_is_not_lost() -> None:
+    trace = trace_of(
+        [moved("send", "a", "p", 0), moved("send", "b", "p", 1), moved("receive", "a", "q", 900)]
+    )
+    made = picture(trace, title="t", most=2, around=Event("a"))
+    assert made.meta["events"] == 2
+    assert made.arrays["marks"].tolist() == [0, NOWHERE]
+    assert made.arrays["sent"].tolist() == [-1, -1]
+
+
+def test_a_message_that_came_to_nobody_by_name_is_not_lost() -> None:
+    trace = trace_of([{"kind": "send", "id": "a"}, {"kind": "deliver", "id": "a"}])
+    assert copies(trace.events).marks.tolist() == [0, 0]
+    trace = trace_of([moved("send", "a", "ann", 0), moved("deliver", "a", "ann", 1)])
+    assert copies(trace.events).marks.tolist() == [NOWHERE, 0]

@@ -1,0 +1,229 @@
+"""The server of pages: who is answered, what, and how a trace grows in the page."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import socket
+import struct
+import threading
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow.parquet as pq
+import pytest
+
+from antecede.errors import InputError
+from antecede.tables.causality.queries import Causality, Event
+from antecede.tables.trace.arrow import Trace, read
+from antecede.tables.view import tiles
+from antecede.tables.view.live_source import Followed
+from antecede.tables.view.server import Serving, Source
+from antecede.tables.view.tiles import Tiles, write_tiles
+from tests.tables.view.conftest import Opened
+from tests.tables.view.made import drawn, held, moved, trace_of
+
+
+class Fixed:
+    """A source that says what it was asked."""
+
+    title = "<b>fixed</b>"
+    grows = False
+
+    def version(self) -> str:
+        return "7"
+
+    def block(self, asked: Mapping[str, str]) -> bytes:
+        if "wrong" in asked:
+            raise InputError("not there")
+        return repr(sorted(asked.items())).encode()
+
+
+@contextmanager
+def served(source: Source) -> Iterator[Serving]:
+    serving = Serving(source)
+    thread = threading.Thread(target=serving.serve)
+    thread.start()
+    try:
+        yield serving
+    finally:
+        serving.close()
+        thread.join(5)
+
+
+def asked(serving: Serving, path: str, host: str | None = None) -> tuple[int, bytes, Any]:
+    line = http.client.HTTPConnection("127.0.0.1", serving.port, timeout=10)
+    line.request("GET", path, headers={} if host is None else {"Host": host})
+    answer = line.getresponse()
+    body = answer.read()
+    line.close()
+    return answer.status, body, answer.headers
+
+
+def test_only_who_knows_the_word_and_names_this_host_is_answered() -> None:
+    with served(Fixed()) as serving:
+        word = urlsplit(serving.url).path
+        assert len(word) > 20
+        status, body, headers = asked(serving, word)
+        assert status == 200
+        assert b"&lt;b&gt;fixed" in body
+        assert b"<b>fixed" not in body
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["X-Frame-Options"] == "DENY"
+        assert asked(serving, "/")[0] == 404
+        assert asked(serving, "/guess/")[0] == 404
+        assert asked(serving, word, f"rebound.example:{serving.port}")[0] == 403
+        assert asked(serving, word, "127.0.0.1")[0] == 403
+        assert asked(serving, word, f"localhost:{serving.port}")[0] == 200
+        assert asked(serving, word + "../../etc/passwd")[0] == 404
+
+
+def test_data_version_and_errors() -> None:
+    with served(Fixed()) as serving:
+        word = urlsplit(serving.url).path
+        status, body, _ = asked(serving, word + "data?x0=1&x1=2&x1=3")
+        assert (status, zlib.decompress(body)) == (200, b"[('x0', '1'), ('x1', '3')]")
+        assert asked(serving, word + "version")[1] == b"7"
+        assert asked(serving, word + "data?wrong=1")[:2] == (422, b"not there")
+
+
+class Large(Fixed):
+    """A source whose answer fits no buffer of a socket."""
+
+    def block(self, asked: Mapping[str, str]) -> bytes:
+        return random.Random(1).randbytes(30_000_000)
+
+
+@pytest.mark.slow
+def test_a_page_that_is_closed_meanwhile_is_no_error(capfd: pytest.CaptureFixture[str]) -> None:
+    with served(Large()) as serving:
+        path = urlsplit(serving.url).path
+        line = socket.create_connection(("127.0.0.1", serving.port))
+        line.sendall(f"GET {path}data HTTP/1.1\r\nHost: 127.0.0.1:{serving.port}\r\n\r\n".encode())
+        assert line.recv(9) == b"HTTP/1.1 "
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        line.close()
+        assert asked(serving, path + "version")[1] == b"7"
+        for thread in threading.enumerate():
+            if "process_request_thread" in thread.name:
+                thread.join(10)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_port_that_is_taken_is_said() -> None:
+    serving = Serving(Fixed())
+    try:
+        with pytest.raises(InputError, match="cannot be had"):
+            Serving(Fixed(), serving.port)
+    finally:
+        serving.given_up()
+
+
+def _written(trace: Trace, file: Path) -> None:
+    pq.write_table(trace.events, file)
+
+
+def test_a_trace_that_grows_is_followed(opened: Opened, tmp_path: Path) -> None:
+    folder = tmp_path / "live"
+    folder.mkdir()
+    _written(held(), folder / "trace-1.parquet")
+    source = Followed("live", [folder], lambda: read([folder]))
+    with served(source) as serving:
+        shown = opened(serving.url)
+        assert "12 events in view" in shown.inner_text("#status")
+        shown.evaluate("antecede.reveal(3)")
+        chosen = "antecede.scene.ids.at(antecede.scene.chosen)"
+        assert shown.evaluate(chosen) == "b"
+        shown.evaluate("antecede.fit(true)")
+        more = [moved("send", "late", "zoe", 70), moved("receive", "late", "ann", 75)]
+        _written(trace_of(more), folder / "trace-2.parquet")
+        shown.locator("#status", has_text="14 events in view").wait_for(timeout=15_000)
+        assert shown.evaluate(chosen) == "b"
+
+
+def test_files_that_fit_a_pattern_are_followed(tmp_path: Path) -> None:
+    _written(held(), tmp_path / "trace-1.parquet")
+    pattern = tmp_path / "trace-*.parquet"
+    source = Followed("live", [pattern], lambda: read([pattern]))
+    before = source.version()
+    assert source.version() == before
+    _written(held(), tmp_path / "trace-2.parquet")
+    assert source.version() != before
+
+
+def test_a_file_that_is_being_written_keeps_the_picture_before(tmp_path: Path) -> None:
+    folder = tmp_path / "live"
+    folder.mkdir()
+    _written(held(), folder / "trace-1.parquet")
+    source = Followed("live", [folder], lambda: read([folder]))
+    before = source.version()
+    block = source.block({})
+    (folder / "trace-2.parquet").write_bytes(b"PAR1 not yet")
+    assert source.version() != before
+    assert source.block({}) == block
+
+
+def test_pieces_in_the_page(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles, "PIECE", 400)
+    trace = drawn(5, events=6000, members=8)
+    write_tiles(trace, tmp_path / "cut", "a <b>trace</b>")
+    with served(Tiles(tmp_path / "cut")) as serving:
+        shown = opened(serving.url)
+        said = shown.inner_text("#status")
+        assert f"{len(trace.events):,} events in view" in said
+        assert "come closer" in said
+        assert shown.evaluate("antecede.scene.size") == 0
+        shown.evaluate("antecede.zoom(40, 600)")
+        shown.locator("#status", has_text="line").wait_for(timeout=15_000)
+        size = shown.evaluate("antecede.scene.size")
+        assert 0 < size <= 1600
+        shown.keyboard.press("Enter")
+        assert f"Counted among the {size:,} events at hand" in shown.inner_text("#panel")
+        last = trace.events["id"].to_pylist()[-1]
+        shown.fill("#search", last)
+        shown.keyboard.press("Enter")
+        shown.locator("#panel h2", has_text=last).wait_for(timeout=15_000)
+        shown.fill("#search", "nothing is called so")
+        shown.keyboard.press("Enter")
+        shown.locator("#status", has_text="no event matches the search").wait_for(timeout=15_000)
+        shown.fill("#search", "")
+        shown.evaluate("antecede.fit(true)")
+        shown.locator("#status", has_text="come closer").wait_for(timeout=15_000)
+        # The refused search is an answer of 422, which the browser writes down.
+        opened.wrong[:] = [one for one in opened.wrong if "422" not in one]
+
+
+def test_past_and_future_go_beyond_a_piece_where_the_whole_is_at_hand(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles, "PIECE", 400)
+    trace = drawn(6, events=3000, members=6)
+    write_tiles(trace, tmp_path / "cut", "t")
+    asked = Causality(trace)
+    ids = [str(id) for id in trace.events["id"].to_pylist()]
+    event = Event(ids[1500])
+    row = asked.row(event)
+    past, future = (mask.tolist() for mask in asked.around(row))
+    with served(Tiles(tmp_path / "cut", event, lambda: asked)) as serving:
+        shown = opened(serving.url)
+        shown.locator("#panel", has_text=f"{sum(past):,} before it").wait_for(timeout=15_000)
+        assert f"{sum(future):,} after it" in shown.inner_text("#panel")
+        depth = shown.locator("#panel dt", has_text="depth").locator("+ dd")
+        assert depth.inner_text() == f"{asked.depths[row]:,}"
+        assert f"{len(ids) - sum(past) - sum(future) - 1:,} concurrent" in shown.inner_text(
+            "#panel"
+        )
+        assert "at hand" not in shown.inner_text("#panel")
+        places, before, after = shown.evaluate(
+            """() => [antecede.scene.data.arrays.place, antecede.scene.past, antecede.scene.future]
+              .map((one) => Array.from(one))"""
+        )
+        assert 0 < len(places) < len(ids)
+        assert before == [int(past[int(place)]) for place in places]
+        assert after == [int(future[int(place)]) for place in places]

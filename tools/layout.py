@@ -1,0 +1,152 @@
+"""Rules of the package's layout: layers, import cycles, interfaces and sizes of folders.
+
+    python -m tools.layout
+
+Imports under TYPE_CHECKING and inside functions count. `docs/design/house.md` describes the layout.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+PACKAGE: Final = "antecede"
+LAYERS: Final = (("core",), ("tables",), ("spark", "live"), ("lab",), ("cli",))
+"""Top-level packages from low to high; packages of one layer do not import each other."""
+DIVIDED: Final = ("core", "tables", "lab")
+"""Packages whose entries are compared with each other for cycles."""
+MOST: Final = 15
+"""Modules and packages per folder; `__init__.py` does not count, JavaScript does."""
+LARGE: Final = ("antecede/tables/trace/formats", "antecede/live")
+"""Folders without a limit: a reader a format; `live` until it is rebuilt."""
+OPEN: Final = "antecede.live."
+"""Cycles inside of this package are allowed until it is rebuilt."""
+
+Imports = dict[str, set[str]]
+
+
+def read_imports(source: Path) -> Imports:
+    """Return the modules of the package that each of its modules imports."""
+    files = {_name_of(path.relative_to(source)): path for path in source.rglob("*.py")}
+    return {
+        name: set(_imported(ast.parse(path.read_text(encoding="utf-8")), files)) - {name}
+        for name, path in files.items()
+    }
+
+
+def find_problems(source: Path) -> list[str]:
+    """Return the violations of the rules below a folder that holds the package."""
+    imports = read_imports(source)
+    found = [*_upward(imports), *_file_cycles(imports), *_package_cycles(imports)]
+    return sorted(found + list(_large_folders(source)))
+
+
+def find_cycles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """Return the strongly connected components of more than one node (Tarjan)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for target in sorted(edges.get(node, ())):
+            if target not in index:
+                visit(target)
+                low[node] = min(low[node], low[target])
+            elif target in stack:
+                low[node] = min(low[node], index[target])
+        if low[node] == index[node]:
+            part = stack[stack.index(node) :]
+            del stack[stack.index(node) :]
+            if len(part) > 1:
+                found.append(sorted(part))
+
+    for node in sorted(edges):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def _name_of(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imported(tree: ast.Module, known: Mapping[str, Path]) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                if whole in known:
+                    yield whole
+                elif node.module in known:
+                    yield node.module
+
+
+def _top(name: str) -> str:
+    """Return the top-level package of a module; "" for files beside the packages."""
+    packages = {package for layer in LAYERS for package in layer}
+    part = name.split(".")[1] if "." in name else ""
+    return part if part in packages else ""
+
+
+def _upward(imports: Imports) -> Iterator[str]:
+    level = {package: number for number, layer in enumerate(LAYERS, 1) for package in layer}
+    level[""] = 0
+    for name, targets in imports.items():
+        if name in (PACKAGE, f"{PACKAGE}.__main__"):
+            continue
+        for target in targets:
+            ends = _top(name), _top(target)
+            if target != PACKAGE and ends[0] != ends[1] and level[ends[0]] <= level[ends[1]]:
+                yield f"upward import: {name} imports {target}"
+
+
+def _file_cycles(imports: Imports) -> Iterator[str]:
+    for cycle in find_cycles(imports):
+        if not all(name.startswith(OPEN) for name in cycle):
+            yield f"import cycle: {', '.join(cycle)}"
+
+
+def _package_cycles(imports: Imports) -> Iterator[str]:
+    def face(name: str) -> str:
+        parts = name.split(".")
+        return ".".join(parts[1:3]) if _top(name) in DIVIDED else _top(name)
+
+    faces: Imports = defaultdict(set)
+    for name, targets in imports.items():
+        faces[face(name)].update(face(target) for target in targets)
+    for cycle in find_cycles({name: targets - {name, ""} for name, targets in faces.items()}):
+        yield f"cycle of packages: {', '.join(cycle)}"
+
+
+def _large_folders(source: Path) -> Iterator[str]:
+    entries: dict[str, set[str]] = defaultdict(set)
+    for path in source.rglob("*"):
+        if path.suffix in (".py", ".js") and path.name != "__init__.py":
+            folder = path.parent.relative_to(source)
+            entries[folder.as_posix()].add(path.name)
+            for inner, outer in zip([folder, *folder.parents], folder.parents, strict=False):
+                entries[outer.as_posix()].add(f"{inner.name}/")
+    for folder_name, names in entries.items():
+        if len(names) > MOST and folder_name not in LARGE:
+            yield f"{len(names)} entries in {folder_name}: {', '.join(sorted(names))}"
+
+
+def main() -> int:
+    """Print the violations; return 1 if there are any."""
+    problems = find_problems(Path("src"))
+    print(*problems or ["the layout keeps its rules"], sep="\n")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
