@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from antecede.core.propagation import Stamp, Stamper, read
+from antecede.core.propagation import ContextPropagator, Stamp, read
 
 
-def handler(stamp: Stamper) -> type[BaseHTTPRequestHandler]:
+def handler(stamp: ContextPropagator) -> type[BaseHTTPRequestHandler]:
     """Return a request handler of the service that stamps with `stamp`."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -33,7 +33,7 @@ def handler(stamp: Stamper) -> type[BaseHTTPRequestHandler]:
 
 
 @contextmanager
-def serving(stamp: Stamper) -> Iterator[str]:
+def serving(stamp: ContextPropagator) -> Iterator[str]:
     """Run a service on this machine alone; give its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler(stamp))
     thread = threading.Thread(target=server.serve_forever)
@@ -46,7 +46,7 @@ def serving(stamp: Stamper) -> Iterator[str]:
         server.server_close()
 
 
-def ask(stamp: Stamper, address: str) -> tuple[Stamp, Stamp]:
+def ask(stamp: ContextPropagator, address: str) -> tuple[Stamp, Stamp]:
     """Send a request, learn from its answer; return both stamps."""
     headers = stamp.outgoing({"Accept": "*/*"})
     request = urllib.request.Request(address, headers=headers)
@@ -60,7 +60,9 @@ def ask(stamp: Stamper, address: str) -> tuple[Stamp, Stamp]:
 
 def main() -> list[Stamp]:
     """Return the stamps of two requests, their answers, and a receipt, as they were sent."""
-    shop, stock, till = (Stamper(name, incarnation="demo") for name in ("shop", "stock", "till"))
+    shop, stock, till = (
+        ContextPropagator(name, incarnation="demo") for name in ("shop", "stock", "till")
+    )
     with serving(stock) as stock_at, serving(till) as till_at, shop.beginning():
         reserved = ask(shop, stock_at)
         paid = ask(shop, till_at)

@@ -14,12 +14,12 @@ import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from antecede.core.propagation import Stamp, Stamper, read
+from antecede.core.propagation import ContextPropagator, Stamp, read
 
 ADDRESS = "nats://127.0.0.1:4222"
 
 
-async def answer(stock: Stamper, client: Client) -> None:
+async def answer(stock: ContextPropagator, client: Client) -> None:
     """Answer every request; what is answered follows the request."""
 
     async def reserve(message: Msg) -> None:
@@ -29,7 +29,7 @@ async def answer(stock: Stamper, client: Client) -> None:
     await client.subscribe("stock.reserve", cb=reserve)
 
 
-async def ask(shop: Stamper, client: Client) -> tuple[Stamp | None, Stamp | None]:
+async def ask(shop: ContextPropagator, client: Client) -> tuple[Stamp | None, Stamp | None]:
     """Send a request, learn from its answer; return both stamps."""
     headers = shop.outgoing({})
     reply = await client.request("stock.reserve", b"2 apples", timeout=5, headers=headers)
@@ -38,7 +38,7 @@ async def ask(shop: Stamper, client: Client) -> tuple[Stamp | None, Stamp | None
 
 async def main(address: str = ADDRESS) -> list[Stamp | None]:
     """Return the stamps of a request, its answer, and a sale as the stream gives it back."""
-    shop, stock = (Stamper(name, incarnation="demo") for name in ("shop", "stock"))
+    shop, stock = (ContextPropagator(name, incarnation="demo") for name in ("shop", "stock"))
     async with await nats.connect(address) as client:
         stream = client.jetstream()
         await stream.add_stream(name="sales", subjects=["sold.*"], storage="memory")

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import pika
 
-from antecede.core.propagation import Stamper
+from antecede.core.propagation import ContextPropagator
 
 
-def properties_of(stamp: Stamper, **others: object) -> pika.BasicProperties:
+def properties_of(stamp: ContextPropagator, **others: object) -> pika.BasicProperties:
     """Return the properties of a new, persistent message, stamped; `others`: properties or headers.
 
     The message's id goes into the property `message_id` too, which brokers and tools show.

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from antecede.core.propagation import CAUSES, ID, Past, Stamp, Stamper, read
+from antecede.core.propagation import CAUSES, ID, ContextPropagator, Past, Stamp, read
 from antecede.errors import DecodeError
 
 MEMBER = "antecede-last"
@@ -53,7 +53,7 @@ def span_of(stamp: Stamp, traceparent: str) -> Span:
     return Span(match[1], span_id(stamp.id), match[2], tuple(map(span_id, stamp.causes)))
 
 
-def outgoing(stamp: Stamper, context: Mapping[str, str]) -> tuple[dict[str, str], Span]:
+def outgoing(stamp: ContextPropagator, context: Mapping[str, str]) -> tuple[dict[str, str], Span]:
     """Return the headers of a new message, and its span: the incoming trace goes on.
 
     `context` holds `traceparent` and perhaps `baggage`, as OpenTelemetry's propagators write them.
@@ -76,7 +76,7 @@ def to_baggage(baggage: str, stamp: Stamp) -> str:
 
 
 def from_baggage(baggage: str) -> Past:
-    """Return the past that the baggage tells of, for `Stamper.join`; empty where it tells none.
+    """Return the past in the baggage, for `ContextPropagator.join`; empty where it has none.
 
     Raises DecodeError when our entry is no id of a message.
     """
@@ -95,7 +95,10 @@ def main() -> list[str]:
         "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         "baggage": "tenant=acme",
     }
-    gateway, worker = Stamper("gateway", incarnation="demo"), Stamper("worker", incarnation="demo")
+    gateway, worker = (
+        ContextPropagator("gateway", incarnation="demo"),
+        ContextPropagator("worker", incarnation="demo"),
+    )
     headers, first = outgoing(gateway, incoming)
     forwarded = {name: headers[name] for name in ("traceparent", "baggage")}  # by the proxy
     with worker.beginning():

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from antecede.core.propagation import Past, Stamp, Stamper, read
+from antecede.core.propagation import ContextPropagator, Past, Stamp, read
 from pipeline.transport import Record, open_transport
 
 IDLE_S = 2.0
@@ -78,7 +78,7 @@ class Service:
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        self.stamp = Stamper(self.name)
+        self.stamp = ContextPropagator(self.name)
         self.random = random.Random(f"{setting.seed}:{self.name}")
         self.transport = open_transport(setting.address, self.name, self.reads)
         self._controls = itertools.count()

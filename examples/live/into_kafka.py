@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from antecede.core.propagation import Stamper, read
+from antecede.core.propagation import ContextPropagator, read
 from antecede.live import Message, Peer
 
 Headers = list[tuple[str, bytes]]
@@ -26,7 +26,7 @@ Produce = Callable[[str, str, Headers], None]
 ORDERS = 3
 
 
-async def say(peer: Peer, stamp: Stamper, text: str) -> Headers:
+async def say(peer: Peer, stamp: ContextPropagator, text: str) -> Headers:
     """Say something in the group; returns the headers of the row that tells of it."""
     with stamp.resuming(peer.past()):
         sent = await peer.send(text.encode())
@@ -35,7 +35,7 @@ async def say(peer: Peer, stamp: Stamper, text: str) -> Headers:
 
 async def shop(peer: Peer, produce: Produce) -> None:
     """Say what was ordered, and write the rows of it last of all."""
-    stamp = Stamper("shop")
+    stamp = ContextPropagator("shop")
     rows = {}
     for number in range(1, ORDERS + 1):
         text = f"order {number}"
@@ -49,7 +49,7 @@ async def shop(peer: Peer, produce: Produce) -> None:
 
 async def till(peer: Peer, produce: Produce) -> None:
     """Write an invoice for each order, then say that it is paid."""
-    stamp = Stamper("till")
+    stamp = ContextPropagator("till")
     async for message in said(peer, "order"):
         number = message.payload.decode().split()[1]
         with stamp.resuming(message.past):  # follows this order, and no other
@@ -59,7 +59,7 @@ async def till(peer: Peer, produce: Produce) -> None:
 
 async def warehouse(peer: Peer, produce: Produce) -> None:
     """Send a parcel for each payment."""
-    stamp = Stamper("warehouse")
+    stamp = ContextPropagator("warehouse")
     async for message in said(peer, "paid"):
         text = message.payload.decode().replace("paid", "parcel")
         produce("shipping", text, await say(peer, stamp, text))

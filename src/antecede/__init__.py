@@ -1,11 +1,18 @@
 """antecede: messages in the order their causes demand.
 
 `Group` gives causal delivery over any transport; `help(Group)` lists the options of each order.
-`Bounds` and `Subscriptions` are options of orders by clocks and topics, `antecede.errors` draws the
-tree of errors. `antecede.core.oracle` says what came before what, `antecede.lab.check` judges
-protocols, `antecede.tables.audit` and `antecede.tables.order` work on recorded traces, and
-`antecede.spark` does so on Spark, in batch and in streams.
+`Bounds` and `Subscriptions` are options of orders by clocks and topics, and `antecede.errors` holds
+the errors. `ContextPropagator` puts causes into the headers of other transports.
+
+`read`, `audit`, `order_table` and `causality` work on recorded traces and tables; they need
+`antecede[trace]` and are imported when they are first asked for. `antecede.spark` does the same on
+Spark, in batch and in streams.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.group.group import Group
@@ -36,12 +43,21 @@ from antecede.errors import (
     UnknownMemberError,
 )
 
+if TYPE_CHECKING:
+    from antecede.core.propagation import ContextPropagator
+    from antecede.tables import causality
+    from antecede.tables.audit import audit
+    from antecede.tables.order.spec import OrderSpec
+    from antecede.tables.order.table import order_table
+    from antecede.tables.trace import read
+
 __version__ = "0.1.0"
 __all__ = [
     "AntecedeError",
     "Blocked",
     "Bounds",
     "ConflictError",
+    "ContextPropagator",
     "DecodeError",
     "Envelope",
     "Group",
@@ -52,6 +68,7 @@ __all__ = [
     "Message",
     "MismatchError",
     "Missing",
+    "OrderSpec",
     "Packet",
     "ProtocolError",
     "RemoteError",
@@ -63,4 +80,28 @@ __all__ = [
     "Thread",
     "UnknownMemberError",
     "__version__",
+    "audit",
+    "causality",
+    "order_table",
+    "read",
 ]
+
+_HOME = {
+    "ContextPropagator": "antecede.core.propagation",
+    "OrderSpec": "antecede.tables.order.spec",
+    "audit": "antecede.tables.audit",
+    "order_table": "antecede.tables.order.table",
+    "read": "antecede.tables.trace",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "causality":
+        return importlib.import_module("antecede.tables.causality")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -56,23 +56,23 @@ def test_the_core_needs_nothing_but_the_standard_library() -> None:
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from antecede import Group\n"
         "from antecede.cli import main\n"
-        "from antecede.core.propagation import Stamper\n"
+        "from antecede.core.propagation import ContextPropagator\n"
         "Group('a').send(b'x')\n"
-        "Stamper('s').outgoing()\n"
+        "ContextPropagator('s').outgoing()\n"
         "assert main(['check', 'fifo', '--members', '2', '--messages', '2']) == 0\n"
     )
-    compile = [sys.executable, "-I", "-S", "-c", code, str(SRC)]
-    done = subprocess.run(compile, capture_output=True, text=True, timeout=120, check=False)
+    command = [sys.executable, "-I", "-S", "-c", code, str(SRC)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert "PASS" in done.stdout
 
 
 @pytest.mark.slow
 def test_compile_fills_an_empty_cache(tmp_path: Path) -> None:
-    compile = [sys.executable, "-m", "antecede", "compile", "order"]
+    command = [sys.executable, "-m", "antecede", "compile", "order"]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(
-        compile, env=environment, capture_output=True, text=True, timeout=300, check=False
+        command, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     assert f"cached in {tmp_path}" in done.stdout
@@ -82,17 +82,17 @@ def test_compile_fills_an_empty_cache(tmp_path: Path) -> None:
 
 
 def test_compile_of_a_part_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compile", "demo", "sream"]) == 2
+    assert main(["command", "demo", "sream"]) == 2
     assert "no part is called sream; there are order, stream, audit" in capsys.readouterr().err
 
 
 def test_compile_leaves_no_part_out() -> None:
     """Every part runs; the demo's are among them."""
-    from antecede.cli import compile
+    from antecede.cli import compile as command
 
-    parts = {job for jobs in compile.PARTS.values() for job in jobs}
-    assert {id(job) for job in compile._jobs([])} == {id(job) for job in parts}
-    assert [job() for job in compile._jobs(["order"])] == [None] * 3
+    parts = {job for jobs in command.PARTS.values() for job in jobs}
+    assert {id(job) for job in command._jobs([])} == {id(job) for job in parts}
+    assert [job() for job in command._jobs(["order"])] == [None] * 3
 
 
 def test_a_missing_extra_is_named(
@@ -121,11 +121,11 @@ def test_a_missing_extra_is_named(
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf"])
 @pytest.mark.parametrize("command", ["record", "demo"])
 def test_an_impossible_time_to_talk(
-    compile: str, seconds: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, seconds: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    extra = ["--engine", "local"] if compile == "demo" else []
-    out = "out" if compile == "demo" else "out.parquet"
-    assert main([compile, "-o", str(tmp_path / out), f"--seconds={seconds}", *extra]) == 2
+    extra = ["--engine", "local"] if command == "demo" else []
+    out = "out" if command == "demo" else "out.parquet"
+    assert main([command, "-o", str(tmp_path / out), f"--seconds={seconds}", *extra]) == 2
     assert "a length of time above 0 is needed" in capsys.readouterr().err
 
 

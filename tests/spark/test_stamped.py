@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from antecede.core.propagation import CAUSES, ID, MAX_ID, Stamp, Stamper, read
+from antecede.core.propagation import CAUSES, ID, MAX_ID, ContextPropagator, Stamp, read
 from antecede.errors import DecodeError, InputError
 from antecede.spark import order, stamped
 
@@ -16,7 +16,7 @@ KAFKA = "n int, headers array<struct<key: string, value: binary>>"
 
 def rows() -> list[list[tuple[str, bytes | None]]]:
     """Headers as clients and other languages may write them, good and bad."""
-    stamp = Stamper("pay", incarnation="i")
+    stamp = ContextPropagator("pay", incarnation="i")
     first = stamp.outgoing([("k", b"v")])
     stamp.received({ID: "x:1:1", CAUSES: ""})
     return [
@@ -61,7 +61,7 @@ def test_spark_reads_what_the_stamper_reads(spark: SparkSession) -> None:
 
 
 def test_text_and_maps_are_headers_too(spark: SparkSession) -> None:
-    made = Stamper("pay", incarnation="i").outgoing({"Host": "h"})
+    made = ContextPropagator("pay", incarnation="i").outgoing({"Host": "h"})
     as_map = spark.createDataFrame([(made,)], "headers map<string, string>")
     pairs = spark.createDataFrame(
         [(list(made.items()),)], "`my headers` array<struct<key: string, value: string>>"

@@ -1,6 +1,6 @@
 """Causes in the headers of other transports: an id for each message, and what came before it.
 
-    stamp = Stamper("payments")
+    stamp = ContextPropagator("payments")
     with stamp.handling(message.headers()):                 # Kafka: pairs of text and bytes
         producer.produce(topic, value, headers=stamp.outgoing())
 
@@ -28,8 +28,9 @@ Bound: a context holds at most `max_causes` ids of its frontier and as many that
 it, each of at most MAX_ID characters. Beyond that a message is refused with LimitError and
 nothing is forgotten in silence: send a message (a marker will do), which stands for all of them.
 
-Ids are unique over restarts as long as the incarnation is: by default a random one is made with
-the Stamper, and again in a forked process. Nothing else here is random; no clock, no socket.
+Ids are unique over restarts as long as the incarnation is. By default a random one is made with
+the `ContextPropagator`, and again in a forked process. Nothing else here is random; no clock, no
+socket.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ __all__ = [
     "ID",
     "MAX_ID",
     "TOKEN",
+    "ContextPropagator",
     "Past",
     "Stamp",
-    "Stamper",
     "Stats",
     "read",
     "unstamped",
@@ -95,7 +96,7 @@ _NOTHING = Past()
 
 
 class Stats(NamedTuple):
-    """Counts since the Stamper was made; messages, not bytes."""
+    """Counts since the ContextPropagator was made; messages, not bytes."""
 
     sent: int
     received: int
@@ -140,7 +141,7 @@ def unstamped(headers: Headers) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in _pairs(headers) if name.lower() not in (ID, CAUSES)]
 
 
-class Stamper:
+class ContextPropagator:
     """Gives the messages of one service their ids and causes; make one for a process.
 
     `service` is any name; `incarnation` tells one life of it from the next (default: random),
@@ -316,8 +317,8 @@ class Stamper:
     def _forked(self) -> None:
         if self._given is not None:
             raise LocalError(
-                f"this Stamper was made before a fork, with incarnation {self._given!r}: two "
-                "processes would give one id twice. Make one in each process"
+                f"this ContextPropagator was made before a fork, with incarnation {self._given!r}: "
+                "two processes would give one id twice. Make one in each process"
             )
         self._begin()
 
@@ -354,7 +355,9 @@ class Stamper:
         parts = (past.frontier, past.before) if isinstance(past, Past) else (None,)
         for part in parts:
             if not isinstance(part, tuple) or not all(_is_token(name) for name in part):
-                raise LocalError(f"a past comes from `Stamper.past`; this is {_short(past)}")
+                raise LocalError(
+                    f"a past comes from `ContextPropagator.past`; this is {_short(past)}"
+                )
         return past
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.core.propagation import Stamper, read
+from antecede.core.propagation import ContextPropagator, read
 from antecede.errors import LimitError
 
 SERVICES = 2
@@ -39,7 +39,8 @@ class Control:
 class Run:
     def __init__(self, max_causes: int) -> None:
         self.stamps = [
-            Stamper(f"s{k}", incarnation="i", max_causes=max_causes) for k in range(SERVICES)
+            ContextPropagator(f"s{k}", incarnation="i", max_causes=max_causes)
+            for k in range(SERVICES)
         ]
         self.controls = [Control(k, Context(), [set()]) for k in range(SERVICES)]
         self.sent: list[tuple[str, Any]] = []
@@ -54,7 +55,7 @@ class Run:
         past = control.context.run(lambda: stamp.past)
         assert max(map(len, past)) <= stamp.max_causes
 
-    def _send(self, control: Control, stamp: Stamper, what: int) -> None:
+    def _send(self, control: Control, stamp: ContextPropagator, what: int) -> None:
         headers = control.context.run(stamp.outgoing)
         sent = read(headers)
         assert sent is not None
@@ -64,7 +65,7 @@ class Run:
         self.before[sent.id] = set(control.truth[-1])
         control.truth[-1].add(sent.id)
 
-    def _receive(self, control: Control, stamp: Stamper, what: int) -> None:
+    def _receive(self, control: Control, stamp: ContextPropagator, what: int) -> None:
         if not self.sent:
             return
         name, headers = self.sent[what % len(self.sent)]
@@ -81,7 +82,7 @@ class Run:
         if own:
             control.truth.append(set(truth))
 
-    def _handle(self, control: Control, stamp: Stamper, what: int) -> None:
+    def _handle(self, control: Control, stamp: ContextPropagator, what: int) -> None:
         if not self.sent:
             return
         name, headers = self.sent[what % len(self.sent)]
@@ -93,22 +94,22 @@ class Run:
         else:
             control.truth[-1] |= {name, *self.before[name]}
 
-    def _begin(self, control: Control, stamp: Stamper, what: int) -> None:
+    def _begin(self, control: Control, stamp: ContextPropagator, what: int) -> None:
         self._enter(control, stamp.beginning(), True, set())
 
-    def _resume(self, control: Control, stamp: Stamper, what: int) -> None:
+    def _resume(self, control: Control, stamp: ContextPropagator, what: int) -> None:
         other = self._other(control, what)
         past = other.context.run(lambda: stamp.past)
         self._enter(control, stamp.resuming(past), True, other.truth[-1])
 
-    def _end(self, control: Control, stamp: Stamper, what: int) -> None:
+    def _end(self, control: Control, stamp: ContextPropagator, what: int) -> None:
         if control.blocks:
             block, own = control.blocks.pop()
             control.context.run(block.__exit__, None, None, None)
             if own:
                 control.truth.pop()
 
-    def _fork(self, control: Control, stamp: Stamper, what: int) -> None:
+    def _fork(self, control: Control, stamp: ContextPropagator, what: int) -> None:
         """A task that begins in a block is in that block, and never leaves it."""
         if len(self.controls) < 6:
             inside = bool(control.blocks) or control.inside
@@ -116,7 +117,7 @@ class Run:
             copy = control.context.copy()
             self.controls.append(Control(control.service, copy, truth, inside))
 
-    def _join(self, control: Control, stamp: Stamper, what: int) -> None:
+    def _join(self, control: Control, stamp: ContextPropagator, what: int) -> None:
         other = self._other(control, what)
         past = other.context.run(lambda: stamp.past)
         try:

@@ -13,12 +13,21 @@ from typing import Any
 
 import pytest
 
-from antecede.core.propagation import CAUSES, ID, MAX_ID, Past, Stamp, Stamper, read, unstamped
+from antecede.core.propagation import (
+    CAUSES,
+    ID,
+    MAX_ID,
+    ContextPropagator,
+    Past,
+    Stamp,
+    read,
+    unstamped,
+)
 from antecede.errors import DecodeError, InputError, LimitError, LocalError
 
 
-def stamper(service: str = "pay", **options: Any) -> Stamper:
-    return Stamper(service, incarnation="one", **options)
+def stamper(service: str = "pay", **options: Any) -> ContextPropagator:
+    return ContextPropagator(service, incarnation="one", **options)
 
 
 def stamped(name: str, *causes: str) -> dict[str, str]:
@@ -248,7 +257,7 @@ def _in_child(make: Callable[[], str], answer: Any) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_process_gives_no_id_twice() -> None:
     context = multiprocessing.get_context("fork")
-    for stamp in (Stamper("s"), Stamper("s", incarnation="given")):
+    for stamp in (ContextPropagator("s"), ContextPropagator("s", incarnation="given")):
         stamp.sent()
         here, there = context.Pipe()
         child = context.Process(target=_in_child, args=(lambda: stamp.sent().id, there))  # noqa: B023
@@ -275,8 +284,8 @@ def test_names_that_cannot_stand_in_an_id() -> None:
     ]
     for options in bad:
         with pytest.raises(InputError):
-            Stamper(**options)
-    assert Stamper("s").sent() != Stamper("s").sent()
+            ContextPropagator(**options)
+    assert ContextPropagator("s").sent() != ContextPropagator("s").sent()
     with pytest.raises(LocalError, match="comes from"), stamper().resuming(("a",)):  # type: ignore[arg-type]
         pass
     with pytest.raises(LocalError):
@@ -284,7 +293,7 @@ def test_names_that_cannot_stand_in_an_id() -> None:
 
 
 def test_the_largest_stamp_is_read_again() -> None:
-    longest = Stamper("s" * (MAX_ID - 90), incarnation="i" * 64)
+    longest = ContextPropagator("s" * (MAX_ID - 90), incarnation="i" * 64)
     for _ in range(3):
         assert read(longest.outgoing()) is not None
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from antecede.core.propagation import Stamp, Stamper
+from antecede.core.propagation import ContextPropagator, Stamp
 from antecede.errors import DecodeError
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -74,7 +74,7 @@ def test_in_a_message_of_rabbitmq_the_stamp_is_in_the_table_of_headers() -> None
     properties_of = example("stamp_over_rabbitmq.py", "pika")["properties_of"]
     from pika import BasicProperties
 
-    sender, receiver = (Stamper(name, incarnation="i") for name in ("a", "b"))
+    sender, receiver = (ContextPropagator(name, incarnation="i") for name in ("a", "b"))
     sent = properties_of(sender, content_type="text/plain", headers={"x-tries": 1})
     read = BasicProperties()
     read.decode(b"".join(sent.encode()))  # as it goes over the wire
