@@ -82,7 +82,7 @@ def test_compile_fills_an_empty_cache(tmp_path: Path) -> None:
 
 
 def test_compile_of_a_part_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["command", "demo", "sream"]) == 2
+    assert main(["compile", "demo", "sream"]) == 2
     assert "no part is called sream; there are order, stream, audit" in capsys.readouterr().err
 
 
