@@ -19,7 +19,7 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame
 
 from antecede.formatting import table
-from antecede.spark.ordering import ordering
+from antecede.spark.ordering import order_with
 from antecede.spark.session import local_session
 from antecede.tables.audit import audit_events
 from antecede.tables.order.spec import OrderSpec
@@ -89,8 +89,8 @@ def main() -> None:
             ("audit, local engine", lambda: audit_events(events)),
             ("Spark local[2], no operator", lambda: _run(frame)),
             ("Spark local[2], 20 columns to Python and back", lambda: _run(through)),
-            ("order, Spark local[2], 20 columns", lambda: _run(frame.transform(ordering(SPEC)))),
-            ("order, Spark local[2], 4 columns", lambda: _run(narrow.transform(ordering(SPEC)))),
+            ("order, Spark local[2], 20 columns", lambda: _run(frame.transform(order_with(SPEC)))),
+            ("order, Spark local[2], 4 columns", lambda: _run(narrow.transform(order_with(SPEC)))),
         ]
         lines = [["pyarrow sort by timestamp", f"{ROWS / yardstick / 1e6:.2f}", "1.0"]]
         for name, work in works:

@@ -20,7 +20,7 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame
 
 from antecede.lab.simulate.run import simulate
-from antecede.spark.ordering import ordering
+from antecede.spark.ordering import order_with
 from antecede.spark.session import local_session
 from antecede.spark.streams.ordering import order_stream
 from antecede.tables.audit import audit_events
@@ -141,7 +141,7 @@ def of_spark() -> Iterator[Comparison]:
         placed = frame.repartition(frame["run"]).mapInArrow(_unchanged, frame.schema)
         yield Comparison(
             "order on Spark / rows to Python and back",
-            _rows(lambda: _write(frame.transform(ordering(engines.SPEC))), ROWS),
+            _rows(lambda: _write(frame.transform(order_with(engines.SPEC))), ROWS),
             _rows(lambda: _write(placed), ROWS),
         )
         source = Path(folder, "stream")

@@ -31,7 +31,7 @@ from pyspark.sql import functions as f
 from antecede.formatting import table
 from antecede.spark.fixpoint import ordering as fixpoint
 from antecede.spark.fixpoint import oversized
-from antecede.spark.ordering import ordering
+from antecede.spark.ordering import order_with
 from antecede.spark.session import local_session
 from antecede.tables.order.spec import OrderSpec
 
@@ -147,7 +147,7 @@ def run(name: str, scale: float, cores: int, memory: str, folder: Path) -> None:
             rows_a_task=max(int(4_000_000 * scale), 10_000),
             giant="always" if case.chain else "auto",
         )
-        df = df.transform(ordering(spec))
+        df = df.transform(order_with(spec))
     elif case.groups:
         df = df.repartition("g")
     placed = f.count("position") if case.ordered else f.count(f.lit(1))

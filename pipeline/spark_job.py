@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from antecede.spark import OrderSpec, stamped
-from antecede.spark.ordering import ordering
+from antecede.spark.ordering import order_with
 from antecede.spark.session import cluster_session
 from pipeline.courier import LAKE
 
@@ -106,7 +106,7 @@ def ordered(stream: DataFrame) -> DataFrame:
         "message_id", "causes", "value", F.col("timestamp").alias("arrived"), fields.alias("of")
     )
     rows = rows.select("message_id", "causes", "value", "arrived", "of.customer", "of.sent_ns")
-    return ordering(SPEC)(rows)
+    return order_with(SPEC)(rows)
 
 
 def run(given: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antecede.tables.false_causality.kernels.rule_terms import Facts, Plan
-from antecede.tables.kernels.graph import Bools, Ints
+from antecede.tables.kernels.arrays import Bools, Ints
 from antecede.tables.kernels.jit import njit
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from antecede.spark.ordering import ordering
+from antecede.spark.ordering import order_with
 from antecede.spark.replay import deliver
 from antecede.spark.session import cluster_session
 from antecede.spark.streams.ordering import order_stream
@@ -48,7 +48,7 @@ def main(folder: Path, master: str, python: str, shipped: str) -> None:
     (folder / "said").write_text("\n".join(said))
     spark.sparkContext.addPyFile(shipped)
     rows = spark.read.parquet(str(folder / "in"))
-    pq.write_table(rows.transform(ordering(SPEC)).toArrow(), folder / "batch.parquet")
+    pq.write_table(rows.transform(order_with(SPEC)).toArrow(), folder / "batch.parquet")
     logs = spark.read.parquet(str(folder / "logs"))
     pq.write_table(deliver(logs, DELIVER).toArrow(), folder / "deliver.parquet")
     stream = spark.readStream.schema(rows.schema).option("maxFilesPerTrigger", 1)

@@ -16,7 +16,7 @@ from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.errors import InputError
 from antecede.spark.audits.false_causality import meter, violations
 from antecede.tables.false_causality.measure import measure
-from antecede.tables.false_causality.violations import violations as local_violations
+from antecede.tables.false_causality.violations import find_violations as local_violations
 from antecede.tables.trace.arrow import to_batch
 from antecede.tables.trace.schema import Event
 from tests.tables.false_causality.runs import ALIKE, random_run

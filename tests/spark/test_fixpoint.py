@@ -18,7 +18,7 @@ import antecede.spark
 from antecede.errors import InputError
 from antecede.spark.fixpoint import ordering as fixpoint
 from antecede.spark.fixpoint.tables import Limits
-from antecede.spark.ordering import ordering
+from antecede.spark.ordering import order_with
 from antecede.tables.order.spec import OrderSpec
 from antecede.tables.order.table import order_table
 from tests.spark.sampling import sampled
@@ -46,7 +46,7 @@ def compare(spark: SparkSession, table: pa.Table, spec: OrderSpec, *without: str
     """
     local = order_table(table, spec)
     frame = spark.createDataFrame(table).repartition(3)
-    made = frame.transform(ordering(replace(spec, giant="always"))).toArrow()
+    made = frame.transform(order_with(replace(spec, giant="always"))).toArrow()
     assert made.column_names == local.column_names
     told = [sorted(map(repr, t.drop(list(without)).to_pylist())) for t in (made, local)]
     assert told[0] == told[1]
@@ -324,11 +324,11 @@ def test_giant_groups_and_small_ones_come_out_as_one(spark: SparkSession) -> Non
     spec = OrderSpec(id="id", after=("after",), group="g", time="at")
     local = sorted(map(repr, order_table(df.toArrow(), spec).to_pylist()))
     for rows, joins in {59: True, 60: False, 9: True}.items():  # 9: no group is left for the kernel
-        done = df.transform(ordering(replace(spec, rows_a_task=rows)))
+        done = df.transform(order_with(replace(spec, rows_a_task=rows)))
         assert sorted(map(repr, done.toArrow().to_pylist())) == local
         assert KERNEL in plan_of(done)
         assert (JOINS in plan_of(done)) == joins
-    done = df.transform(ordering(replace(spec, rows_a_task=1, giant="never")))
+    done = df.transform(order_with(replace(spec, rows_a_task=1, giant="never")))
     assert JOINS not in plan_of(done)
 
 
@@ -380,7 +380,7 @@ def test_payload_is_not_read_where_nobody_asks(spark: SparkSession, tmp_path: An
     df.write.parquet(str(tmp_path / "rows"))
     read = spark.read.parquet(str(tmp_path / "rows"))
     spec = OrderSpec(id="id", after=("after",), content=("id",), giant="always")
-    done = read.transform(ordering(spec)).select("id", "position")
+    done = read.transform(order_with(spec)).select("id", "position")
     scan = [line for line in plan_of(done).splitlines() if "FileScan" in line]
     assert len(scan) == 1
     assert "payload" not in scan[0].split("ReadSchema")[1]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from antecede.spark.ordering import ordering
+from antecede.spark.ordering import order_with
 from antecede.tables.order.spec import OrderSpec
 from antecede.tables.order.table import order_table
 from tests.spark.test_stream import finish, source
@@ -112,7 +112,7 @@ def test_three_engines_say_the_same(rocks: SparkSession, tmp_path: Path, case: s
     local = order_table(table, spec)
     assert len(set(local.column("antecede_status").to_pylist())) >= 4
     frame = source(rocks, tmp_path / "in", [table])
-    batch = rocks.read.parquet(str(tmp_path / "in")).transform(ordering(spec)).toArrow()
+    batch = rocks.read.parquet(str(tmp_path / "in")).transform(order_with(spec)).toArrow()
     assert told(batch, "position") == told(local, "position")
-    streamed = finish(frame.transform(ordering(spec)), tmp_path)
+    streamed = finish(frame.transform(order_with(spec)), tmp_path)
     assert told(streamed) == told(local)

@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 
 import antecede.spark
 from antecede.errors import InputError
-from antecede.spark.ordering import ordering
+from antecede.spark.ordering import order_with
 from antecede.tables.order.spec import OrderSpec
 from antecede.tables.order.table import order_table
 from tests.tables.order.reference import random_rows
@@ -131,14 +131,14 @@ def test_nothing_runs_before_an_action_and_bad_columns_are_refused_at_once(
 
 def test_a_ready_spec_serves_too(spark: SparkSession) -> None:
     df = spark.createDataFrame([("a", "b"), ("b", None)], "id string, after string")
-    made = df.transform(ordering(OrderSpec(id="id", after=("after",))))
+    made = df.transform(order_with(OrderSpec(id="id", after=("after",))))
     assert {r.id: r.position for r in made.collect()} == {"b": 0, "a": 1}
 
 
 def test_only_what_is_asked_for_is_read_and_shuffled(spark: SparkSession, tmp_path: Path) -> None:
     """The payload stays in the JVM, and is not even read where nobody wants it."""
     spark.createDataFrame(sample()).write.parquet(str(tmp_path / "rows"))
-    df = spark.read.parquet(str(tmp_path / "rows")).transform(ordering(GROUPED))
+    df = spark.read.parquet(str(tmp_path / "rows")).transform(order_with(GROUPED))
     plan = plan_of(df.select("id", "position"))
     scan = next(line for line in plan.splitlines() if "FileScan" in line)
     assert "payload" not in scan
@@ -153,7 +153,7 @@ def plan_of(df: DataFrame) -> str:
 
 def test_a_filter_above_chooses_of_what_is_ordered(spark: SparkSession) -> None:
     """A filter pushed below would take away causes, and change positions."""
-    df = spark.createDataFrame(sample()).transform(ordering(GROUPED))
+    df = spark.createDataFrame(sample()).transform(order_with(GROUPED))
     whole = [row for row in df.toArrow().to_pylist() if row["note"] == "30"]
     assert any(row["position"] for row in whole)
     assert rows_of(df.where("note = '30'")) == sorted(map(repr, whole))
@@ -206,7 +206,7 @@ def test_of_conflicting_rows_every_engine_keeps_the_same(
     spec = OrderSpec(id="id", after=("note",), time="at", content=content)
     local = order_table(df.toArrow(), spec)
     for shuffled in (df, df.orderBy("note"), df.orderBy(f.desc("at"))):
-        made = shuffled.transform(ordering(spec)).toArrow()
+        made = shuffled.transform(order_with(spec)).toArrow()
         if content is None:
             assert sorted(map(repr, made.to_pylist())) == sorted(map(repr, local.to_pylist()))
         names = ["at", "note", "position", "antecede_status"]

@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from antecede.spark.ordering import ordering
+from antecede.spark.ordering import order_with
 from antecede.spark.streams.ordering import order_stream
 from antecede.tables.order.table import order_table
 from tests.spark.test_order_batch import GROUPED, rows_of, sample
@@ -38,7 +38,7 @@ def busy(spark: SparkSession) -> Iterator[SparkSession]:
 
 def test_a_batch_with_the_settings_that_users_have(busy: SparkSession) -> None:
     table = sample()
-    got = busy.createDataFrame(table).repartition(5).transform(ordering(GROUPED))
+    got = busy.createDataFrame(table).repartition(5).transform(order_with(GROUPED))
     assert rows_of(got) == sorted(map(repr, order_table(table, GROUPED).to_pylist()))
 
 

@@ -21,7 +21,7 @@ from antecede.errors import InputError
 from antecede.spark.columns import column_of, id_column, id_of
 from antecede.tables.causality.spec import order_spec
 from antecede.tables.order.spec import OrderSpec
-from antecede.tables.trace.causes import COLUMNS
+from antecede.tables.trace.causes import CAUSE_COLUMNS
 from antecede.tables.trace.evidence import (
     BY_NATURE,
     CAUSES,
@@ -199,7 +199,7 @@ def has_receipts(events: DataFrame) -> bool:
 def demand(events: DataFrame, format: str = "table") -> None:
     """Raise InputError for a table in the schema that has rows and no evidence."""
     if source_in(events, format) == NONE and not events.isEmpty():
-        columns = {COLUMNS: ", ".join(events.columns)[:300]}
+        columns = {CAUSE_COLUMNS: ", ".join(events.columns)[:300]}
         raise InputError(describe_none(events, columns))
 
 

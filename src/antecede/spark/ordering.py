@@ -152,7 +152,7 @@ def order(
     )
 
     def add(df: DataFrame) -> DataFrame:
-        made = ordering(spec)(df)
+        made = order_with(spec)(df)
         _warn_of_plain_numbers(df, spec)
         return made
 
@@ -172,7 +172,7 @@ def _warn_of_plain_numbers(df: DataFrame, spec: OrderSpec) -> None:
         )
 
 
-def ordering(spec: OrderSpec, *, warn: bool = True) -> Callable[[DataFrame], DataFrame]:
+def order_with(spec: OrderSpec, *, warn: bool = True) -> Callable[[DataFrame], DataFrame]:
     """Return the function for `DataFrame.transform` that orders by a ready spec.
 
     `warn`: look for evidence of causality in a batch, and warn where there is none.

@@ -20,7 +20,7 @@ from antecede.lab.reproductions.topics.study import (
     VARIED,
     scenario_of,
 )
-from antecede.lab.simulate.schedule import schedule
+from antecede.lab.simulate.schedule import build_schedule
 from antecede.lab.simulate.topology import PubSub
 from tests.lab.reproductions.conftest import Carried
 
@@ -58,7 +58,7 @@ def test_links_inside_a_subgroup_are_short() -> None:
 
 def test_events_are_published_at_random_by_random_peers() -> None:
     """Nakayama 2017, section 3: m events, the publisher and the time from 0 to maxT - 1 drawn."""
-    sent = schedule(scenario_of(**{**USUAL, "events": 6000}), 1)
+    sent = build_schedule(scenario_of(**{**USUAL, "events": 6000}), 1)
     assert len(sent.sender) == 6000
     assert 0 <= sent.time_us.min() < 1e6
     assert 149e6 < sent.time_us.max() < 150e6

@@ -15,7 +15,7 @@ from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.delays import US, pick
 from antecede.lab.simulate.network import channels
 from antecede.lab.simulate.random_streams import Stream, draw, key
-from antecede.lab.simulate.schedule import schedule
+from antecede.lab.simulate.schedule import build_schedule
 
 SAMPLE, SEND, ARRIVAL = 0, 1, 2
 
@@ -38,7 +38,7 @@ def run(scenario: Scenario, seed: int) -> Run:
     size = scenario.topology.size
     options = made.options(scenario.variant)
     members: list[Protocol] = [made.load()(me, range(size), **options) for me in range(size)]
-    sends = schedule(scenario, seed)
+    sends = build_schedule(scenario, seed)
     of, drawn = channels(scenario.topology, scenario.links), key(seed, Stream.DELAY)
     heap: list[tuple[int, int, int, int, Any]] = []
     for m, (time, sender) in enumerate(zip(sends.time_us, sends.sender, strict=True)):
@@ -85,7 +85,7 @@ def run(scenario: Scenario, seed: int) -> Run:
 def figures(scenario: Scenario, seed: int, of: Run) -> dict[str, float]:
     """Return the figures of a Result, as its counting rules say."""
     warm_us = round(scenario.warm_s * US)
-    times = schedule(scenario, seed).time_us.tolist()
+    times = build_schedule(scenario, seed).time_us.tolist()
     found: dict[str, float] = {
         "sent": len(times),
         "arrivals": of.arrivals,

@@ -28,7 +28,7 @@ from antecede.lab.simulate.outputs.recording import Recording
 from antecede.lab.simulate.outputs.result import Result
 from antecede.lab.simulate.outputs.trace import events, write_trace
 from antecede.lab.simulate.reference_engine import run_readable
-from antecede.lab.simulate.replay import replay
+from antecede.lab.simulate.replay import replay_trace
 from antecede.lab.simulate.run import simulate
 from antecede.lab.simulate.topology import Mesh
 from antecede.tables.causality import Causality, States
@@ -205,7 +205,7 @@ def test_the_trace_bears_the_cut(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["cut", str(path), "peer0=1", "--marked", "snapshot 1"]) == 2
     # What is replayed are the messages.
     again = Scenario(Mesh(4), "idr", workload=Workload("replay", path=str(path)), duration_s=9)
-    assert len(replay(again).parents) == result.figures["sent"]
+    assert len(replay_trace(again).parents) == result.figures["sent"]
 
 
 def test_marks_of_some_leave_the_others_outside(

@@ -23,7 +23,7 @@ from antecede.lab.simulate.memory_guard import (
     within_memory,
 )
 from antecede.lab.simulate.run import READABLE
-from antecede.lab.simulate.schedule import expected_messages, schedule
+from antecede.lab.simulate.schedule import build_schedule, expected_messages
 from antecede.lab.simulate.topology import Hierarchy, Mesh
 
 MIB = 1 << 20
@@ -42,7 +42,7 @@ MIB = 1 << 20
 )
 def test_messages_are_counted_before_they_are_drawn(workload: Workload) -> None:
     scenario = Scenario(Mesh(20), workload=workload, duration_s=10.0)
-    sent = len(schedule(scenario, 0).time_us)
+    sent = len(build_schedule(scenario, 0).time_us)
     assert expected_messages(scenario) == pytest.approx(sent, rel=0.05)
 
 

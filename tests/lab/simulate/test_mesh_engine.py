@@ -24,7 +24,7 @@ from antecede.lab.simulate.delays import KINDS, Delay
 from antecede.lab.simulate.outputs.metric_selection import EVERYTHING, NOTHING
 from antecede.lab.simulate.outputs.result import JUDGED
 from antecede.lab.simulate.reference_engine import run_readable
-from antecede.lab.simulate.schedule import schedule
+from antecede.lab.simulate.schedule import build_schedule
 from antecede.lab.simulate.topology import Hierarchy, Mesh
 from antecede.lab.simulate.workload import Traffic
 from tests.lab.simulate import mesh_reference
@@ -177,7 +177,7 @@ def test_a_run_whose_messages_take_longer_than_the_longest_delay_is_refused() ->
 
 def early(given: Scenario, seed: int, deliveries: Sequence[Any], log_at: Sequence[int]) -> int:
     """Count deliveries before a cause with vectors of what was delivered, and nothing else."""
-    sender = schedule(given, seed).sender.tolist()
+    sender = build_schedule(given, seed).sender.tolist()
     size = given.topology.size
     known = np.zeros((size, size), dtype=np.int64)
     stamps = np.zeros((len(sender), size), dtype=np.int64)

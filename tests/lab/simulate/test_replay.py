@@ -17,7 +17,7 @@ from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.outputs.trace import events
 from antecede.lab.simulate.outputs.violations import pasts
 from antecede.lab.simulate.reference_engine import run_readable
-from antecede.lab.simulate.replay import replay
+from antecede.lab.simulate.replay import replay_trace
 from antecede.lab.simulate.topology import Mesh
 from antecede.tables.trace.arrow import write_events
 from antecede.tables.trace.schema import DELIVER, SEND, Event
@@ -48,16 +48,16 @@ def written(path: Path, rows: Sequence[tuple[str, str | None, tuple[str, ...], i
 
 
 def test_a_tree_by_hand(tmp_path: Path) -> None:
-    found = replay(scenario(written(tmp_path / "tree.parquet", TREE)))
+    found = replay_trace(scenario(written(tmp_path / "tree.parquet", TREE)))
     assert found.schedule.time_us.tolist() == [0, 499999, 499999, 749999, 999999, 999999]
     assert found.schedule.sender.tolist() == [0, 2, 1, 0, 2, 1]  # by first appearance in time
     assert list(found.parents) == [(), (0,), (0, 1), (), (), (4,)]
 
 
 def test_authors_share_peers_where_there_are_fewer(tmp_path: Path) -> None:
-    found = replay(scenario(written(tmp_path / "tree.parquet", TREE), peers=2))
+    found = replay_trace(scenario(written(tmp_path / "tree.parquet", TREE), peers=2))
     assert set(found.schedule.sender.tolist()) == {0, 1}
-    assert len(replay(scenario(tmp_path / "tree.parquet", messages=2)).parents) == 2
+    assert len(replay_trace(scenario(tmp_path / "tree.parquet", messages=2)).parents) == 2
 
 
 def test_an_answer_waits_for_what_it_answers(tmp_path: Path) -> None:
@@ -90,9 +90,9 @@ def test_a_trace_without_authors(tmp_path: Path) -> None:
     with pytest.raises(
         ScenarioError, match=r"workload\.path: .*bare\.parquet: no message with an author"
     ):
-        replay(scenario(path))
+        replay_trace(scenario(path))
     with pytest.raises(ScenarioError, match=r"workload\.path: .*absent\.parquet: no such file"):
-        replay(scenario(tmp_path / "absent.parquet"))
+        replay_trace(scenario(tmp_path / "absent.parquet"))
 
 
 def test_a_trace_is_looked_for_beside_the_scenario_first(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from antecede.cli import main
 from antecede.core.oracle import channels
 from antecede.core.oracle.channels import Model
 from antecede.tables.audit import audit_events
-from antecede.tables.audit.channels import channel_models, lines, merged
+from antecede.tables.audit.channels import channel_models, lines, merge_channels
 from antecede.tables.trace.arrow import to_batch, write_events
 from antecede.tables.trace.rows import conform
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
@@ -150,7 +150,7 @@ def test_runs_counted_apart_add_up(one: list[Event], other: list[Event]) -> None
     apart = [
         both.filter(pa.array([run == name for run in runs], pa.bool_())) for name in ("1", "2")
     ]
-    assert merged(channel_models(conform(part)) for part in apart) == channel_models(both)
+    assert merge_channels(channel_models(conform(part)) for part in apart) == channel_models(both)
 
 
 def test_what_was_not_delivered_overtakes_nothing() -> None:

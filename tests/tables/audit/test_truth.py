@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from antecede.tables.audit import audit
-from antecede.tables.kernels.graph import graph
+from antecede.tables.kernels.graph import build_graph
 from antecede.tables.kernels.pairs import pair_counts
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.reader import ReadOptions
@@ -160,7 +160,7 @@ def test_concurrent_editing_by_the_kernels_alone(shared_data: Path, truth: dict[
         changes = json.load(file)["txns"]
     pairs = [(child, parent) for child, c in enumerate(changes) for parent in c["parents"]]
     child, parent = np.array(pairs, dtype=np.int64).T
-    counted = pair_counts(graph(len(changes), child, parent))
+    counted = pair_counts(build_graph(len(changes), child, parent))
     true = truth["crdt/clownschool.json.gz"]
     assert counted.concurrent == true["concurrent_pairs"]
     assert len(pairs) - counted.redundant.sum() == true["immediate_edges"]

@@ -12,7 +12,7 @@ from hypothesis import given
 
 from antecede.cli import main
 from antecede.tables.audit import audit_events
-from antecede.tables.audit.violations import NOTHING_SENT, findings, merged
+from antecede.tables.audit.violations import NOTHING_SENT, findings, merge_violations
 from antecede.tables.false_causality.row_order import merged as merged_steps
 from antecede.tables.false_causality.row_order import steps_back
 from antecede.tables.false_causality.violation_counts import Tally, early_deliveries
@@ -161,8 +161,11 @@ def test_parts_add_up_to_the_whole() -> None:
         for k in range(3)
     ]
     assert "early" not in parts[2]
-    assert merged(part["early"] for part in parts[:2]) == audit_events(whole).details["early"]
-    assert merged([]) is None
+    assert (
+        merge_violations(part["early"] for part in parts[:2])
+        == audit_events(whole).details["early"]
+    )
+    assert merge_violations([]) is None
 
 
 RECEIPTS_ALONE = [

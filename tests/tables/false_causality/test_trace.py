@@ -26,7 +26,7 @@ from antecede.tables.false_causality.measure import measure, observed
 from antecede.tables.false_causality.rules import RULES
 from antecede.tables.false_causality.summary import summarize
 from antecede.tables.false_causality.trace import runs_of
-from antecede.tables.kernels.graph import graph
+from antecede.tables.kernels.graph import build_graph
 from antecede.tables.trace.arrow import read, to_batch
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.reference.parent_graph import Graph
@@ -135,7 +135,7 @@ def test_windows_over_declared_causes_are_counted_as_pair_by_pair(
         child, first = np.unique(child, return_index=True)
         parent = parent[first]
     shuffled = rng.permutation(n)
-    of = graph(n, shuffled[child], shuffled[parent])
+    of = build_graph(n, shuffled[child], shuffled[parent])
     lt = depths(of) if grows else rng.integers(0, 9, n)
     terms = int(rng.integers(1, 3))
     low = rng.integers(-9, 9, (terms, senders, senders))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from antecede.core.oracle.history import History
 from antecede.errors import CycleError, InputError
-from antecede.tables.false_causality.violations import found_in, violations
+from antecede.tables.false_causality.violations import find_violations, found_in
 from antecede.tables.trace.arrow import to_batch
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.core.oracle.executions import executions
@@ -61,7 +61,7 @@ def check(execution: list[Event], relation: str, extra: Mapping[str, set[str]]) 
         (early.message, early.member): early.missing
         for early in History(once(execution), addressed).early(relation)
     }
-    found = violations(table(execution), relation, extra).to_pylist()
+    found = find_violations(table(execution), relation, extra).to_pylist()
     assert {(row["message"], row["member"]) for row in found} == wanted.keys()
     assert len(found) == len(wanted)
     first = {
@@ -82,7 +82,9 @@ def check(execution: list[Event], relation: str, extra: Mapping[str, set[str]]) 
 def test_they_are_the_oracles(execution: list[Event], relation: str, broadcast: bool) -> None:
     kinds = {row.kind for row in execution}
     if DELIVER not in kinds:
-        assert broadcast or not violations(table([row for row in execution if row.kind == SEND]))
+        assert broadcast or not find_violations(
+            table([row for row in execution if row.kind == SEND])
+        )
         return
     sent = [row for row in execution if row.kind == SEND]
     everyone = {row.member or "" for row in execution}
@@ -128,27 +130,27 @@ def test_subsets_of_receivers(relation: str) -> None:
 
 def test_causality_goes_through_members_that_did_not_receive() -> None:
     """b is not for R, but tells c of a, which is."""
-    found = violations(table(rows("P!a Q.a Q!b S.b S!c R.c R.a"))).to_pylist()
+    found = find_violations(table(rows("P!a Q.a Q!b S.b S!c R.c R.a"))).to_pylist()
     assert [(row["member"], row["message"], row["cause"]) for row in found] == [("R", "c", "a")]
     assert found[0]["cause_order"] == 6
 
 
 def test_what_is_not_addressed_is_not_owed() -> None:
-    assert not len(violations(table(rows("P!a Q.a Q!b R.b"))))
+    assert not len(find_violations(table(rows("P!a Q.a Q!b R.b"))))
 
 
 def test_a_cause_that_never_came_is_owed_where_it_is_addressed() -> None:
     execution = table(rows("P!a Q.a Q!b R.b"))
-    found = violations(execution, addressed={"a": ["Q", "R"]}).to_pylist()
+    found = find_violations(execution, addressed={"a": ["Q", "R"]}).to_pylist()
     assert [(row["message"], row["cause"], row["cause_order"]) for row in found] == [
         ("b", "a", None)
     ]
     with pytest.raises(InputError, match="'z' is addressed, but was not sent"):
-        violations(execution, addressed={"z": ["Q"]})
+        find_violations(execution, addressed={"z": ["Q"]})
 
 
 def test_what_arrived_and_was_held_for_ever_is_owed() -> None:
-    found = violations(table(rows("P!a Q.a Q!b R?a R.b"))).to_pylist()
+    found = find_violations(table(rows("P!a Q.a Q!b R?a R.b"))).to_pylist()
     assert [(row["member"], row["cause"], row["cause_order"]) for row in found] == [
         ("R", "a", None)
     ]
@@ -166,25 +168,25 @@ def test_the_relation_decides_what_is_a_cause() -> None:
     al. 2020 against Tsuneizumi et al. and Nakayama 2017).
     """
     execution = table(rows("P!a Q?a Q!b R.b R.a Q.a"))
-    assert not len(violations(execution, "delivery"))
-    assert violations(execution, "receipt")["message"].to_pylist() == ["b"]
+    assert not len(find_violations(execution, "delivery"))
+    assert find_violations(execution, "receipt")["message"].to_pylist() == ["b"]
 
 
 def test_runs_are_judged_one_by_one() -> None:
     early, fine = rows("P!a Q.a Q!b R.b R.a"), rows("P!a Q.a Q!b R.a R.b")
     both = [row._replace(run="x") for row in early] + [row._replace(run="y") for row in fine]
-    found = violations(table(both)).to_pylist()
+    found = find_violations(table(both)).to_pylist()
     assert [(row["run"], row["message"]) for row in found] == [("x", "b")]
 
 
 def test_a_trace_without_deliveries_has_no_violations() -> None:
-    assert not len(violations(table(rows("P!a P!b"))))
+    assert not len(find_violations(table(rows("P!a P!b"))))
     assert not list(found_in(table([Event(id="a"), Event(id="b", parents=("a",))])))
 
 
 def test_receipts_before_their_sends_in_a_circle_are_refused() -> None:
     with pytest.raises(CycleError, match="in a circle"):
-        violations(table(rows("P.b P!a Q.a Q!b")))
+        find_violations(table(rows("P.b P!a Q.a Q!b")))
 
 
 # -- declared causes (Bhavanasi and Iyer)
@@ -212,5 +214,5 @@ def test_an_early_answer_names_the_cause_that_came_last() -> None:
     execution = rows("P!a P!b P!c Q.c Q.a Q.b")
     execution[1] = execution[1]._replace(parents=("a",))
     execution[2] = execution[2]._replace(parents=("b",))
-    found = violations(table(execution), "reply").to_pylist()
+    found = find_violations(table(execution), "reply").to_pylist()
     assert [(row["message"], row["cause"], row["cause_order"]) for row in found] == [("c", "b", 5)]

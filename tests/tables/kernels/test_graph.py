@@ -25,7 +25,7 @@ def digraphs(draw: st.DrawFn) -> Parents:
 def compiled(parents: Parents) -> graph.Graph:
     pairs = [(child, parent) for child, above in enumerate(parents) for parent in above]
     flat = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return graph.graph(len(parents), flat[:, 0], flat[:, 1])
+    return graph.build_graph(len(parents), flat[:, 0], flat[:, 1])
 
 
 def reaches(parents: Parents, node: int) -> set[int]:
@@ -43,7 +43,7 @@ def reaches(parents: Parents, node: int) -> set[int]:
 @given(digraphs())
 def test_cycles_are_the_nodes_that_reach_themselves(parents: Parents) -> None:
     above = [reaches(parents, node) for node in range(len(parents))]
-    number = graph.on_cycles(compiled(parents))
+    number = graph.nodes_on_cycles(compiled(parents))
     assert [n >= 0 for n in number] == [node in above[node] for node in range(len(parents))]
     for a in range(len(parents)):
         for b in range(len(parents)):
@@ -66,9 +66,9 @@ def test_causes_first_or_an_error_that_names_the_rows(parents: Parents) -> None:
     of = compiled(parents)
     if graph.one_cycle(of):
         with pytest.raises(CycleError, match="rows"):
-            graph.causes_first(of)
+            graph.sort_causes_first(of)
         return
-    order = graph.causes_first(of).tolist()
+    order = graph.sort_causes_first(of).tolist()
     assert sorted(order) == list(range(len(parents)))
     place = {node: k for k, node in enumerate(order)}
     for node, above in enumerate(parents):
@@ -77,10 +77,10 @@ def test_causes_first_or_an_error_that_names_the_rows(parents: Parents) -> None:
 
 def test_a_long_chain_and_a_long_circle_need_no_deep_stack() -> None:
     n = 300_000
-    chain = graph.graph(n, np.arange(n - 1), np.arange(1, n))
-    assert graph.causes_first(chain)[0] == n - 1
-    circle = graph.graph(n, np.arange(n), (np.arange(n) + 1) % n)
-    assert (graph.on_cycles(circle) == 0).all()
+    chain = graph.build_graph(n, np.arange(n - 1), np.arange(1, n))
+    assert graph.sort_causes_first(chain)[0] == n - 1
+    circle = graph.build_graph(n, np.arange(n), (np.arange(n) + 1) % n)
+    assert (graph.nodes_on_cycles(circle) == 0).all()
 
 
 def test_edges_by_name_missing_double_own_and_null() -> None:

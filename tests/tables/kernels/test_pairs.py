@@ -42,7 +42,7 @@ def naive(n: int, edges: Edges) -> tuple[int, Edges]:
 
 def compiled(n: int, edges: Edges) -> graph.Graph:
     flat = np.array(sorted(edges), dtype=np.int64).reshape(-1, 2)
-    return graph.graph(n, flat[:, 0], flat[:, 1])
+    return graph.build_graph(n, flat[:, 0], flat[:, 1])
 
 
 def check(n: int, edges: Edges, words: int | None = None) -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from antecede.errors import CycleError
 from antecede.tables.kernels import sketches
-from antecede.tables.kernels.graph import Graph, Ints, graph
+from antecede.tables.kernels.arrays import Ints
+from antecede.tables.kernels.graph import Graph, build_graph
 from antecede.tables.kernels.pairs import pair_counts
 from antecede.tables.kernels.sketches import estimated_pairs, factors, past_sums, steps_needed
 from tests.reference.parent_graph import Graph as Sets
@@ -26,25 +27,25 @@ def shape(name: str, chance: np.random.Generator, n: int) -> Graph:
     rows = np.arange(n)
     if name == "one past":  # a chain, each event naming two before it: every past holds the others
         child = np.concatenate([rows[1:], rows[2:]])
-        return graph(n, child, np.concatenate([rows[:-1], rows[:-2]]))
+        return build_graph(n, child, np.concatenate([rows[:-1], rows[:-2]]))
     if name == "two chains":  # each event names the last of its own, sometimes one of the other
         cross = rows[3:][chance.random(n - 3) < 0.3]
         back = 1 + 2 * chance.integers(0, (cross - 1) // 2)
-        return graph(
+        return build_graph(
             n, np.concatenate([rows[2:], cross]), np.concatenate([rows[:-2], cross - back])
         )
     if name == "layers":
         width = max(2, n // 20)
         child = np.repeat(rows[width:], 3)
         low = (child // width - 1) * width
-        return graph(n, child, low + chance.integers(0, width, len(child)))
+        return build_graph(n, child, low + chance.integers(0, width, len(child)))
     if name == "many":  # components of some twenty events
         child = chance.integers(1, n, 2 * n)
         parent = child // 20 * 20 + (chance.random(len(child)) * (child % 20)).astype(np.int64)
-        return graph(n, child, parent)
+        return build_graph(n, child, parent)
     child = chance.integers(1, n, 2 * n)
     reach = child if name == "wide" else np.minimum(child, 30)
-    return graph(n, child, child - 1 - (chance.random(len(child)) * reach).astype(np.int64))
+    return build_graph(n, child, child - 1 - (chance.random(len(child)) * reach).astype(np.int64))
 
 
 def keys(chance: np.random.Generator, n: int) -> Ints:
@@ -112,7 +113,7 @@ def test_neither_blocks_nor_the_order_of_rows_change_a_figure(name: str) -> None
     other = chance.permutation(of.nodes)
     moved = np.empty_like(key)
     moved[other] = key
-    again = graph(of.nodes, other[of.child()], other[of.parent])
+    again = build_graph(of.nodes, other[of.child()], other[of.parent])
     assert estimated_pairs(again, moved, ranks=100) == found
     if name != "one past":  # there bounds that hold for certain meet
         assert estimated_pairs(of, key, ranks=100, seed=1) != found

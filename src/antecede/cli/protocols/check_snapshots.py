@@ -19,7 +19,7 @@ from antecede.lab.check.global_states import (
     CHANNELS,
     FIFO,
     MOST_STATES,
-    Failure,
+    StateFailure,
     explore,
     play,
 )
@@ -140,7 +140,7 @@ def _print(args: argparse.Namespace, channels: str, found: Any, wrong: list[int]
         print(f"  {of}: {counted(len(wrong), 'wrong global state')}{seeds}")
 
 
-def _draw(failure: Failure, args: argparse.Namespace, channels: str) -> None:
+def _draw(failure: StateFailure, args: argparse.Namespace, channels: str) -> None:
     color = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     width = max(40, min(100, shutil.get_terminal_size().columns))
     drawn = from_failure(failure, ALGORITHMS[args.algorithm], channels)

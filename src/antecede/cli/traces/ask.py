@@ -23,9 +23,10 @@ from antecede.cli.unused_options import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import aligned, counted, harmless
 from antecede.tables.audit.skew import clock_skew
-from antecede.tables.audit.skew_text import findings
+from antecede.tables.audit.skew_text import skew_findings
 from antecede.tables.causality.queries import CAUSES, CLOCKS, EVENTS, WAYS, Causality, Event
-from antecede.tables.kernels.graph import Ints, edge_table
+from antecede.tables.kernels.arrays import Ints
+from antecede.tables.kernels.graph import edge_table
 from antecede.tables.trace import time_text
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.evidence import SOURCE
@@ -88,7 +89,7 @@ def skew_notes(skew: dict[str, Any] | None) -> list[str]:
     """Return it in sentences; none where all times fit."""
     if skew is None:
         return []
-    return [f"among these, {what}" for what, _ in findings(skew, "events")]
+    return [f"among these, {what}" for what, _ in skew_findings(skew, "events")]
 
 
 pc: Any = pyarrow.compute

@@ -61,7 +61,7 @@ class Plan(NamedTuple):
     begins: tuple[str, ...]
 
 
-class Failure(NamedTuple):
+class StateFailure(NamedTuple):
     """A run after which the recorded global state is none."""
 
     plan: Plan
@@ -77,7 +77,7 @@ class Explored(NamedTuple):
     states: int
     ends: int
     """States in which nothing more can happen; each was judged."""
-    failure: Failure | None
+    failure: StateFailure | None
 
 
 class World:
@@ -184,17 +184,17 @@ class World:
 
     # -- the verdict ---------------------------------------------------------------------------
 
-    def failure(self) -> Failure | None:
+    def failure(self) -> StateFailure | None:
         """Judge a run after which nothing more can happen."""
         if len(self.complete) < len(self.plan.members):
-            return Failure(self.plan, tuple(self.moves), UNFINISHED)
+            return StateFailure(self.plan, tuple(self.moves), UNFINISHED)
         there = {row.member for row in self.rows}  # who has no rows has no messages either
         cut = {name: position for name, position in self.cut.items() if name in there}
         channels = {Channel(*ends): ids for ends, ids in self.content.items() if ids}
         wrong = Cuts(self.rows).why_not(cut, channels, self._addressed())
         if wrong is None:
             return None
-        return Failure(self.plan, tuple(self.moves), f"{wrong.id}: {wrong.what}", wrong)
+        return StateFailure(self.plan, tuple(self.moves), f"{wrong.id}: {wrong.what}", wrong)
 
     def _addressed(self) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
@@ -262,7 +262,9 @@ def _after(world: World, moves: Sequence[Move], seen: set[Any]) -> Iterator[Worl
 # -- random runs -------------------------------------------------------------------------------
 
 
-def play(kind: Make, channels: str, *, members: int, messages: int, seed: int) -> Failure | None:
+def play(
+    kind: Make, channels: str, *, members: int, messages: int, seed: int
+) -> StateFailure | None:
     """Play one random run of many messages, and judge it; what happens follows from the seed."""
     chance = random.Random(seed)
     names = tuple(f"m{k}" for k in range(members))

@@ -93,12 +93,12 @@ class SparkStart:
 
 def order_on_spark(arrivals: Arrivals, session: Any) -> Ordered:
     """Put the rows in causal order on Spark."""
-    from antecede.spark.ordering import ordering
+    from antecede.spark.ordering import order_with
 
     begin = time.monotonic()
     columns = ["kind", "member", "id", "parents", arrivals.arrived_by, "file_order"]
     frame = session.createDataFrame(arrivals.table.select(list(dict.fromkeys(columns))))
-    table = frame.transform(ordering(spec_of(arrivals))).toArrow()
+    table = frame.transform(order_with(spec_of(arrivals))).toArrow()
     return Ordered(table, time.monotonic() - begin)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from antecede.core import diagram_model
 from antecede.core.diagram_model import Arrow, Diagram, Lane, Mark, Tick
 from antecede.core.global_snapshots import Make
-from antecede.lab.check.global_states import Copy, Failure, World
+from antecede.lab.check.global_states import Copy, StateFailure, World
 
 WRONG = "not of this global state"
 
 
-def from_failure(failure: Failure, kind: Make, channels: str) -> Diagram:
+def from_failure(failure: StateFailure, kind: Make, channels: str) -> Diagram:
     """Return a failure as a space-time diagram: messages, markers, and where each recorded."""
     world = World(kind, failure.plan, channels)
     lanes = {name: k for k, name in enumerate(failure.plan.members)}

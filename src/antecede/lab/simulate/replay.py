@@ -50,7 +50,7 @@ class Replayed(NamedTuple):
     parents: Sequence[tuple[int, ...]]
 
 
-def replay(scenario: Scenario) -> Replayed:
+def replay_trace(scenario: Scenario) -> Replayed:
     """Return the messages of the trace that the workload names.
 
     Raises ScenarioError for a file that cannot be read, or has no message.

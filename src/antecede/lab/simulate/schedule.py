@@ -29,7 +29,7 @@ class Schedule(NamedTuple):
     """[messages] address."""
 
 
-def schedule(scenario: Scenario, seed: int) -> Schedule:
+def build_schedule(scenario: Scenario, seed: int) -> Schedule:
     """Return the send times of a run. Replays are scheduled by `antecede.lab.simulate.replay`."""
     senders = talking(scenario.topology, scenario.workload.silent)
     kind = scenario.workload.kind

@@ -20,7 +20,7 @@ import numpy as np
 from antecede.core.protocols.base import MessageId, Protocol
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.random_streams import Ints, Stream, draws, key, unit
-from antecede.lab.simulate.schedule import Schedule, schedule
+from antecede.lab.simulate.schedule import Schedule, build_schedule
 from antecede.lab.simulate.topology import PubSub
 
 
@@ -84,13 +84,13 @@ class Traffic:
         self.parents: Sequence[Sequence[int]] = ()
         """By message: what it answers, in a replay; empty where answers are drawn."""
         if self.workload.kind == "replay":
-            from antecede.lab.simulate.replay import replay
+            from antecede.lab.simulate.replay import replay_trace
 
-            replayed = replay(scenario)
+            replayed = replay_trace(scenario)
             self.schedule: Schedule = replayed.schedule
             self.parents = replayed.parents
         else:
-            self.schedule = schedule(scenario, seed)
+            self.schedule = build_schedule(scenario, seed)
         topology = scenario.topology
         self.topics = topics_of(topology) if isinstance(topology, PubSub) else ()
         self.subscriptions: tuple[frozenset[str], ...] = ()

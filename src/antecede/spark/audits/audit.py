@@ -50,7 +50,7 @@ from antecede.tables.audit.pairs import (
 )
 from antecede.tables.audit.violations import early_details
 from antecede.tables.kernels.sketches import RANKS
-from antecede.tables.trace.causes import COLUMNS as READ_COLUMNS
+from antecede.tables.trace.causes import CAUSE_COLUMNS as READ_COLUMNS
 from antecede.tables.trace.evidence import CAUSES, CLOCKS, NONE, RECEIPTS, SOURCE, WHY
 from antecede.tables.trace.rows import conform
 from antecede.tables.trace.schema import DELIVER, ORDERS, RECEIVE, SEND

@@ -28,11 +28,17 @@ from antecede.errors import InputError
 from antecede.spark.audits.event_columns import RUN_BYTES, events_of, run_by_run, runs_in, whole_run
 from antecede.spark.evidence import demand
 from antecede.spark.workers import ready_workers
-from antecede.tables.false_causality.measure import SCHEMA, Observed, observed, rows_of, table_of
+from antecede.tables.false_causality.measure import (
+    MEASURE_SCHEMA,
+    Observed,
+    observed,
+    rows_of,
+    table_of,
+)
 from antecede.tables.false_causality.rules import rule_named
 from antecede.tables.false_causality.trace import runs_of
-from antecede.tables.false_causality.violations import SCHEMA as EARLY
-from antecede.tables.false_causality.violations import violations as local_violations
+from antecede.tables.false_causality.violations import VIOLATION_SCHEMA as EARLY
+from antecede.tables.false_causality.violations import find_violations as local_violations
 
 Batches = Iterable[pa.RecordBatch]
 _PACKED = "run string, observer string, stamps binary"
@@ -172,7 +178,7 @@ def _counter(
             for packed in batch.column(2):
                 seen: Observed = pickle.loads(packed.as_py())
                 found = table_of(rows_of(seen, wanted, truth))
-                yield from found.cast(_plain(SCHEMA)).to_batches()
+                yield from found.cast(_plain(MEASURE_SCHEMA)).to_batches()
 
     return count
 

@@ -27,12 +27,12 @@ from pyspark.sql import functions as f
 from antecede.spark.audits.audit import unordered
 from antecede.spark.audits.event_columns import KEY, PLACE, events_of
 from antecede.spark.workers import ready_workers
-from antecede.tables.audit.channels import merged as merged_channels
+from antecede.tables.audit.channels import merge_channels as merged_channels
 from antecede.tables.audit.counts import by_causes
 from antecede.tables.audit.engine import audit_events
-from antecede.tables.audit.violations import merged as merged_early
+from antecede.tables.audit.violations import merge_violations as merged_early
 from antecede.tables.trace.arrow import SCHEMA
-from antecede.tables.trace.causes import COLUMNS
+from antecede.tables.trace.causes import CAUSE_COLUMNS
 from antecede.tables.trace.evidence import CAUSES, NONE, SOURCE, WHY
 from antecede.tables.trace.rows import conform, distinct
 
@@ -136,7 +136,7 @@ def _added_up(parts: list[Part]) -> Part:
     known = [part[SOURCE] for part in parts if part[SOURCE] != NONE]
     total[SOURCE] = CAUSES if CAUSES in known else known[0] if known else NONE
     if not known:
-        total["details"] |= {name: parts[0]["details"][name] for name in (COLUMNS, WHY)}
+        total["details"] |= {name: parts[0]["details"][name] for name in (CAUSE_COLUMNS, WHY)}
     return {key: total.get(key, parts[0][key]) for key in parts[0] if key != "member_names"}
 
 

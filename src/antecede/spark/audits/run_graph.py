@@ -22,6 +22,7 @@ from antecede.errors import InputError
 from antecede.spark.audits.event_columns import KEY, PLACE, run_named, runs_in
 from antecede.tables.audit.pairs import PairChoice, PairsFound, find_pairs
 from antecede.tables.kernels import graph
+from antecede.tables.kernels.arrays import Ints
 from antecede.tables.kernels.sketches import steps_needed
 
 GRAPH_EDGES = 40_000_000
@@ -65,12 +66,12 @@ def _counter(choice: PairChoice, most: int) -> Callable[[Batches], Iterator[pa.R
 
 def _counted(key: str, table: pa.Table, choice: PairChoice) -> pa.RecordBatch:
     nodes, child, parent = _numbered(key, table)
-    of = graph.graph(len(nodes), child, parent)
-    cycle = graph.on_cycles(of)
+    of = graph.build_graph(len(nodes), child, parent)
+    cycle = graph.nodes_on_cycles(of)
     bad = np.flatnonzero(cycle >= 0)
     if len(bad):
         kept = (cycle[child] < 0) & (cycle[parent] < 0)
-        of = graph.graph(len(nodes), child[kept], parent[kept])
+        of = graph.build_graph(len(nodes), child[kept], parent[kept])
     found = _pairs(key, of, nodes, choice)
     n = 1 + len(bad)
 
@@ -92,7 +93,7 @@ def _counted(key: str, table: pa.Table, choice: PairChoice) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _numbered(key: str, table: pa.Table) -> tuple[graph.Ints, graph.Ints, graph.Ints]:
+def _numbered(key: str, table: pa.Table) -> tuple[Ints, Ints, Ints]:
     """Return the digests of the nodes, and the edges in numbers of nodes."""
     ends = np.concatenate([table["child"].to_numpy(), table["parent"].to_numpy()])
     check = np.concatenate([table["child_check"].to_numpy(), table["parent_check"].to_numpy()])
@@ -102,7 +103,7 @@ def _numbered(key: str, table: pa.Table) -> tuple[graph.Ints, graph.Ints, graph.
     return nodes, number[: len(table)], number[len(table) :]
 
 
-def _pairs(key: str, of: graph.Graph, nodes: graph.Ints, choice: PairChoice) -> PairsFound:
+def _pairs(key: str, of: graph.Graph, nodes: Ints, choice: PairChoice) -> PairsFound:
     """Return what is asked for; nodes are digests of ids. Raises InputError beyond the steps."""
     needed = steps_needed(of)
     if choice.pairs is True and needed > choice.steps:

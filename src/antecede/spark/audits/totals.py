@@ -30,14 +30,14 @@ from antecede.spark.audits.event_columns import (
 )
 from antecede.spark.audits.run_graph import GRAPH_EDGES
 from antecede.spark.sources.order_tables import write_part
-from antecede.tables.audit.channels import merged as merged_channels
+from antecede.tables.audit.channels import merge_channels as merged_channels
 from antecede.tables.audit.engine import audit_events
 from antecede.tables.audit.examples import Named
 from antecede.tables.audit.pairs import PairChoice
 from antecede.tables.audit.report import AuditReport
 from antecede.tables.audit.violations import of_parts, part_of
 from antecede.tables.false_causality.violation_counts import told
-from antecede.tables.trace.causes import BLANK, COLUMNS, REPEATED, Causes
+from antecede.tables.trace.causes import BLANK, CAUSE_COLUMNS, REPEATED, Causes
 from antecede.tables.trace.evidence import CAUSES, NONE, RECEIPTS, SOURCE, without_columns
 from antecede.tables.trace.rows import conform
 from antecede.tables.trace.schema import DELIVER, ORDERS, RECEIVE
@@ -212,7 +212,7 @@ def with_read(
     """Return a report with what reading found: details, and how many rows for which reasons."""
     found = {**without_columns(details), **without_columns(report.details)}
     if report.causality_source == NONE:
-        found[COLUMNS] = details.get(COLUMNS, "")
+        found[CAUSE_COLUMNS] = details.get(CAUSE_COLUMNS, "")
     causes = Causes(0, found[REPEATED], found[BLANK]).with_read(details)
     found |= {REPEATED: causes.repeated, BLANK: causes.blank}
     counted = dict(report.details["quarantine"])

@@ -34,7 +34,7 @@ from pyspark.sql.window import Window
 
 from antecede.errors import AntecedeError, FormatError, InputError
 from antecede.spark.evidence import cells_on_spark
-from antecede.spark.ordering import ordering
+from antecede.spark.ordering import order_with
 from antecede.spark.sources.table_tasks import Work, batches_of
 from antecede.spark.sources.wire_types import carried, carried_back, spark_type, to_carry
 from antecede.spark.workers import ready_workers
@@ -225,7 +225,7 @@ def write_part(table: Any, path: Path, format: str) -> None:
 # --- events, distinct and in order ---------------------------------------------------------
 
 
-def order_tables(
+def order_files(
     spark: SparkSession,
     works: Sequence[Work],
     options: ReadOptions,
@@ -262,7 +262,7 @@ def order_tables(
             raise InputError(UNTOLD)
         spec = spec_of(clocked, {name for name, count in known.items() if count}, by)
         rows = _with_made(told.where("told is null").drop("told"), spec)
-        ordered = rows.transform(ordering(spec, warn=False)).persist(StorageLevel.DISK_ONLY)
+        ordered = rows.transform(order_with(spec, warn=False)).persist(StorageLevel.DISK_ONLY)
         done = _counted(ordered, spec, parts, found)
         if done.source == NONE:
             plain = replace(found, own=pa.schema([]))

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.tables.kernels import graph
-from antecede.tables.kernels.graph import Bools, Ints
+from antecede.tables.kernels.arrays import Bools, Ints
 from antecede.tables.trace.formats.shiviz_writer import Entry
 from antecede.tables.trace.rows import conform
 from antecede.tables.trace.schema import DELIVER, EVENT, RECEIVE
@@ -64,12 +64,12 @@ def with_clocks(events: pa.Table, format: str = "table") -> Log:
         table = _traces_as_runs(table)
     table = table.take(_own_order(table))
     child, parent = _causes(table)
-    cycle = graph.on_cycles(graph.graph(len(table), child, parent)) >= 0
+    cycle = graph.nodes_on_cycles(graph.build_graph(len(table), child, parent)) >= 0
     if cycle.any():
         left_out["caused by itself, through others"] = int(cycle.sum())
         table = table.filter(pa.array(~cycle))
         child, parent = _causes(table)
-    entries = _entries(table, graph.graph(len(table), child, parent))
+    entries = _entries(table, graph.build_graph(len(table), child, parent))
     return Log(entries, len(table), _several(table), True, left_out)
 
 
@@ -187,18 +187,18 @@ def _order(table: pa.Table, causes: graph.Graph, members: list[str]) -> Ints:
     same = (member[rows][1:] == member[rows][:-1]) & (run[rows][1:] == run[rows][:-1])
     after, before = rows[1:][same], rows[:-1][same]
     child = causes.child()
-    whole = graph.graph(
+    whole = graph.build_graph(
         causes.nodes, np.concatenate([child, after]), np.concatenate([causes.parent, before])
     )
-    cycle = graph.on_cycles(whole)
+    cycle = graph.nodes_on_cycles(whole)
     if (cycle >= 0).any():  # some member's own order contradicts the causes
         keep = (cycle[after] < 0) | (cycle[after] != cycle[before])
-        whole = graph.graph(
+        whole = graph.build_graph(
             causes.nodes,
             np.concatenate([child, after[keep]]),
             np.concatenate([causes.parent, before[keep]]),
         )
-    return graph.causes_first(whole)
+    return graph.sort_causes_first(whole)
 
 
 def _traces_as_runs(table: pa.Table) -> pa.Table:

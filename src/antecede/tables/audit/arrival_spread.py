@@ -17,6 +17,7 @@ import pyarrow.compute
 from antecede.quantiles import quantile
 from antecede.tables.audit.counts import Counts
 from antecede.tables.kernels import graph
+from antecede.tables.kernels.arrays import Ints
 from antecede.tables.trace.schema import DELIVER, RECEIVE
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
@@ -29,11 +30,11 @@ PIECE = 1 << 20
 class _Receipts(NamedTuple):
     """The first arrival of each message at each receiver that has a time for it."""
 
-    start: graph.Ints
+    start: Ints
     """[events + 1]: where each event's receipts begin."""
-    receiver: graph.Ints
+    receiver: Ints
     """[receipts] number of the receiver, ascending within an event."""
-    time: graph.Ints
+    time: Ints
     """[receipts] arrival in ns by the receiver's clock."""
 
 
@@ -92,11 +93,11 @@ def _receipts(timed: pa.Table, events: pa.Table) -> tuple[list[str], _Receipts]:
     return coded.dictionary.to_pylist(), _Receipts(start, receiver[keep], time[keep])
 
 
-def _empty() -> tuple[graph.Ints]:
+def _empty() -> tuple[Ints]:
     return (np.zeros(0, np.int64),)
 
 
-def _ends(receipts: _Receipts, count: graph.Ints) -> tuple[graph.Ints, graph.Ints]:
+def _ends(receipts: _Receipts, count: Ints) -> tuple[Ints, Ints]:
     """Return the earliest and the latest arrival of each event; 0 where there is none [events]."""
     first, last = np.zeros(len(count), np.int64), np.zeros(len(count), np.int64)
     heard = np.flatnonzero(count)
@@ -106,7 +107,7 @@ def _ends(receipts: _Receipts, count: graph.Ints) -> tuple[graph.Ints, graph.Int
     return first, last
 
 
-def _late_at_one(cause: graph.Ints, effect: graph.Ints, receipts: _Receipts) -> int:
+def _late_at_one(cause: Ints, effect: Ints, receipts: _Receipts) -> int:
     """Count edges of which some receiver has the effect before the cause by its own clock."""
     count = receipts.start[effect + 1] - receipts.start[effect]
     edge = np.repeat(np.arange(len(effect)), count)

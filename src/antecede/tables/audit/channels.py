@@ -18,6 +18,7 @@ import pyarrow.compute
 from antecede.errors import CycleError
 from antecede.formatting import count_and_part, counted
 from antecede.tables.kernels import channels, graph
+from antecede.tables.kernels.arrays import Bools, Ints
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
@@ -84,7 +85,7 @@ class _Rows:
             never=np.r_[np.zeros(len(came), np.bool_), np.ones(len(only), np.bool_)],
         )
 
-    def _first_of_others(self, kind: str) -> graph.Ints:
+    def _first_of_others(self, kind: str) -> Ints:
         """Return the first row of each copy, of messages that another member sent."""
         rows = np.flatnonzero(self.is_kind[kind])
         rows = rows[self.number[self.message[rows]] >= 0]
@@ -93,9 +94,9 @@ class _Rows:
         _, first = np.unique(self._pair(rows), return_index=True)
         return np.sort(rows[first])
 
-    def _pair(self, rows: graph.Ints) -> graph.Ints:
+    def _pair(self, rows: Ints) -> Ints:
         members = int(self.member.max(initial=0)) + 1
-        pair: graph.Ints = self.message[rows] * members + self.member[rows]
+        pair: Ints = self.message[rows] * members + self.member[rows]
         return pair
 
     def model(self, copies: channels.Copies) -> dict[str, Any]:
@@ -118,9 +119,7 @@ class _Rows:
             return found | {"model": CAUSAL}
         return found | {"witness": self._witness(copies, late, in_channel=bool(in_channel.any()))}
 
-    def _witness(
-        self, copies: channels.Copies, late: graph.Bools, *, in_channel: bool
-    ) -> dict[str, Any]:
+    def _witness(self, copies: channels.Copies, late: Bools, *, in_channel: bool) -> dict[str, Any]:
         where = np.flatnonzero(late)
         copy = int(where[np.lexsort((copies.place[where], copies.never[where]))[0]])
         by = channels.first_overtaker(copies, copy, in_channel=in_channel)
@@ -136,16 +135,16 @@ class _Rows:
         }
 
 
-def _codes(values: Any) -> graph.Ints:
+def _codes(values: Any) -> Ints:
     """Return a number for each value, from 0; null is a value like any other [n]."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     codes = values.dictionary_encode(null_encoding="encode").indices
-    numbers: graph.Ints = codes.to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers: Ints = codes.to_numpy(zero_copy_only=False).astype(np.int64)
     return numbers
 
 
-def merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def merge_channels(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the `details.channels` of a trace from those of disjoint sets of its runs."""
     total: dict[str, Any] = {}
     for part in parts:

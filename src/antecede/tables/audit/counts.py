@@ -19,6 +19,7 @@ from antecede.tables.audit.pairs import (
     pairs_within_runs,
 )
 from antecede.tables.kernels import graph, vector_clocks
+from antecede.tables.kernels.arrays import Bools, Ints
 from antecede.tables.trace.rows import refuse
 from antecede.tables.trace.schema import ORDERS
 from antecede.tables.trace.user_tables.list_separators import several_in_one
@@ -34,18 +35,16 @@ class Counts:
     """The keys of the report that are counted here, and what the details are made of."""
 
     events: pa.Table
-    sender: graph.Ints
+    sender: Ints
     """[edges] row of the cause of each edge."""
-    receiver: graph.Ints
+    receiver: Ints
     """[edges] row of the effect."""
     keys: dict[str, Any]
     quarantine: pa.Table | None = None
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def by_causes(
-    events: pa.Table, selfish: graph.Bools | None = None, choice: PairChoice = EXACT
-) -> Counts:
+def by_causes(events: pa.Table, selfish: Bools | None = None, choice: PairChoice = EXACT) -> Counts:
     """Count declared causes; events on a cycle go to quarantine, their children lose them.
 
     `selfish`: events that named themselves, too (`tables.trace.rows` leaves that out) [n].
@@ -53,7 +52,7 @@ def by_causes(
     """
     named_self = 0 if selfish is None else int(np.count_nonzero(selfish))
     of, edges = _graph(events)
-    cycle = graph.on_cycles(of)
+    cycle = graph.nodes_on_cycles(of)
     details: dict[str, Any] = {}
     quarantine = None
     if (cycle >= 0).any():
@@ -135,7 +134,7 @@ def add_common(counts: Counts) -> None:
     }
 
 
-def backward(counts: Counts, order: str) -> graph.Ints | None:
+def backward(counts: Counts, order: str) -> Ints | None:
     """Return by how much each edge goes backward in an order; None if the order is unknown.
 
     A tie is 0, a forward edge -1; edges with an unknown end are left out. Differences above
@@ -156,7 +155,7 @@ def backward(counts: Counts, order: str) -> graph.Ints | None:
 def _graph(events: pa.Table) -> tuple[graph.Graph, pa.Table]:
     edges = graph.edge_table(events)
     present = edges.filter(edges["parent"].is_valid())
-    of = graph.graph(len(events), present["child"].to_numpy(), present["parent"].to_numpy())
+    of = graph.build_graph(len(events), present["child"].to_numpy(), present["parent"].to_numpy())
     return of, edges
 
 
@@ -181,14 +180,14 @@ def _codes(values: Any) -> Any:
     return values.dictionary_encode().indices
 
 
-def _cycle_reasons(events: pa.Table, of: graph.Graph, cycle: graph.Ints) -> list[str]:
+def _cycle_reasons(events: pa.Table, of: graph.Graph, cycle: Ints) -> list[str]:
     """Name one cycle through each group of events that cause each other."""
     reasons: dict[int, str] = {}
     ids = events["id"]
     child = of.child()
     for number in range(int(cycle.max()) + 1):
         inside = (cycle[child] == number) & (cycle[of.parent] == number)
-        part = graph.graph(of.nodes, child[inside], of.parent[inside])
+        part = graph.build_graph(of.nodes, child[inside], of.parent[inside])
         circle = [ids[row].as_py() for row in graph.one_cycle(part)]
         shown = " <- ".join(circle[:SHOWN_IDS])
         more = f" <- ... ({len(circle)} in all)" if len(circle) > SHOWN_IDS else ""
@@ -224,9 +223,7 @@ def _unlogged(events: pa.Table, log: vector_clocks.ClockLog) -> dict[str, Any]:
     return {"unlogged_entries": len(beyond), "unlogged_hosts": places}
 
 
-def _hosts(
-    events: pa.Table, log: vector_clocks.ClockLog, entry: graph.Ints, event: graph.Ints
-) -> list[str]:
+def _hosts(events: pa.Table, log: vector_clocks.ClockLog, entry: Ints, event: Ints) -> list[str]:
     """Return the names in some entries of a log: those of an event stand in the log as numbers."""
     lists = events["clock_members"].combine_chunks()
     names = pa.array(events["member"].to_pylist(), pa.string())
@@ -240,7 +237,7 @@ def _hosts(
 
 
 def _clock_defects(
-    events: pa.Table, log: vector_clocks.ClockLog, lowered: graph.Bools
+    events: pa.Table, log: vector_clocks.ClockLog, lowered: Bools
 ) -> list[dict[str, Any]]:
     found = []
     for event in np.flatnonzero(lowered):

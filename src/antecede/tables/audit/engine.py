@@ -25,7 +25,7 @@ from antecede.tables.audit.violations import early_details
 from antecede.tables.kernels.sketches import RANKS
 from antecede.tables.trace import evidence
 from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, read
-from antecede.tables.trace.causes import BLANK, COLUMNS, REPEATED, TOLD_BY
+from antecede.tables.trace.causes import BLANK, CAUSE_COLUMNS, REPEATED, TOLD_BY
 from antecede.tables.trace.evidence import SOURCE
 from antecede.tables.trace.paths import Paths, listed
 from antecede.tables.trace.reader import ReadOptions
@@ -125,8 +125,8 @@ def audit_events(
     source = read_of.pop(SOURCE, "") or _source(table, rows.events, counts, format, clocked)
     if source != evidence.NONE:
         read_of = evidence.without_columns(read_of)
-    elif COLUMNS not in read_of:
-        read_of[COLUMNS] = ", ".join(events.column_names)[:300]
+    elif CAUSE_COLUMNS not in read_of:
+        read_of[CAUSE_COLUMNS] = ", ".join(events.column_names)[:300]
     found = read_of | counts.details
     if source == evidence.NONE:
         found[evidence.WHY] = evidence.describe_none(whole, read_of)

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from antecede.errors import InputError
-from antecede.tables.kernels.graph import Graph, Ints
+from antecede.tables.kernels.arrays import Ints
+from antecede.tables.kernels.graph import Graph
 from antecede.tables.kernels.pairs import pair_counts
 from antecede.tables.kernels.sketches import (
     LEAST_RANKS,

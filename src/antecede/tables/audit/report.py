@@ -167,7 +167,7 @@ def findings(report: AuditReport) -> Iterator[Finding]:
     yield from _lost_rows(report)
     if skew := report.details.get("clock_skew"):
         what = _WORDS.get(report.format, ("events",))[0]
-        yield from (Finding(*found) for found in skew_text.findings(skew, what))
+        yield from (Finding(*found) for found in skew_text.skew_findings(skew, what))
     if told := report.details.get("early"):
         yield from (Finding(*found) for found in violations.findings(told))
     if heard := report.details.get("arrivals"):

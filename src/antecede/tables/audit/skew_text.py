@@ -14,7 +14,7 @@ SHOWN_BOUNDS = 4
 _UNITS = ((10**3, 1, "ns"), (10**6, 10**3, "µs"), (10**10, 10**6, "ms"), (None, 10**9, "s"))
 
 
-def findings(skew: Mapping[str, Any], events: str = "spans") -> Iterator[tuple[str, str]]:
+def skew_findings(skew: Mapping[str, Any], events: str = "spans") -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the clocks, and what it means; `events`: what an event is called."""
     one = events.removesuffix("s")
     pairs = skew["pairs"]

@@ -137,7 +137,7 @@ def _earliest(firsts: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
     )
 
 
-def merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+def merge_violations(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Return `details.early` of a trace from those of disjoint sets of its runs; None of none."""
     given = list(parts)
     if not given:

@@ -27,7 +27,8 @@ from antecede.tables.causality.kernels.recovery_lines import (
 )
 from antecede.tables.causality.labels import group_names, stamped, text
 from antecede.tables.causality.spec import order_spec, refuse_fixed, refuse_taken
-from antecede.tables.kernels.topological import MISSING, Bools, Bytes, Ints
+from antecede.tables.kernels.arrays import Bools, Bytes, Ints
+from antecede.tables.kernels.topological import MISSING
 from antecede.tables.order.key_types import identities
 from antecede.tables.order.keys import Array
 from antecede.tables.order.spec import OrderSpec

@@ -33,14 +33,15 @@ from antecede.tables.causality.kernels.reachability import (
     fewest_steps,
     longest_chains,
 )
-from antecede.tables.kernels.topological import MISSING, Bools, Ints
+from antecede.tables.kernels.arrays import Bools, Ints
+from antecede.tables.kernels.topological import MISSING
 from antecede.tables.order.keys import code
 from antecede.tables.order.spec import Status
 from antecede.tables.order.table import Graph, graph_of
 from antecede.tables.order.trace_order import prepare
 from antecede.tables.trace import evidence, sequence
 from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, Trace
-from antecede.tables.trace.causes import COLUMNS
+from antecede.tables.trace.causes import CAUSE_COLUMNS
 from antecede.tables.trace.evidence import RECEIPTS, SEQUENCE, SOURCE
 from antecede.tables.trace.identities import in_run, is_blank, keys
 from antecede.tables.trace.rows import conform
@@ -158,7 +159,7 @@ class Causality:
             raise InputError(f"by= is one of {', '.join(WAYS)}, not {by!r:.40}")
         if not isinstance(trace, Trace):
             _check_table(trace)
-            columns: dict[str, int | str] = {COLUMNS: ", ".join(trace.column_names)[:300]}
+            columns: dict[str, int | str] = {CAUSE_COLUMNS: ", ".join(trace.column_names)[:300]}
             trace = Trace(conform(trace), QUARANTINE_SCHEMA.empty_table(), "table", columns)
         self._is_part = whole is not None
         table = conform(trace.events)

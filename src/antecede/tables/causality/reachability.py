@@ -17,7 +17,7 @@ from antecede.errors import InputError
 from antecede.tables.causality.kernels.reachability import before, behind
 from antecede.tables.causality.labels import STAMP
 from antecede.tables.causality.spec import order_spec
-from antecede.tables.kernels.topological import Bools, Ints
+from antecede.tables.kernels.arrays import Bools, Ints
 from antecede.tables.order.key_types import plain
 from antecede.tables.order.keys import Array
 from antecede.tables.order.table import graph_of

@@ -13,7 +13,7 @@ from antecede.errors import InputError
 from antecede.tables.causality.cuts import check_columns, combined, cut_spec, process_codes
 from antecede.tables.causality.kernels.recovery_lines import recovery
 from antecede.tables.causality.spec import refuse_fixed
-from antecede.tables.kernels.topological import Bools, Ints
+from antecede.tables.kernels.arrays import Bools, Ints
 from antecede.tables.order.key_types import identities
 from antecede.tables.order.keys import Array
 from antecede.tables.order.spec import OrderSpec

@@ -16,7 +16,8 @@ from antecede.tables.false_causality.kernels.clock_log import (
     dense_vectors,
     impossible_claims,
 )
-from antecede.tables.kernels.graph import Bools, Graph, Ints, graph, on_cycles
+from antecede.tables.kernels.arrays import Bools, Ints
+from antecede.tables.kernels.graph import Graph, build_graph, nodes_on_cycles
 from antecede.tables.kernels.vector_clocks import ClockLog, clock_defects, clock_log
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
@@ -106,7 +107,7 @@ def _without_circles(
     impossible = impossible_claims(log)
     note(notes, "the clock knows what its member's own past forbids", impossible)
     table, log = _kept(table, log, ~impossible)
-    circular = on_cycles(_past(log, _vectors(log))) >= 0
+    circular = nodes_on_cycles(_past(log, _vectors(log))) >= 0
     note(notes, "clocks put it before itself", circular)
     return _kept(table, log, ~circular[log.row])
 
@@ -151,4 +152,4 @@ def _past(log: ClockLog, vector: Counters) -> Graph:
     sender = log.sorted_event[begin[column] + vector[receiver, column] - 1]
     child = log.row[np.r_[receiver, follows]]
     parent = log.row[np.r_[sender, follows - 1]]
-    return graph(len(log.own), child, parent)
+    return build_graph(len(log.own), child, parent)

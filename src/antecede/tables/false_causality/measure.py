@@ -16,7 +16,7 @@ from antecede.tables.false_causality.executions import Run
 from antecede.tables.false_causality.rules import RULES, Rule, rule_named
 from antecede.tables.false_causality.timestamps import ALL_TOPICS, Limits, Stamps, limits_of
 from antecede.tables.false_causality.trace import linear_times, runs_of
-from antecede.tables.kernels.graph import Ints
+from antecede.tables.kernels.arrays import Ints
 from antecede.tables.trace import evidence
 
 _FIELDS: list[Any] = [
@@ -33,7 +33,7 @@ _FIELDS: list[Any] = [
         for name in ("ordered", "causal", "unnecessary", "missed")
     ),
 ]
-SCHEMA = pa.schema(_FIELDS)
+MEASURE_SCHEMA = pa.schema(_FIELDS)
 """Columns of what `measure` returns; pairs are ordered pairs of messages of that observer."""
 
 
@@ -87,12 +87,12 @@ def measure(
 
 def table_of(rows: Iterable[tuple[Any, ...]]) -> pa.Table:
     """Return rows of `rows_of` as a table."""
-    columns: list[list[Any]] = [[] for _ in SCHEMA]
+    columns: list[list[Any]] = [[] for _ in MEASURE_SCHEMA]
     for row in rows:
         for column, value in zip(columns, row, strict=True):
             column.append(value)
     arrays = [pa.array(c, f.type) for c, f in zip(columns, _FIELDS, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+    return pa.Table.from_arrays(arrays, schema=MEASURE_SCHEMA)
 
 
 def rows_of(

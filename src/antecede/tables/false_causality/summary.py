@@ -25,7 +25,7 @@ from antecede.tables.false_causality.violation_counts import (
     together,
 )
 from antecede.tables.trace import evidence
-from antecede.tables.trace.causes import BLANK, REPEATED, ROUNDED, UNREADABLE, Causes
+from antecede.tables.trace.causes import BLANK, REPEATED, ROUNDED_CAUSES, UNREADABLE_CAUSES, Causes
 
 SOURCES = {
     DELIVERY: evidence.RECEIPTS,
@@ -94,8 +94,8 @@ class Summary:
             "self_parents": self.causes.self_named,
             REPEATED: self.causes.repeated,
             BLANK: self.causes.blank,
-            ROUNDED: self.causes.rounded,
-            UNREADABLE: self.causes.unreadable,
+            ROUNDED_CAUSES: self.causes.rounded,
+            UNREADABLE_CAUSES: self.causes.unreadable,
             "absent_causes": self.absent.to_pylist(),
             "listed_back": self.listed_back,
             "contradictions": self.contradictions,

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from antecede.core.clocks.bounds import Bounds
 from antecede.errors import LocalError
-from antecede.tables.kernels.graph import Graph, Ints
+from antecede.tables.kernels.arrays import Ints
+from antecede.tables.kernels.graph import Graph
 
 Words = npt.NDArray[np.uint64]
 Counters = npt.NDArray[np.int32]

@@ -40,7 +40,8 @@ from antecede.tables.false_causality.executions import (
 from antecede.tables.false_causality.kernels.causal_past import depths
 from antecede.tables.false_causality.kernels.timestamps import Happenings, steps_of
 from antecede.tables.kernels import graph
-from antecede.tables.kernels.graph import Bools, Graph, Ints
+from antecede.tables.kernels.arrays import Bools, Ints
+from antecede.tables.kernels.graph import Graph
 from antecede.tables.trace.identities import are_blank, ids_of
 from antecede.tables.trace.rows import conform, distinct
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
@@ -203,7 +204,7 @@ def _declared(name: str | None, table: pa.Table) -> Run:
     note(notes, "no id", len(rows.quarantine) - rows.conflicts)
     note(notes, "an earlier row has this id", rows.duplicates)
     of = _graph(table)
-    circular = graph.on_cycles(of) >= 0
+    circular = graph.nodes_on_cycles(of) >= 0
     if circular.any():
         note(notes, "causes go in a circle", circular)
         table = table.filter(pa.array(~circular)).combine_chunks()
@@ -250,7 +251,7 @@ def _graph(table: pa.Table) -> Graph:
     edges = edges.filter(edges["parent"].is_valid())
     child, parent = (edges[column].to_numpy().astype(np.int64) for column in ("child", "parent"))
     others = child != parent  # an event that names itself keeps its place and its other causes
-    return graph.graph(len(table), child[others], parent[others])
+    return graph.build_graph(len(table), child[others], parent[others])
 
 
 def linear_times(of: Graph) -> Ints:

@@ -21,7 +21,7 @@ from antecede.formatting import count_and_part, counted
 from antecede.tables.false_causality.columns import is_kind
 from antecede.tables.false_causality.executions import DELIVERY, RECEIPT, RELATIONS, REPLY
 from antecede.tables.false_causality.trace import by_run
-from antecede.tables.false_causality.violations import SCHEMA, Found, found_in
+from antecede.tables.false_causality.violations import VIOLATION_SCHEMA, Found, found_in
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
@@ -84,7 +84,7 @@ class Early:
 
     tallies: dict[str, Tally] = field(default_factory=dict)
     """A tally for each way of telling causes; the one that was asked for first."""
-    table: pa.Table = field(default_factory=SCHEMA.empty_table)
+    table: pa.Table = field(default_factory=VIOLATION_SCHEMA.empty_table)
     """As `violations.SCHEMA`: by what was asked for, else of each run by its own first way."""
     tables: dict[str, pa.Table] = field(default_factory=dict)
     """The same for each way."""
@@ -155,7 +155,7 @@ def _of_run(run: pa.Table, relation: str | None, to_everybody: bool) -> Early:
     any_one = next(iter(found.values()))  # what is looked at is the same in each way
     return Early(
         {one: _tally(len(f.table), f.checked, delivers) for one, f in found.items()},
-        found[chosen].table if chosen in found else SCHEMA.empty_table(),
+        found[chosen].table if chosen in found else VIOLATION_SCHEMA.empty_table(),
         {one: f.table for one, f in found.items()},
         any_one.partial,
         _tally(0, any_one.checked, delivers),
@@ -202,7 +202,7 @@ def together(parts: Sequence[Early], relation: str | None) -> Early:
     order = [relation] if relation else []
     order += [name for name in RELATIONS if name not in order]
     named = [name for name in order if any(name in part.tallies for part in parts)]
-    empty = SCHEMA.empty_table()
+    empty = VIOLATION_SCHEMA.empty_table()
     why: dict[str, str] = {}
     for part in reversed(parts):
         why |= part.not_counted

@@ -23,7 +23,7 @@ from antecede.tables.false_causality.kernels.violations import (
     early_by_vectors,
 )
 from antecede.tables.false_causality.trace import runs_of
-from antecede.tables.kernels.graph import Ints
+from antecede.tables.kernels.arrays import Ints
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
 
 _FIELDS: list[Any] = [
@@ -34,7 +34,7 @@ _FIELDS: list[Any] = [
     pa.field("cause", pa.string(), nullable=False),
     pa.field("cause_order", pa.int64()),
 ]
-SCHEMA = pa.schema(_FIELDS)
+VIOLATION_SCHEMA = pa.schema(_FIELDS)
 """One row an early delivery: where it stands, a cause that was missing, and where that was
 delivered; null when it never was."""
 
@@ -51,7 +51,7 @@ class Found(NamedTuple):
     """Messages that came to some of the members that received anything, and not to all others."""
 
 
-def violations(
+def find_violations(
     events: pa.Table,
     relation: str | None = None,
     addressed: Mapping[str, Collection[str]] | None = None,
@@ -63,7 +63,7 @@ def violations(
     its receipts; one without either has no violations. Raises as `runs_of`, and InputError when
     `addressed` names a message that was not sent.
     """
-    parts = [SCHEMA.empty_table()]
+    parts = [VIOLATION_SCHEMA.empty_table()]
     parts += [found.table for found in found_in(events, relation, addressed)]
     return pa.concat_tables(parts)
 
@@ -164,5 +164,5 @@ def _table(run: Run, copies: Copies, early: Early) -> pa.Table:
             pa.array(ids[copies.message[early.cause]], pa.string()),
             pa.array(order, pa.int64(), mask=never),
         ],
-        schema=SCHEMA,
+        schema=VIOLATION_SCHEMA,
     )

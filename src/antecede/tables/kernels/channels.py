@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from antecede.tables.kernels.graph import Bools, Ints, causes_first, graph
+from antecede.tables.kernels.arrays import Bools, Ints
+from antecede.tables.kernels.graph import build_graph, sort_causes_first
 from antecede.tables.kernels.jit import njit
 
 
@@ -100,7 +101,7 @@ def _steps(of: Copies) -> Ints:
     follows = np.flatnonzero(np.diff(member[order]) == 0)
     child = np.r_[order[follows + 1], np.arange(messages, events)]
     parent = np.r_[order[follows], of.message]
-    return causes_first(graph(events, child, parent))
+    return sort_causes_first(build_graph(events, child, parent))
 
 
 @njit

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from antecede.tables.kernels.arrays import Bools, Ints
 from antecede.tables.kernels.jit import njit
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 OUTSIDE = -1
 """Component of a node that does not take part."""

@@ -11,18 +11,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from antecede.errors import CycleError
+from antecede.tables.kernels.arrays import Ints
 from antecede.tables.kernels.components import strong_components
 from antecede.tables.kernels.jit import njit
 from antecede.tables.trace.identities import in_run
 from antecede.tables.trace.identities import keys as keys
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 class Graph(NamedTuple):
@@ -70,7 +67,7 @@ def edge_table(events: pa.Table) -> pa.Table:
     )
 
 
-def graph(nodes: int, child: Ints, parent: Ints) -> Graph:
+def build_graph(nodes: int, child: Ints, parent: Ints) -> Graph:
     """Return the graph of edges given in any order; double edges and self-loops are dropped."""
     keep = child != parent
     child, parent = child[keep], parent[keep]
@@ -85,7 +82,7 @@ def graph(nodes: int, child: Ints, parent: Ints) -> Graph:
     return Graph(start, np.ascontiguousarray(parent))
 
 
-def causes_first(of: Graph) -> Ints:
+def sort_causes_first(of: Graph) -> Ints:
     """Return all nodes, every node after its parents, else as early as in the input [n].
 
     Raise CycleError (naming rows) if there is none.
@@ -97,7 +94,7 @@ def causes_first(of: Graph) -> Ints:
     return order
 
 
-def on_cycles(of: Graph) -> Ints:
+def nodes_on_cycles(of: Graph) -> Ints:
     """Return for each node the number of the cycle it is on, from 0, or -1 [n].
 
     Nodes that can reach each other share a number (a strongly connected component).
@@ -113,7 +110,7 @@ def on_cycles(of: Graph) -> Ints:
 
 def one_cycle(of: Graph) -> list[int]:
     """Return the nodes of one cycle, each a parent of the one before; [] if there is none."""
-    component = on_cycles(of)
+    component = nodes_on_cycles(of)
     inside = np.flatnonzero(component >= 0)
     if not len(inside):
         return []

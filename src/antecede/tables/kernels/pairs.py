@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from antecede.tables.kernels.graph import Bools, Graph, Ints, causes_first, graph
+from antecede.tables.kernels.arrays import Bools, Ints
+from antecede.tables.kernels.graph import Graph, build_graph, sort_causes_first
 from antecede.tables.kernels.jit import njit
 
 MAX_WORDS = 64
@@ -41,12 +42,12 @@ def pair_counts(of: Graph, words: int | None = None) -> PairCounts:
     Raise CycleError if the graph has a cycle.
     """
     n = of.nodes
-    order = causes_first(of)
+    order = sort_causes_first(of)
     rank = np.empty(n, dtype=np.int64)
     rank[order] = np.arange(n)
     child = of.child()
     # In the new numbering every parent stands before its child.
-    inner = graph(n, rank[child], rank[of.parent])
+    inner = build_graph(n, rank[child], rank[of.parent])
     redundant = np.zeros(len(of.parent), dtype=np.bool_)
     if np.diff(of.start).max(initial=0) <= 1:
         ordered = int(_depth_sum(inner.start, inner.parent))
@@ -71,7 +72,7 @@ def _depth_sum(start: Ints, parent: Ints) -> int:
 
 
 @njit
-def _ones(word: np.uint64) -> np.uint64:
+def count_ones(word: np.uint64) -> np.uint64:
     """Number of bits set in a word."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + (
@@ -151,5 +152,5 @@ def _size(
         return int(size[above]) + inside
     count = 0
     for word in range(words):
-        count += int(_ones(row[word]))
+        count += int(count_ones(row[word]))
     return count

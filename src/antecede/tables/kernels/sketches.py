@@ -33,7 +33,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from antecede.tables.kernels.graph import Bools, Graph, Ints, causes_first, graph
+from antecede.tables.kernels.arrays import Bools, Ints
+from antecede.tables.kernels.graph import Graph, build_graph, sort_causes_first
 from antecede.tables.kernels.jit import njit
 
 CONFIDENCE = 0.95
@@ -112,10 +113,10 @@ def estimated_pairs(
 def past_sums(of: Graph, key: Ints, *, ranks: int, seed: int, width: int | None = None) -> PastSums:
     """Return the parts of `estimated_pairs`; raise CycleError if the graph has a cycle."""
     n = of.nodes
-    order = causes_first(of)
+    order = sort_causes_first(of)
     place = np.empty(n, dtype=np.int64)
     place[order] = np.arange(n)
-    inner = graph(n, place[of.child()], place[of.parent])
+    inner = build_graph(n, place[of.child()], place[of.parent])
     touched = int(np.count_nonzero(_touched(inner)))
     plan = _Plan(*_planned(inner.start, inner.parent, touched))
     exact = int(plan.offset.sum())

@@ -14,14 +14,10 @@ they allow. r and d are a least fixpoint: whoever works them out, in whatever or
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from antecede.tables.kernels.arrays import Bools, Bytes, Ints
 from antecede.tables.kernels.components import on_cycles, strong_components
 from antecede.tables.kernels.jit import njit
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-Bytes = NDArray[np.int8]
 
 THERE, WAITED, MISSING = 0, 1, 2
 """What `release` says of an edge: the cause was there, came later, is nowhere."""

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from antecede.tables.kernels.graph import Bools, Ints
+from antecede.tables.kernels.arrays import Bools, Ints
 from antecede.tables.kernels.jit import njit
 
 
@@ -170,7 +170,7 @@ def _offsets(sorted_numbers: Ints, size: int) -> Ints:
 
 
 @njit
-def _entry(event: int, member: int, entry_start: Ints, entry_member: Ints, counts: Ints) -> int:
+def entry_of(event: int, member: int, entry_start: Ints, entry_member: Ints, counts: Ints) -> int:
     """Entry of one member in one event's clock, 0 if there is none; by binary search."""
     low, high = entry_start[event], entry_start[event + 1]
     while low < high:
@@ -185,7 +185,7 @@ def _entry(event: int, member: int, entry_start: Ints, entry_member: Ints, count
 
 
 @njit
-def _known(member: int, count: int, start: Ints, sorted_own: Ints) -> int:
+def place_of(member: int, count: int, start: Ints, sorted_own: Ints) -> int:
     """Position, in the sorted events, after the last event of `member` numbered <= count."""
     low, high = start[member], start[member + 1]
     while low < high:
@@ -212,7 +212,7 @@ def _ordered_pairs(
     for event in range(len(own)):
         for entry in range(entry_start[event], entry_start[event + 1]):
             other = entry_member[entry]
-            total += _known(other, entry_count[entry], start, sorted_own) - start[other]
+            total += place_of(other, entry_count[entry], start, sorted_own) - start[other]
         total -= 1  # the event itself
     return total
 
@@ -245,7 +245,7 @@ def _edges(
             if other == here or number <= highest[other]:
                 continue
             highest[other] = number
-            place = _known(other, number, start, sorted_own)
+            place = place_of(other, number, start, sorted_own)
             if place > start[other] and sorted_own[place - 1] == number:
                 fresh[count] = sorted_event[place - 1]
                 count += 1
@@ -254,7 +254,7 @@ def _edges(
             implied = False
             for two in range(count):
                 if one != two and (
-                    _entry(fresh[two], member[fresh[one]], entry_start, entry_member, entry_count)
+                    entry_of(fresh[two], member[fresh[one]], entry_start, entry_member, entry_count)
                     >= own[fresh[one]]
                 ):
                     implied = True
@@ -265,7 +265,7 @@ def _edges(
                 found += 1
         if event > start[here]:
             for edge in range(before, found):
-                known = _entry(senders[edge], here, entry_start, entry_member, entry_count)
+                known = entry_of(senders[edge], here, entry_start, entry_member, entry_count)
                 if known >= own[event - 1]:
                     redundant += 1
                     break
@@ -283,7 +283,7 @@ def _lowered(
             continue
         for entry in range(entry_start[event - 1], entry_start[event]):
             other = entry_member[entry]
-            now = _entry(event, other, entry_start, entry_member, entry_count)
+            now = entry_of(event, other, entry_start, entry_member, entry_count)
             if now < entry_count[entry]:
                 lowered[event] = True
                 break
@@ -309,7 +309,7 @@ def _contradictions(
             other = entry_member[entry]
             if other == member[event]:
                 continue
-            place = _known(other, entry_count[entry], start, sorted_own)
+            place = place_of(other, entry_count[entry], start, sorted_own)
             if place == start[other]:
                 continue
             known = sorted_event[place - 1]
@@ -317,7 +317,7 @@ def _contradictions(
                 third, number = entry_member[above], entry_count[above]
                 if third == member[event] and number >= own[event]:
                     circle = True
-                elif _entry(event, third, entry_start, entry_member, entry_count) < number:
+                elif entry_of(event, third, entry_start, entry_member, entry_count) < number:
                     ignorant = True
         mutual += circle
         unmerged += ignorant

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from antecede.tables.kernels.jit import njit
 
 Hashes = NDArray[np.uint64]
-Bytes = NDArray[np.uint8]
+ByteArray = NDArray[np.uint8]
 Longs = NDArray[np.int64]
 
 P1 = np.uint64(0x9E3779B185EBCA87)
@@ -42,7 +42,7 @@ def _round(lane: np.uint64, word: np.uint64) -> np.uint64:
 
 
 @njit
-def _word(data: Bytes, at: int, size: int) -> np.uint64:
+def _word(data: ByteArray, at: int, size: int) -> np.uint64:
     word = np.uint64(0)
     for k in range(size):
         word |= np.uint64(data[at + k]) << np.uint64(8 * k)
@@ -69,7 +69,7 @@ def hash_longs(h: Hashes, values: NDArray[np.uint64], valid: NDArray[np.bool_]) 
 
 
 @njit
-def hash_bytes(h: Hashes, data: Bytes, ends: Longs, valid: NDArray[np.bool_]) -> None:
+def hash_bytes(h: Hashes, data: ByteArray, ends: Longs, valid: NDArray[np.bool_]) -> None:
     """Fold strings of bytes, `data[ends[row]:ends[row + 1]]`, into `h`; nulls leave it as it is."""
     for row in range(len(h)):
         if valid[row]:
@@ -77,7 +77,7 @@ def hash_bytes(h: Hashes, data: Bytes, ends: Longs, valid: NDArray[np.bool_]) ->
 
 
 @njit
-def _hash(data: Bytes, at: int, end: int, seed: np.uint64) -> np.uint64:
+def _hash(data: ByteArray, at: int, end: int, seed: np.uint64) -> np.uint64:
     size = np.uint64(end - at)
     if end - at >= 32:
         a, b, c, d = seed + P1 + P2, seed + P2, seed, seed - P1

@@ -23,7 +23,14 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
-from antecede.tables.kernels.xxhash import Bytes, Hashes, Longs, hash_bytes, hash_ints, hash_longs
+from antecede.tables.kernels.xxhash import (
+    ByteArray,
+    Hashes,
+    Longs,
+    hash_bytes,
+    hash_ints,
+    hash_longs,
+)
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
@@ -197,7 +204,7 @@ def _as_bytes(array: Any) -> Any:
     )
 
 
-def _text(array: Any) -> tuple[Bytes, Longs]:
+def _text(array: Any) -> tuple[ByteArray, Longs]:
     """Return the bytes of an array of bytes and where each begins; null is empty."""
     array = pc.fill_null(array.cast(pa.large_binary()), b"")
     _, ends, data = array.buffers()

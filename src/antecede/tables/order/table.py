@@ -32,13 +32,11 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from antecede.errors import InputError
+from antecede.tables.kernels.arrays import Bools, Bytes, Ints
 from antecede.tables.kernels.topological import (
     BEFORE_ALL,
     MISSING,
     WAITED,
-    Bools,
-    Bytes,
-    Ints,
     by_release,
     causes_first,
     positions,

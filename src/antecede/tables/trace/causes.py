@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from antecede.formatting import counted
 from antecede.tables.trace.identities import IDS_ARE
 
-COLUMNS, TOLD_BY = "columns", "told_by"
+CAUSE_COLUMNS, TOLD_BY = "columns", "told_by"
 """Names of details: the columns of a user's table, and which of them could tell causality."""
 REPEATED, BLANK = "repeated_causes", "blank_causes"
 """Names of details: what readers leave out already, counted by the same rule."""
@@ -22,7 +22,7 @@ UNREAD = "unread_reply_headers"
 read."""
 AMBIGUOUS = "ambiguous_causes"
 """Name of a detail: causes whose id several events have, as ids are unique within a source."""
-ROUNDED, ROUNDED_IN = "rounded_causes", "rounded_causes_in"
+ROUNDED_CAUSES, ROUNDED_IN = "rounded_causes", "rounded_causes_in"
 """Names of details: causes that are floating-point numbers from 2**53 on, and in which columns."""
 PARTIAL = "partial_causes"
 """Name of a detail: causes that lack parts of which the ids are made."""
@@ -41,7 +41,7 @@ NOTES = {
     ),
 }
 """Words of reports about counted causes: singular, plural, the rest, and their treatment."""
-UNREADABLE, UNREADABLE_IN = "unreadable_causes", "unreadable_causes_in"
+UNREADABLE_CAUSES, UNREADABLE_IN = "unreadable_causes", "unreadable_causes_in"
 """Names of details: causes that are numbers but no ids, and in which columns."""
 
 
@@ -97,11 +97,11 @@ class Causes(NamedTuple):
         more = Causes(
             repeated=count(REPEATED),
             blank=count(BLANK),
-            rounded=count(ROUNDED),
+            rounded=count(ROUNDED_CAUSES),
             rounded_in=columns(ROUNDED_IN),
             unread=count(UNREAD),
             ambiguous=count(AMBIGUOUS),
-            unreadable=count(UNREADABLE),
+            unreadable=count(UNREADABLE_CAUSES),
             unreadable_in=columns(UNREADABLE_IN),
             read=tuple((name, count(name)) for name in NOTES),
         )

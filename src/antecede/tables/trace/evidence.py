@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.trace.causes import COLUMNS, TOLD_BY
+from antecede.tables.trace.causes import CAUSE_COLUMNS, TOLD_BY
 from antecede.tables.trace.identities import flat, in_run, keys
 from antecede.tables.trace.rows import conform
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
@@ -143,7 +143,7 @@ def demand(events: Any, format: str = "table", details: Mapping[str, Any] | None
     whole = conform(events)
     source = source_in(whole, format)
     if source == NONE and len(whole):
-        columns = {COLUMNS: ", ".join(events.column_names)[:300]}
+        columns = {CAUSE_COLUMNS: ", ".join(events.column_names)[:300]}
         raise InputError(describe_none(whole, columns if details is None else details))
     return source
 
@@ -193,7 +193,7 @@ def describe_cells(cells: Cells, details: Mapping[str, Any]) -> str:
     `details`: those of reading; without `TOLD_BY` the columns are those of the schema.
     """
     why = "; ".join(_reasons(cells, details)) or "no column holds causes, clocks or receipts"
-    there = details.get(COLUMNS)
+    there = details.get(CAUSE_COLUMNS)
     columns = f"; columns are {there}" if there else ""
     advice = ADVICE if TOLD_BY in details or not there else IN_SCHEMA
     return f"nothing tells what came before what ({SOURCE}: {NONE}): {why}{columns}; {advice}"
@@ -201,7 +201,7 @@ def describe_cells(cells: Cells, details: Mapping[str, Any]) -> str:
 
 def without_columns(details: Mapping[str, Any]) -> dict[str, Any]:
     """Return details without the columns, which are reported only beside the source none."""
-    return {name: value for name, value in details.items() if name not in (COLUMNS, TOLD_BY)}
+    return {name: value for name, value in details.items() if name not in (CAUSE_COLUMNS, TOLD_BY)}
 
 
 def warn_none(what: str) -> None:

@@ -11,7 +11,7 @@ from antecede.cli.spark_session import session
 from antecede.cli.traces.order_text import how_ordered, missing_words, print_no_causes, repeated
 from antecede.formatting import counted
 from antecede.progress import Progress
-from antecede.spark.sources.order_tables import Done, Survey, order_tables, survey
+from antecede.spark.sources.order_tables import Done, Survey, order_files, survey
 from antecede.spark.sources.table_tasks import tables_of, work_of
 from antecede.tables.kernels.compile_time import timed
 from antecede.tables.order.spec import Status
@@ -42,7 +42,7 @@ def run_on_spark(
         with Progress("counting"):
             found = survey(spark, works, options, bad, format)
         with Progress("ordering"):
-            done = order_tables(
+            done = order_files(
                 spark,
                 works,
                 options,

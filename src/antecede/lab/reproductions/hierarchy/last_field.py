@@ -22,7 +22,7 @@ from antecede.lab.reproductions.framework.study import Figures
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.delays import US, Delay, picks
 from antecede.lab.simulate.random_streams import Stream, draws, key
-from antecede.lab.simulate.schedule import schedule
+from antecede.lab.simulate.schedule import build_schedule
 from antecede.lab.simulate.topology import Hierarchy
 
 BLOCK = 1 << 16
@@ -75,7 +75,7 @@ def _downward(scenario: Scenario, of: Hierarchy, seed: int) -> Iterator[tuple[in
         Topology({0: tuple(range(1, inside + 1))}, tuple(range(inside + 1, of.size))), ack_after=0
     )
     delays = _delays(scenario.links.delay, seed)
-    sent = schedule(scenario, seed)
+    sent = build_schedule(scenario, seed)
     queue = [
         Copy(int(at), k, int(who))
         for k, (at, who) in enumerate(zip(sent.time_us, sent.sender, strict=True))

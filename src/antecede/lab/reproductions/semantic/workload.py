@@ -20,7 +20,7 @@ from antecede.errors import InputError
 from antecede.lab.reproductions.framework.user_files import file_digest
 from antecede.lab.simulate.config.model import Scenario, Workload
 from antecede.lab.simulate.random_streams import Ints
-from antecede.lab.simulate.replay import replay
+from antecede.lab.simulate.replay import replay_trace
 from antecede.lab.simulate.topology import Mesh
 from antecede.lab.simulate.workload import Traffic
 
@@ -71,7 +71,7 @@ def _first(path: str, messages: int | None) -> tuple[Ints, Ints, Sequence[Sequen
     """Return times, authors and parents at the trace's own proportions."""
     load = Workload("replay", path=path, messages=messages)
     scenario = Scenario(Mesh(MOST_AUTHORS), workload=load, duration_s=LONGEST_S)
-    found = replay(scenario)
+    found = replay_trace(scenario)
     return found.schedule.time_us, found.schedule.sender, found.parents
 
 

@@ -14,7 +14,7 @@ from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import Study, each_seed, simulated, simulation
 from antecede.lab.simulate.config.model import Links, Partition, Scenario, Workload
 from antecede.lab.simulate.delays import US, Delay
-from antecede.lab.simulate.schedule import schedule
+from antecede.lab.simulate.schedule import build_schedule
 from antecede.lab.simulate.topology import Hierarchy, Mesh, Topology
 
 BROADCAST = ("bss", "bss/differences", "idr", "hierarchical", "ses", "sent")
@@ -103,7 +103,7 @@ def _losing(scenario: Scenario, seed: int, copies: str) -> Scenario:
 
     The message is the first that a peer (in a hierarchy: an external one) sends after a second.
     """
-    sent, topology = schedule(scenario, seed), scenario.topology
+    sent, topology = build_schedule(scenario, seed), scenario.topology
     role = topology.role(topology.size - 1)
     message = next(
         m

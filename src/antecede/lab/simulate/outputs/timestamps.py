@@ -30,7 +30,7 @@ from antecede.lab.simulate.topology import Hierarchy
 from antecede.lab.simulate.workload import Traffic
 from antecede.tables.false_causality.kernels.timestamps import Clocks, Happenings, clocks_of
 from antecede.tables.false_causality.timestamps import ALL_TOPICS, Limits, Stamps, Words, limits_of
-from antecede.tables.kernels.graph import Bools, Ints
+from antecede.tables.kernels.arrays import Bools, Ints
 
 _MAX_TOPICS = 64
 _PLAIN = ("partitions", "buffer", "service_s", "duplicate")

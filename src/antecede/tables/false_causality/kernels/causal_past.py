@@ -23,10 +23,11 @@ from typing import NamedTuple
 import numpy as np
 
 from antecede.tables.false_causality.kernels.rule_terms import FAR, LESS, NOT_MORE, Plan
+from antecede.tables.kernels.arrays import Ints
 from antecede.tables.kernels.fenwick import add, below
-from antecede.tables.kernels.graph import Graph, Ints, causes_first, graph
+from antecede.tables.kernels.graph import Graph, build_graph, sort_causes_first
 from antecede.tables.kernels.jit import inlined, njit
-from antecede.tables.kernels.pairs import MAX_BYTES, MAX_WORDS, _ones, pair_counts
+from antecede.tables.kernels.pairs import MAX_BYTES, MAX_WORDS, count_ones, pair_counts
 
 
 def depths(of: Graph) -> Ints:
@@ -34,7 +35,7 @@ def depths(of: Graph) -> Ints:
 
     Raises CycleError.
     """
-    return _depths(causes_first(of), of.start, of.parent)
+    return _depths(sort_causes_first(of), of.start, of.parent)
 
 
 def count_both(of: Graph, sender: Ints, plan: Plan, words: int | None = None) -> tuple[int, int]:
@@ -108,10 +109,10 @@ def _grows(of: Graph, lt: Ints) -> bool:
 
 def _causes_first(of: Graph) -> tuple[Graph, Ints]:
     """Return the graph numbered so that causes come first, and the node of each number."""
-    order = causes_first(of)
+    order = sort_causes_first(of)
     rank = np.empty(of.nodes, np.int64)
     rank[order] = np.arange(of.nodes)
-    return graph(of.nodes, rank[of.child()], rank[of.parent]), order
+    return build_graph(of.nodes, rank[of.child()], rank[of.parent]), order
 
 
 def _width(of: Graph, words: int | None) -> int:
@@ -228,7 +229,7 @@ def _between(row, first, after):  # type: ignore[no-untyped-def]
             bits &= everything << np.uint64(first & 63)
         if word == after >> 6:
             bits &= ~(everything << np.uint64(after & 63))
-        found += int(_ones(bits))
+        found += int(count_ones(bits))
     return found
 
 
@@ -273,7 +274,7 @@ def _both(
                 while left != np.uint64(0):
                     lowest = left & (~left + np.uint64(1))
                     left ^= lowest
-                    a = first + 64 * word + int(_ones(lowest - np.uint64(1)))
+                    a = first + 64 * word + int(count_ones(lowest - np.uint64(1)))
                     causal += 1
                     both += _holds(a, b, sender, lt, value, linear, low, high)
     return causal, both

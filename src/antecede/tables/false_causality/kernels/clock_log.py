@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from antecede.tables.kernels.graph import Bools, Ints
+from antecede.tables.kernels.arrays import Bools, Ints
 from antecede.tables.kernels.jit import njit
-from antecede.tables.kernels.vector_clocks import ClockLog, _entry, _known
+from antecede.tables.kernels.vector_clocks import ClockLog, entry_of, place_of
 
 Counters = npt.NDArray[np.int32]
 
@@ -54,7 +54,7 @@ def _dense(
         for entry in range(entry_start[event], entry_start[event + 1]):
             other = entry_member[entry]
             if column[other] >= 0:
-                known = _known(other, entry_count[entry], start, sorted_own) - start[other]
+                known = place_of(other, entry_count[entry], start, sorted_own) - start[other]
                 found[event, column[other]] = known
     return found
 
@@ -79,7 +79,9 @@ def _impossible(
             last = start[other + 1] - 1
             if entry_count[entry] <= sorted_own[last]:
                 continue
-            mine = _entry(sorted_event[last], member[event], entry_start, entry_member, entry_count)
+            mine = entry_of(
+                sorted_event[last], member[event], entry_start, entry_member, entry_count
+            )
             if mine >= own[event]:
                 found[event] = True
     return found

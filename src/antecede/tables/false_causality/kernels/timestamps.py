@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from antecede.tables.kernels.graph import Bools, Ints, causes_first, graph
+from antecede.tables.kernels.arrays import Bools, Ints
+from antecede.tables.kernels.graph import build_graph, sort_causes_first
 from antecede.tables.kernels.jit import njit
 
 Counters = npt.NDArray[np.int32]
@@ -55,7 +56,7 @@ def steps_of(rows: Happenings) -> Ints:
     copies = np.flatnonzero(~rows.sends)
     child = np.r_[order[follows + 1], copies]
     parent = np.r_[order[follows], send[rows.message[copies]]]
-    return causes_first(graph(n, child, parent))
+    return sort_causes_first(build_graph(n, child, parent))
 
 
 def clocks_of(

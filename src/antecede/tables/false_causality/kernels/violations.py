@@ -23,7 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from antecede.tables.false_causality.kernels.timestamps import Happenings
-from antecede.tables.kernels.graph import Bools, Graph, Ints, causes_first
+from antecede.tables.kernels.arrays import Bools, Ints
+from antecede.tables.kernels.graph import Graph, sort_causes_first
 from antecede.tables.kernels.jit import njit
 
 NEVER = np.iinfo(np.int64).max
@@ -133,7 +134,7 @@ def early_by_causes(of: Graph, copies: Copies) -> Early:
 
     The witness is the cause that came last, or not at all.
     """
-    order = causes_first(of)
+    order = sort_causes_first(of)
     by_member = np.argsort(copies.member, kind="stable")
     member = copies.member[by_member]
     start = np.flatnonzero(np.r_[True, np.diff(member) != 0][: len(member)])

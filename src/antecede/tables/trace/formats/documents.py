@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from antecede.errors import InputError
 from antecede.tables.trace import text
-from antecede.tables.trace.causes import AMBIGUOUS, BLANK, COLUMNS, TOLD_BY
+from antecede.tables.trace.causes import AMBIGUOUS, BLANK, CAUSE_COLUMNS, TOLD_BY
 from antecede.tables.trace.expressions import Expression, compile_expression, select_values
 from antecede.tables.trace.formats.document_formats import DocumentFormat
 from antecede.tables.trace.formats.json_stream import Broken, items
@@ -90,7 +90,7 @@ class DocumentReader:
             event = self._event(found, str(path), known, counts)
             yield event, None if isinstance(event, Quarantined) else found.record
         if keys and not known.has_causes:
-            yield Detail(COLUMNS, ", ".join(keys)[:300]), None
+            yield Detail(CAUSE_COLUMNS, ", ".join(keys)[:300]), None
             yield Detail(TOLD_BY, ""), None
         if used := self._usual_causes(keys):
             yield Detail(GUESSED_COLUMNS, f"parents is {', '.join(used)}"), None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from antecede.tables.trace import text
-from antecede.tables.trace.causes import COLUMNS as TABLE_COLUMNS
+from antecede.tables.trace.causes import CAUSE_COLUMNS as TABLE_COLUMNS
 from antecede.tables.trace.causes import TOLD_BY
 from antecede.tables.trace.formats.partial_span import name_of
 from antecede.tables.trace.formats.spans_ids import SPAN_BYTES, TRACE_BYTES, normalize_id

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from antecede.tables.trace import text
-from antecede.tables.trace.causes import UNREADABLE as UNREADABLE_CAUSES
+from antecede.tables.trace.causes import UNREADABLE_CAUSES as UNREADABLE_CAUSES
 from antecede.tables.trace.causes import UNREADABLE_IN
 from antecede.tables.trace.time_text import DECLARED, TAKEN_AS, UNREADABLE
 

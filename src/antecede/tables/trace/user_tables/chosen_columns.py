@@ -14,7 +14,7 @@ import numpy as np
 
 from antecede.errors import FormatError, InputError
 from antecede.tables.trace import expressions, text
-from antecede.tables.trace.causes import BLANK, NOTES, REPEATED, ROUNDED, UNREADABLE
+from antecede.tables.trace.causes import BLANK, NOTES, REPEATED, ROUNDED_CAUSES, UNREADABLE_CAUSES
 from antecede.tables.trace.expressions import Failed
 from antecede.tables.trace.formats.nested import describe_records
 from antecede.tables.trace.identities import is_blank, name_of
@@ -102,7 +102,13 @@ class ChosenColumns:
         """The unit of times so far that are numbers, where their size told it."""
         self.sizes = TimeSizes()
         """Of times so far that are numbers: how many look like another unit."""
-        self.causes = {REPEATED: 0, BLANK: 0, ROUNDED: 0, UNREADABLE: 0, **dict.fromkeys(NOTES, 0)}
+        self.causes = {
+            REPEATED: 0,
+            BLANK: 0,
+            ROUNDED_CAUSES: 0,
+            UNREADABLE_CAUSES: 0,
+            **dict.fromkeys(NOTES, 0),
+        }
         """Causes so far, by what is wrong with them (`tables.trace.causes`)."""
         self.separator = options.separator
         if options.separator == "":

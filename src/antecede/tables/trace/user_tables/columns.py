@@ -14,7 +14,7 @@ from typing import Any
 
 from antecede.formatting import shown
 from antecede.tables.trace import expressions, text
-from antecede.tables.trace.causes import BLANK, PARTIAL, REPEATED, ROUNDED, UNREADABLE
+from antecede.tables.trace.causes import BLANK, PARTIAL, REPEATED, ROUNDED_CAUSES, UNREADABLE_CAUSES
 from antecede.tables.trace.formats.shiviz_dialects import parse_clock
 from antecede.tables.trace.identities import IDS_ARE, is_blank, is_rounded, name_of, unreadable_name
 from antecede.tables.trace.reader import NO_GROUP, NO_ID
@@ -222,7 +222,7 @@ class Columns(ChosenColumns):
                 good = [name for name in names if name is not None]
                 whole = len(good) == len(names)
                 name = joined_id(good) if whole else unreadable_name(value)
-                counts[UNREADABLE] += not whole
+                counts[UNREADABLE_CAUSES] += not whole
             elif is_blank(value):
                 counts[BLANK] += 1
                 continue
@@ -231,7 +231,7 @@ class Columns(ChosenColumns):
                 counts[PARTIAL] += not could_be_joined_id(single, self.id_parts)
             else:
                 name = unreadable_name(value)
-                counts[UNREADABLE] += 1
+                counts[UNREADABLE_CAUSES] += 1
             counts[REPEATED] += name in found
             found[name] = None
         for what, count in counts.items():
@@ -272,7 +272,7 @@ class Columns(ChosenColumns):
             raise ValueError(f"{name} is rounded: {rounded_words(value, self.of[name])}")
         if name != "parents" or not isinstance(value, float):
             raise ValueError(self._no_name(value, name, column))
-        self.causes[ROUNDED if rounded else UNREADABLE] += 1
+        self.causes[ROUNDED_CAUSES if rounded else UNREADABLE_CAUSES] += 1
         return unreadable_name(value)
 
     def _clock(self, record: Mapping[str, object]) -> dict[str, int] | None:

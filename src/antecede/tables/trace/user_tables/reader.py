@@ -17,8 +17,14 @@ from typing import Any, TypeVar
 from antecede.errors import FormatError, InputError
 from antecede.formatting import counted
 from antecede.tables.trace import text
-from antecede.tables.trace.causes import COLUMNS, ROUNDED, ROUNDED_IN, TOLD_BY, UNREADABLE_IN
-from antecede.tables.trace.causes import UNREADABLE as UNREADABLE_CAUSES
+from antecede.tables.trace.causes import (
+    CAUSE_COLUMNS,
+    ROUNDED_CAUSES,
+    ROUNDED_IN,
+    TOLD_BY,
+    UNREADABLE_IN,
+)
+from antecede.tables.trace.causes import UNREADABLE_CAUSES as UNREADABLE_CAUSES
 from antecede.tables.trace.reader import Detail, Item, ReadOptions
 from antecede.tables.trace.schema import Quarantined
 from antecede.tables.trace.time_text import GUESSED, LOOKS_LIKE, READ_AS, UNREADABLE
@@ -213,7 +219,7 @@ def details_of(columns: Columns, absent_keys: int) -> Iterator[Detail]:
     columns.check_all_came()
     if found := columns.guessed():
         yield Detail(GUESSED_COLUMNS, found)
-    yield Detail(COLUMNS, ", ".join(map(text.shorten, columns.known))[:300])
+    yield Detail(CAUSE_COLUMNS, ", ".join(map(text.shorten, columns.known))[:300])
     yield Detail(TOLD_BY, columns.telling())
     for name, unread in zip((LIKELY, LATER), columns.unread(), strict=True):
         if unread:
@@ -227,7 +233,7 @@ def details_of(columns: Columns, absent_keys: int) -> Iterator[Detail]:
         yield Detail(UNREADABLE, columns.unreadable_times)
     if absent_keys:
         yield Detail(ABSENT_KEYS, absent_keys)
-    for name, where in ((ROUNDED, ROUNDED_IN), (UNREADABLE_CAUSES, UNREADABLE_IN)):
+    for name, where in ((ROUNDED_CAUSES, ROUNDED_IN), (UNREADABLE_CAUSES, UNREADABLE_IN)):
         if columns.causes[name]:
             yield Detail(where, " and ".join(columns.of["parents"]))
     if columns.guessed_unit:
