@@ -23,20 +23,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.clocks.nanoseconds import NS
-from antecede.core.protocols import factory as build
-from antecede.core.protocols.base import (
+from antecede.core.clocks import NS, Bounds
+from antecede.core.protocols import (
+    ENTRIES,
     Addressing,
     Deliver,
     Effect,
+    Entry,
     MessageId,
     Protocol,
     Relation,
     Transmit,
 )
-from antecede.core.protocols.options.checks import with_trial
-from antecede.core.protocols.registry import ENTRIES, Entry
+from antecede.core.protocols import factory as build
+from antecede.core.protocols.options import with_trial
 
 FIGURES = Path(__file__).resolve().parents[1] / "docs" / "figures"
 SIZES = (5, 10, 20, 50, 100, 200)

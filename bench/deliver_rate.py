@@ -17,11 +17,10 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame
 
 from antecede.formatting import table
-from antecede.lab.record.example_logs import Talk, recorded
+from antecede.lab.record import Talk, recorded
+from antecede.spark import local_session
 from antecede.spark.replay import deliver
-from antecede.spark.session import local_session
-from antecede.tables.order.replay.spec import DeliverSpec
-from antecede.tables.order.replay.table import deliver_table
+from antecede.tables.order.replay import DeliverSpec, deliver_table
 from bench.engines import best_s
 
 pa: Any = pyarrow

@@ -26,10 +26,8 @@ from typing import Any, NamedTuple
 
 from antecede.core.clocks.encoding import counters, windows
 from antecede.core.clocks.lanes import columns
-from antecede.core.protocols.base import Protocol, Transmit
-from antecede.core.protocols.hierarchical.messages import Downward, External
-from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
-from antecede.core.protocols.vector.idr import Idr, IdrMessage
+from antecede.core.protocols import Idr, IdrMessage, Protocol, Transmit
+from antecede.core.protocols.hierarchical import Downward, External, Topology, hierarchical
 
 PERIOD_MS = (80, 5)
 MEASURED_S = 0.1

@@ -19,13 +19,10 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame
 
 from antecede.formatting import table
-from antecede.spark.ordering import order_with
-from antecede.spark.session import local_session
+from antecede.spark import local_session, order_with
 from antecede.tables.audit import audit_events
-from antecede.tables.order.spec import OrderSpec
-from antecede.tables.order.table import order_table
-from antecede.tables.trace.arrow import to_batch
-from antecede.tables.trace.schema import Event
+from antecede.tables.order import OrderSpec, order_table
+from antecede.tables.trace import Event, to_batch
 
 ROWS = 300_000
 GROUPS = 1_000

@@ -22,10 +22,9 @@ from antecede import Group
 from antecede.core.group.frames.format import Frame, Incarnation, pack
 from antecede.core.group.incarnations import Roster
 from antecede.core.group.options import options_code, room_code
-from antecede.core.protocols.base import Deliver, Protocol, Transmit
+from antecede.core.protocols import Deliver, Idr, Protocol, Transmit
 from antecede.core.protocols.clock_based.linear_physical import LinearPhysical
 from antecede.core.protocols.vector.bss import Bss
-from antecede.core.protocols.vector.idr import Idr
 from bench import large_groups
 from bench.traffic import Family, made, running
 

@@ -17,14 +17,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.clocks.nanoseconds import NS
-from antecede.core.protocols.base import Protocol
+from antecede.core.clocks import NS, Bounds
+from antecede.core.protocols import Protocol
 from antecede.core.protocols.clock_based.linear_physical import LinearPhysical
 from antecede.core.protocols.clock_based.messages import StampedMessage
+from antecede.core.protocols.topics import Subscriptions
 from antecede.core.protocols.topics.messages import TopicMessage
 from antecede.core.protocols.topics.protocols import Htbc
-from antecede.core.protocols.topics.subscriptions import Subscriptions
 
 MEMBERS = (10, 50, 200, 500, 1000)
 MESSAGES = 3000

@@ -117,8 +117,7 @@ async def watch(peer: Any, states: bool) -> None:
 
 
 async def live(options: dict[str, Any]) -> None:
-    from antecede.live.peer import Peer
-    from antecede.live.tls import Tls
+    from antecede.live import Peer, Tls
 
     folder, name = Path(options["folder"]), options["name"]
     member = Member(options)

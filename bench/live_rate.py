@@ -154,7 +154,7 @@ async def _measured(count: Any, seconds: float) -> Rate:
 async def peer_member(
     me: int, ports: list[int], ready: Any, burst: int, seconds: float, folder: str, kind: str
 ) -> Rate:
-    from antecede.live.peer import Peer
+    from antecede.live import Peer
 
     options: dict[str, Any] = {"insecure": True}
     if "tls" in kind:
@@ -211,7 +211,7 @@ async def peer_member(
 
 
 def _tls(folder: str, me: int) -> Any:
-    from antecede.live.tls import Tls
+    from antecede.live import Tls
 
     return Tls(f"{folder}/m{me}.pem", f"{folder}/ca.pem")
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from antecede.core.clocks.lanes import guards, merge, pack
+from antecede.core.clocks import guards, merge, pack
 from antecede.core.protocols.multicast.rst import Rst
 from antecede.core.protocols.multicast.rst_messages import MatrixBytes
 from bench.traffic import made

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from antecede.core.clocks.matrix import joined
+from antecede.core.clocks import joined
 from antecede.core.protocols.matrix.matrix import Matrix
 from bench.receive_path import receive_us
 from bench.traffic import made

@@ -20,16 +20,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.core.clocks import Bounds
+from antecede.core.protocols.topics import Subscriptions
 from antecede.formatting import table
+from antecede.tables.false_causality import RULES, Observed, Stamps, observed, runs_of
 from antecede.tables.false_causality.count import count_pairs, facts_of, plan_of
-from antecede.tables.false_causality.measure import Observed, measure, observed
-from antecede.tables.false_causality.rules import RULES
-from antecede.tables.false_causality.timestamps import Stamps
-from antecede.tables.false_causality.trace import runs_of
+from antecede.tables.false_causality.measure import measure
 from antecede.tables.false_causality.violations import found_in
-from antecede.tables.trace.schema import RECEIVE, SEND
+from antecede.tables.trace import RECEIVE, SEND
 from tests.reference.meter_pairs import count_all_pairs
 
 MESSAGES = 100_000
@@ -170,8 +168,8 @@ def _observers(events: pa.Table) -> Sequence[Observed]:
 
 def on_spark(events: pa.Table, rules: Sequence[str]) -> None:
     """Count the same on a local Spark with two cores; print seconds a rule, all included."""
+    from antecede.spark import local_session
     from antecede.spark.audits.false_causality import meter, violations
-    from antecede.spark.session import local_session
 
     spark = local_session(2, partitions=4, memory="2g")
     with tempfile.TemporaryDirectory(prefix="antecede-") as folder:

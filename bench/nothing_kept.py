@@ -24,7 +24,7 @@ from antecede.spark.streams.processor import (
     unpack,
 )
 from antecede.spark.streams.rows import from_bytes, to_bytes
-from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order import OrderSpec
 
 
 def passed_through(df: DataFrame, spec: OrderSpec) -> DataFrame:

@@ -19,15 +19,14 @@ import pyarrow.json
 import pyarrow.parquet
 from pyspark.sql import DataFrame
 
-from antecede.lab.simulate.run import simulate
-from antecede.spark.ordering import order_with
-from antecede.spark.session import local_session
+from antecede.lab.simulate import simulate
+from antecede.spark import local_session, order_with
 from antecede.spark.streams.ordering import order_stream
 from antecede.tables.audit import audit_events
 from antecede.tables.causality import Causality
 from antecede.tables.false_causality.measure import measure
-from antecede.tables.order.replay.table import deliver_table
-from antecede.tables.order.table import order_table
+from antecede.tables.order import order_table
+from antecede.tables.order.replay import deliver_table
 from antecede.tables.trace import read
 from bench import deliver_rate, engines, groups, live_rate, simulators, stream_rate
 from bench import meter as meter_traces

@@ -16,7 +16,7 @@ import time
 from functools import partial
 from typing import Any, NamedTuple
 
-from antecede.core.protocols.base import Hold, Protocol
+from antecede.core.protocols import Hold, Idr, Protocol
 from antecede.core.protocols.basic.fifo import Fifo
 from antecede.core.protocols.basic.unordered import Unordered
 from antecede.core.protocols.clock_based.linear import Linear
@@ -25,7 +25,6 @@ from antecede.core.protocols.clock_based.physical import Physical
 from antecede.core.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
 from antecede.core.protocols.vector.bss import Bss
 from antecede.core.protocols.vector.ds import Ds
-from antecede.core.protocols.vector.idr import Idr
 from bench.traffic import Family, made, running, traffic
 
 MEMBERS = (100, 300)

@@ -29,11 +29,10 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
 from antecede.formatting import table
+from antecede.spark import local_session, order_with
 from antecede.spark.fixpoint import ordering as fixpoint
 from antecede.spark.fixpoint import oversized
-from antecede.spark.ordering import order_with
-from antecede.spark.session import local_session
-from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order import OrderSpec
 
 MILLION = 1_000_000
 WIDE = 18

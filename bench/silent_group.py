@@ -14,11 +14,14 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from antecede.core.protocols.base import Deliver, Effect, Protocol, Transmit
-from antecede.core.protocols.hierarchical.external import ExternalPeer
-from antecede.core.protocols.hierarchical.messages import Flush
-from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
-from antecede.core.protocols.hierarchical.super_peer import SuperPeer
+from antecede.core.protocols import Deliver, Effect, Protocol, Transmit
+from antecede.core.protocols.hierarchical import (
+    ExternalPeer,
+    Flush,
+    SuperPeer,
+    Topology,
+    hierarchical,
+)
 
 SUPER, SENDER, RECEIVER, SILENT = 1, 2, 3, 4
 MESSAGES = 2_000_000

@@ -32,13 +32,11 @@ from typing import Any, NamedTuple
 import simpy
 
 from antecede.formatting import table
-from antecede.lab.simulate.compiled.hierarchy.engine import run_hierarchy
-from antecede.lab.simulate.compiled.mesh.engine import run_mesh
-from antecede.lab.simulate.config.model import Links, Scenario
-from antecede.lab.simulate.delays import Delay
-from antecede.lab.simulate.outputs.metric_selection import EVERYTHING, NOTHING, Measures
-from antecede.lab.simulate.run import simulate
-from antecede.lab.simulate.topology import Hierarchy, Mesh
+from antecede.lab.simulate import Delay, Hierarchy, Mesh, simulate
+from antecede.lab.simulate.compiled import run_hierarchy, run_mesh
+from antecede.lab.simulate.config import Links, Scenario
+from antecede.lab.simulate.outputs import Measures
+from antecede.lab.simulate.outputs.metric_selection import EVERYTHING, NOTHING
 
 DELAYS = Delay(0.0, 0.05)
 REPEATS = 3

@@ -28,9 +28,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from antecede.formatting import table
-from antecede.spark.session import local_session
+from antecede.spark import local_session
 from antecede.spark.streams.ordering import order_stream
-from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order import OrderSpec
 from bench.buffer_and_sort import buffered_and_sorted
 from bench.nothing_kept import passed_through
 

@@ -9,10 +9,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from antecede.tables.order.stream.kernels.interning import Text
-from antecede.tables.order.stream.shard import Shard
-from antecede.tables.order.stream.storage.blobs import Memory
-from antecede.tables.order.stream.types import Batch, ShardPlan
+from antecede.tables.order.stream import Batch, Memory, Shard, ShardPlan, Text
 
 SMALL = 1_000
 LARGE = 50_000

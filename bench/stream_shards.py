@@ -18,8 +18,7 @@ import pyarrow
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from antecede.spark import order
-from antecede.spark.session import local_session
+from antecede.spark import local_session, order
 
 ROWS = 1_000
 GROUPS = 500

@@ -26,9 +26,9 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from antecede.formatting import table
-from antecede.spark.session import local_session
+from antecede.spark import local_session
 from antecede.spark.streams.ordering import order_stream
-from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order import OrderSpec
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute

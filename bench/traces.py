@@ -10,10 +10,9 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from antecede.tables.audit.engine import audit_events
-from antecede.tables.order.trace_order import order_trace, prepare
-from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, Trace, to_batch
-from antecede.tables.trace.schema import Event
+from antecede.tables.audit import audit_events
+from antecede.tables.order import order_trace, prepare
+from antecede.tables.trace import QUARANTINE_SCHEMA, Event, Trace, to_batch
 
 CHAIN = 250_000
 PARENTS = 25_000

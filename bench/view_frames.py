@@ -21,10 +21,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, Trace
-from antecede.tables.trace.rows import conform
-from antecede.tables.view.page import render_page
-from antecede.tables.view.render_model import picture
+from antecede.tables.trace import QUARANTINE_SCHEMA, Trace, conform
+from antecede.tables.view import picture, render_page
 
 BROWSER = "/usr/bin/chromium"
 FLAGS = [

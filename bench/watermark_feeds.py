@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from antecede.core.clocks.nanoseconds import NS
-from antecede.lab.simulate.config.model import Clocks, Links, Partition, Scenario, Workload
-from antecede.lab.simulate.delays import Delay
+from antecede.core.clocks import NS
+from antecede.lab.simulate import Delay, Mesh, run_readable
+from antecede.lab.simulate.config import Clocks, Links, Partition, Scenario, Workload
 from antecede.lab.simulate.outputs.trace import events
-from antecede.lab.simulate.reference_engine import run_readable
-from antecede.lab.simulate.topology import Mesh
-from antecede.tables.trace.schema import RECEIVE, SEND
+from antecede.tables.trace import RECEIVE, SEND
 from bench.watermark_model import Row
 
 LORE = Path(__file__).resolve().parents[2] / "shared" / "data" / "lore"

@@ -24,10 +24,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.formatting import table
-from antecede.spark import order
+from antecede.spark import local_session, order
 from antecede.spark.columns import digest
-from antecede.spark.session import local_session
-from antecede.tables.trace.arrow import SCHEMA
+from antecede.tables.trace import SCHEMA
 
 pa: Any = pyarrow
 GROUPS = 1_000

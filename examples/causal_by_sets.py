@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from antecede.core.protocols.base import (
+from antecede.core.protocols import (
     DUPLICATE,
     Deliver,
     Discard,

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from antecede.core.protocols.base import Effect, Protocol, Transmit
-from antecede.core.protocols.hierarchical.messages import External
-from antecede.core.protocols.hierarchical.roles import SuperPeer, Topology, hierarchical
-from antecede.lab.check.target import Target
+from antecede.core.protocols import Effect, Protocol, Transmit
+from antecede.core.protocols.hierarchical import External, SuperPeer, Topology, hierarchical
+from antecede.lab.check import Target
 
 
 class Counting(SuperPeer):

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from antecede.errors import SetupError
-from antecede.spark.java import use_java
+from antecede.spark import use_java
 
 MAVEN = Path(__file__).with_name("maven")
 RESOLVED = ".resolved"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 from antecede.formatting import duration
-from antecede.tables.order.baselines import (
+from antecede.tables.order import (
     NS_PER_MS,
     Arrival,
     BaselineOutcome,

@@ -9,11 +9,8 @@ from typing import Any
 import jinja2
 
 from antecede.formatting import count_and_part, counted, duration, were
-from antecede.lab.report.drawing import inlined
-from antecede.lab.report.model import Plot, Series
-from antecede.lab.report.plots import draw_plot, slots_of
-from antecede.lab.report.study import look
-from antecede.tables.order.baselines import BaselineOutcome
+from antecede.lab.report import Plot, Series, draw_plot, inlined, look, slots_of
+from antecede.tables.order import BaselineOutcome
 from pipeline import courier, spark_job
 from pipeline.check import Verdict
 from pipeline.figures import Figures, Steps

@@ -21,9 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
-from antecede.spark import OrderSpec, stamped
-from antecede.spark.ordering import order_with
-from antecede.spark.session import cluster_session
+from antecede.spark import OrderSpec, cluster_session, order_with, stamped
 from pipeline.courier import LAKE
 
 SPEC = OrderSpec(

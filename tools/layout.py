@@ -19,6 +19,31 @@ LAYERS: Final = (("core",), ("tables",), ("spark", "live"), ("lab",), ("cli",))
 """Top-level packages from low to high; packages of one layer do not import each other."""
 DIVIDED: Final = ("core", "tables", "lab")
 """Packages whose entries are compared with each other for cycles."""
+INNER: Final = (
+    "core.clocks.encoding",
+    "core.protocols.hierarchical",
+    "core.protocols.options",
+    "core.protocols.serialization",
+    "core.protocols.topics",
+    "lab.check.harness",
+    "lab.check.model_checker",
+    "lab.check.scenario",
+    "lab.reproductions.framework",
+    "lab.reproductions.sweeps",
+    "lab.simulate.compiled",
+    "lab.simulate.config",
+    "lab.simulate.outputs",
+    "live.chat",
+    "live.drivers",
+    "spark.audits",
+    "spark.relations",
+    "spark.sources",
+    "tables.order.replay",
+    "tables.order.stream",
+    "tables.trace.formats",
+    "tables.trace.user_tables",
+)
+"""Packages inside of others that other packages import from, too."""
 MOST: Final = 15
 """Modules and packages per folder; `__init__.py` does not count, JavaScript does."""
 LARGE: Final = ("antecede/tables/trace/formats", "antecede/live")
@@ -42,7 +67,7 @@ def find_problems(source: Path) -> list[str]:
     """Return the violations of the rules below a folder that holds the package."""
     imports = read_imports(source)
     found = [*_upward(imports), *_file_cycles(imports), *_package_cycles(imports)]
-    return sorted(found + list(_large_folders(source)))
+    return sorted([*found, *_deep_imports(source), *_large_folders(source)])
 
 
 def find_cycles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
@@ -116,16 +141,32 @@ def _file_cycles(imports: Imports) -> Iterator[str]:
             yield f"import cycle: {', '.join(cycle)}"
 
 
-def _package_cycles(imports: Imports) -> Iterator[str]:
-    def face(name: str) -> str:
-        parts = name.split(".")
-        return ".".join(parts[1:3]) if _top(name) in DIVIDED else _top(name)
+def _face(name: str) -> str:
+    """Return the package whose `__init__` is the interface of a module; "" for shared files."""
+    parts = name.split(".")
+    return ".".join(parts[1:3]) if _top(name) in DIVIDED else _top(name)
 
+
+def _package_cycles(imports: Imports) -> Iterator[str]:
     faces: Imports = defaultdict(set)
     for name, targets in imports.items():
-        faces[face(name)].update(face(target) for target in targets)
+        faces[_face(name)].update(_face(target) for target in targets)
     for cycle in find_cycles({name: targets - {name, ""} for name, targets in faces.items()}):
         yield f"cycle of packages: {', '.join(cycle)}"
+
+
+def _deep_imports(source: Path) -> Iterator[str]:
+    """Yield imports from a module of another package that is no interface."""
+    for path in source.rglob("*.py"):
+        name = _name_of(path.relative_to(source))
+        if name == PACKAGE:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{PACKAGE}."):
+                target = str(node.module).removeprefix(f"{PACKAGE}.")
+                face = _face(str(node.module))
+                if face not in ("", _face(name)) and target not in (face, *DIVIDED, *INNER):
+                    yield f"import past an interface: {name} imports from {PACKAGE}.{target}"
 
 
 def _large_folders(source: Path) -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from antecede.core.clocks.bits import (
+from antecede.core.clocks import (
     MAX_POSITION,
     MAX_SPAN,
     absorb,
@@ -22,7 +22,7 @@ from antecede.core.clocks.bits import (
     span_bytes,
     trim,
 )
-from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.clocks.encoding import Reader, varint
 from antecede.errors import DecodeError, SequenceError
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from antecede.core.clocks.encoding.wire import Reader, varint, varint_size
+from antecede.core.clocks.encoding import Reader, varint, varint_size
 
 INTEGER_BYTES = 4
 

@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from antecede.core.clocks import lanes
-from antecede.core.clocks.encoding.pairs import encode_dense
-from antecede.core.clocks.encoding.wire import Reader, varint, varint_size
-from antecede.core.clocks.lanes import LANE_BITS, MAX_VALUE
-from antecede.core.clocks.matrix import (
+from antecede.core.clocks import (
     INTEGER_BYTES,
+    LANE_BITS,
     MAX_SIDE,
+    MAX_VALUE,
     encode_behind,
     fold,
+    lanes,
     read_behind,
     read_side,
     read_top,
@@ -28,6 +27,7 @@ from antecede.core.clocks.matrix import (
     widened,
     with_row,
 )
+from antecede.core.clocks.encoding import Reader, encode_dense, varint, varint_size
 from antecede.errors import DecodeError, LocalError
 
 

@@ -19,9 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from antecede.core.clocks import lanes
-from antecede.core.clocks.encoding.wire import Reader, varint, varint_size
-from antecede.core.clocks.intervals import Intervals, read_bounds
+from antecede.core.clocks import Intervals, lanes, read_bounds
+from antecede.core.clocks.encoding import Reader, varint, varint_size
 from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
 
 INTEGER_BYTES = 4

@@ -11,8 +11,7 @@ from exporter import Exporter
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from antecede.spark import order
-from antecede.spark.session import local_session
+from antecede.spark import local_session, order
 
 PORT = 9108
 

@@ -14,21 +14,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.group.group import Group
-from antecede.core.group.message import (
-    Blocked,
-    Envelope,
-    GroupEffect,
-    Message,
-    Missing,
-    Packet,
-    Said,
-    Sent,
-    Stats,
-    Thread,
-)
-from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.core.clocks import Bounds
+from antecede.core.group import Blocked, Envelope, Group, GroupEffect, Message, Packet, Thread
+from antecede.core.group.message import Missing, Said, Sent, Stats
+from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import (
     AntecedeError,
     ConflictError,
@@ -47,8 +36,7 @@ if TYPE_CHECKING:
     from antecede.core.propagation import ContextPropagator
     from antecede.tables import causality
     from antecede.tables.audit import audit
-    from antecede.tables.order.spec import OrderSpec
-    from antecede.tables.order.table import order_table
+    from antecede.tables.order import OrderSpec, order_table
     from antecede.tables.trace import read
 
 __version__ = "0.1.0"

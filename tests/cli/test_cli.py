@@ -57,6 +57,7 @@ def test_the_core_needs_nothing_but_the_standard_library() -> None:
         "from antecede import Group\n"
         "from antecede.cli import main\n"
         "from antecede.core.propagation import ContextPropagator\n"
+        "import antecede.lab.diagram.trace_window, antecede.lab.play.server\n"
         "Group('a').send(b'x')\n"
         "ContextPropagator('s').outgoing()\n"
         "assert main(['check', 'fifo', '--members', '2', '--messages', '2']) == 0\n"

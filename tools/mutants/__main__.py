@@ -8,12 +8,11 @@ import math
 import sys
 from collections.abc import Sequence
 
-from antecede.core.protocols.options.declared import split_options
-from antecede.core.protocols.registry import ENTRIES
+from antecede.core.protocols import ENTRIES
+from antecede.core.protocols.options import split_options
 from antecede.errors import AntecedeError, LocalError
-from antecede.lab.check.check import find_target
-from antecede.lab.check.harness.guarded_calls import LIMIT_S
-from antecede.lab.check.loader import is_file_target
+from antecede.lab.check import find_target, is_file_target
+from antecede.lab.check.harness import LIMIT_S
 from tools.mutants.run import EACH_S, TIMES_ORIGINAL, MutantResult, judge_mutants
 
 

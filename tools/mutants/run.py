@@ -16,18 +16,18 @@ from time import monotonic
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from antecede.core.protocols.registry import ENTRIES
+from antecede.core.protocols import ENTRIES
 from antecede.errors import LocalError
 from antecede.formatting import shown
+from antecede.lab.check import Failure, Target
 from antecede.lab.check.checked_run import JudgedRun
 from antecede.lab.check.conformance import SuitePlan, conform, play
+from antecede.lab.check.harness import LIMIT_S, in_words, is_own, watching
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
-from antecede.lab.check.harness.guarded_calls import LIMIT_S, in_words, is_own, watching
 from antecede.lab.check.harness.network import Step
-from antecede.lab.check.model_checker.explorer import SearchLimits, explore
-from antecede.lab.check.results import RAISED, Failure
+from antecede.lab.check.model_checker import SearchLimits, explore
+from antecede.lab.check.results import RAISED
 from antecede.lab.check.search_plans import one_against_all, with_notes
-from antecede.lab.check.target import Target
 from tools.mutants.modules import ModuleCopies
 from tools.mutants.mutation import Mutant, find_mutants, short
 

@@ -15,14 +15,12 @@ from typing import Any
 import pyarrow as pa
 
 from antecede.errors import InputError
-from antecede.lab.simulate.compiled.hierarchy.engine import run_hierarchy
-from antecede.lab.simulate.compiled.mesh.engine import run_mesh
-from antecede.lab.simulate.config.model import Clocks, Scenario
-from antecede.lab.simulate.outputs.timestamps import stamped
-from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub, Topology
+from antecede.lab.simulate import Hierarchy, Mesh, PubSub, Topology
+from antecede.lab.simulate.compiled import run_hierarchy, run_mesh
+from antecede.lab.simulate.config import Clocks, Scenario
+from antecede.lab.simulate.outputs import stamped
 from antecede.progress import Progress
-from antecede.tables.audit import audit_events
-from antecede.tables.audit.pairs import PairChoice
+from antecede.tables.audit import PairChoice, audit_events
 from antecede.tables.causality import (
     concurrent,
     cut,
@@ -32,17 +30,11 @@ from antecede.tables.causality import (
     recovery_line,
     with_clocks,
 )
-from antecede.tables.false_causality.count import count_rules
-from antecede.tables.false_causality.rules import RULES
-from antecede.tables.false_causality.summary import summarize
-from antecede.tables.kernels.compile_time import timed
-from antecede.tables.kernels.jit import cache_folder
-from antecede.tables.kernels.sketches import LEAST_RANKS
-from antecede.tables.order.spec import OrderSpec
-from antecede.tables.order.stream.warmup import warm_up
-from antecede.tables.order.table import order_table
-from antecede.tables.trace.arrow import to_batch
-from antecede.tables.trace.schema import Event
+from antecede.tables.false_causality import RULES, count_rules, summarize
+from antecede.tables.kernels import LEAST_RANKS, cache_folder, timed
+from antecede.tables.order import OrderSpec, order_table
+from antecede.tables.order.stream import warm_up
+from antecede.tables.trace import Event, to_batch
 
 _DECLARED = (
     Event(id="a", member="x"),

@@ -15,12 +15,9 @@ import pyarrow.parquet
 
 from antecede.cli.unused_options import refuse_unused
 from antecede.errors import AntecedeError, InputError
-from antecede.tables.trace import reader
-from antecede.tables.trace.arrow import implied_format
-from antecede.tables.trace.formats.git import count_commits, is_repository
-from antecede.tables.trace.paths import all_inputs
-from antecede.tables.trace.reader import ReadOptions
-from antecede.tables.trace.user_tables.reader import TableReader, files_of
+from antecede.tables.trace import ReadOptions, all_inputs, implied_format, reader
+from antecede.tables.trace.formats import count_commits, is_repository
+from antecede.tables.trace.user_tables import TableReader, files_of
 
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
 A_ROW, A_BYTE, OF_TEXT, PACKED = 1200, 4, 20, 6
@@ -143,7 +140,7 @@ def _hindrance(paths: Sequence[str], format: str | None, options: ReadOptions) -
         names = {name} if name else {reader.choose(part, options).name for part in parts}
         if names != {TableReader.name}:
             return "it reads tables alone"
-        from antecede.spark.java import find_java
+        from antecede.spark import find_java
 
         find_java()
     except InputError:

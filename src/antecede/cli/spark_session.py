@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from antecede.cli.engines import free_bytes
-from antecede.spark.session import cluster_session, local_session, quiet_failures
+from antecede.spark import cluster_session, local_session, quiet_failures
 
 
 @contextmanager

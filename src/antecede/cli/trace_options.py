@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 
 from antecede.errors import InputError
-from antecede.tables.trace.reader import ReadOptions, names
-from antecede.tables.trace.sequence import SEQ
+from antecede.tables.trace import SEQ, ReadOptions, names
 
 _COLUMNS = {
     "id": ("id", "identity of the event; several times: its parts"),

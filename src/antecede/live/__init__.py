@@ -1,27 +1,32 @@
-"""Live groups: peers on real networks whose messages come in the order their causes demand.
+"""Live groups: peers on networks whose messages are delivered after their causes.
 
-`Peer` is a program's place in a group, `Tls` its certificate. `recording` is the recorder of
-`antecede record`. Names are imported when they are first asked for; `Tls` needs `antecede[live]`.
+`Peer` is the membership of a program in a group, `Tls` its certificate; `Tls` needs
+`antecede[live]`.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
     from antecede.live.events import Change, ChangeKind, GivenUp, Id, Message, View
     from antecede.live.peer import Peer
+    from antecede.live.settings import MISSING_PARENT, RELEASE
+    from antecede.live.status import Status, as_text, from_plain
     from antecede.live.timekeeping import Alarm, Delays, proposed_bounds
     from antecede.live.tls import Tls
-
-_EVENTS = ("Change", "ChangeKind", "GivenUp", "Id", "Message", "View")
-_HOME = {
-    **dict.fromkeys(_EVENTS, "antecede.live.events"),
-    **dict.fromkeys(("Alarm", "Delays", "proposed_bounds"), "antecede.live.timekeeping"),
-    "Peer": "antecede.live.peer",
-    "Tls": "antecede.live.tls",
-}
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "events": "Change ChangeKind GivenUp Id Message View",
+            "peer": "Peer",
+            "settings": "MISSING_PARENT RELEASE",
+            "status": "Status as_text from_plain",
+            "timekeeping": "Alarm Delays proposed_bounds",
+            "tls": "Tls",
+        },
+    )
 
 __all__ = [
     "Alarm",
@@ -36,13 +41,3 @@ __all__ = [
     "View",
     "proposed_bounds",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks.encoding import Reader, block, varint
 from antecede.errors import DecodeError
 from antecede.live import heads, wire
 from antecede.live.heads import GROUP_TOPIC, Run

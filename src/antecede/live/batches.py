@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
-from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks.encoding import Reader, block, varint
 from antecede.errors import DecodeError
 from antecede.live.events import Change, ChangeKind, is_lane
 from antecede.live.heads import MAX_SUBSCRIBED_BYTES

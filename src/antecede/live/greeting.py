@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks.encoding import Reader, block, varint
 from antecede.errors import DecodeError, LocalError, MismatchError
 from antecede.formatting import shown
 from antecede.live import differing, wire

@@ -18,9 +18,9 @@ import struct
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from antecede.core.clocks.encoding.wire import Reader, block, varint
-from antecede.core.clocks.nanoseconds import LONGEST_NS
-from antecede.core.protocols.topics.messages import MAX_TOPIC_BYTES, checked_topics
+from antecede.core.clocks import LONGEST_NS
+from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.protocols.topics import MAX_TOPIC_BYTES, checked_topics
 from antecede.errors import DecodeError, LocalError
 from antecede.formatting import shown
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from antecede.core.group.group import Group
+from antecede.core.group import Group
 from antecede.live.events import Id
 
 MOST: Final = 2000

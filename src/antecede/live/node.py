@@ -13,10 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from antecede.core.clocks.encoding.wire import Reader, block, varint
-from antecede.core.clocks.nanoseconds import seconds_text
-from antecede.core.protocols.serialization.codec import pack_state, unpack_state
-from antecede.core.protocols.serialization.schema import BYTES, NUMBER, misfit
+from antecede.core.clocks import seconds_text
+from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.protocols.serialization import BYTES, NUMBER, misfit, pack_state, unpack_state
 from antecede.errors import (
     ConflictError,
     DecodeError,

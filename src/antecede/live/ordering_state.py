@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from antecede.core.protocols.serialization.codec import pack_state, unpack_state
-from antecede.core.protocols.serialization.schema import (
+from antecede.core.protocols.serialization import (
     BYTES,
     NUMBER,
     SIGNED,
@@ -14,6 +13,8 @@ from antecede.core.protocols.serialization.schema import (
     OneOf,
     Shape,
     misfit,
+    pack_state,
+    unpack_state,
 )
 from antecede.errors import DecodeError
 from antecede.live.events import Id, Message, Said

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 
+from antecede.core.group import Group
 from antecede.core.group import message as group_message
-from antecede.core.group.group import Group
 from antecede.errors import RemoteError
 from antecede.live.events import GivenUp, Id, is_lane
 from antecede.live.settings import SET_ASIDE

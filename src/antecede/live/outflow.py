@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from antecede.core.clocks.encoding.wire import block, varint
+from antecede.core.clocks.encoding import block, varint
 from antecede.live import wire
 from antecede.live.lanes import Sealed
 from antecede.live.links import Link

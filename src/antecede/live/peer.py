@@ -37,7 +37,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from antecede.core.propagation import Past
-from antecede.core.protocols.base import Relation
+from antecede.core.protocols import Relation
 from antecede.errors import LocalError, PeerError
 from antecede.formatting import counted, shown
 from antecede.live.begun import Begun

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.group.group import Group
-from antecede.core.group.options import Limits
-from antecede.core.protocols.base import Addressing
+from antecede.core.clocks import Bounds
+from antecede.core.group import Group, Limits
+from antecede.core.protocols import Addressing
 from antecede.errors import LocalError
 from antecede.formatting import shown
 from antecede.live.heads import own_topics

@@ -27,10 +27,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.clocks.nanoseconds import LONGEST_NS, seconds_text
-from antecede.core.protocols.serialization.codec import pack_state, unpack_state
-from antecede.core.protocols.serialization.schema import NUMBER, SIGNED, TEXT, Many, misfit
+from antecede.core.clocks import LONGEST_NS, Bounds, seconds_text
+from antecede.core.protocols.serialization import (
+    NUMBER,
+    SIGNED,
+    TEXT,
+    Many,
+    misfit,
+    pack_state,
+    unpack_state,
+)
 from antecede.errors import DecodeError, LocalError
 from antecede.live.clock_check import ClockCheck
 from antecede.live.events import Id, member_of

@@ -34,16 +34,16 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from antecede.core.clocks import intervals
-from antecede.core.protocols.base import Relation
+from antecede.core.protocols import Relation
 from antecede.errors import MissingExtraError, StoreError
 from antecede.live.events import Id, Said
-from antecede.tables.trace.schema import DELIVER, SEND
+from antecede.tables.trace import DELIVER, SEND
 
 try:
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter, read_table
 
-    from antecede.tables.trace.batches import SCHEMA
+    from antecede.tables.trace import SCHEMA
 except ImportError as error:
     raise MissingExtraError("traces of live peers", "trace") from error
 

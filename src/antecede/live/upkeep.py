@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from antecede.core.clocks.encoding.wire import varint
+from antecede.core.clocks.encoding import varint
 from antecede.live import laggards, wire
 from antecede.live.events import Change, ChangeKind, member_of
 from antecede.live.held import HeldSince

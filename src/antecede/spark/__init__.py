@@ -8,10 +8,13 @@ MissingExtraError.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from antecede.errors import MissingExtraError
+from antecede.lazy import lazy_names
 
 try:
-    import pyspark  # noqa: F401
+    import pyspark
 except ImportError as error:
     raise MissingExtraError("antecede.spark", "spark") from error
 
@@ -30,8 +33,28 @@ from antecede.spark.sources.data_source import register_source
 from antecede.spark.sources.span_tables import events_of_spans
 from antecede.spark.streams.state import held
 from antecede.spark.streams.tasks import repartition_stream
-from antecede.tables.order.replay.spec import DeliverSpec, DeliverStatus
-from antecede.tables.order.spec import OrderSpec, Status
+from antecede.tables.order import OrderSpec, Status
+from antecede.tables.order.replay import DeliverSpec, DeliverStatus
+
+if TYPE_CHECKING:
+    from antecede.spark.evidence import describe_none, source_in, supports_way
+    from antecede.spark.java import find_java, use_java
+    from antecede.spark.ordering import order_with
+    from antecede.spark.replay import deliver_on_spark
+    from antecede.spark.session import cluster_session, local_session, quiet_failures
+    from antecede.spark.tiles import write_tiles
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "evidence": "describe_none source_in supports_way",
+            "java": "find_java use_java",
+            "ordering": "order_with",
+            "replay": "deliver_on_spark",
+            "session": "cluster_session local_session quiet_failures",
+            "tiles": "write_tiles",
+        },
+    )
 
 __all__ = [
     "DeliverSpec",

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
-from antecede.tables.trace.identities import BLANKS, MAX_EXACT, ROUNDED, UNREADABLE
+from antecede.tables.trace import BLANKS, MAX_EXACT, ROUNDED, UNREADABLE
 
 
 def is_blank(name: Column) -> Column:

@@ -19,23 +19,26 @@ from pyspark.sql import types as t
 
 from antecede.errors import InputError
 from antecede.spark.columns import column_of, id_column, id_of
-from antecede.tables.causality.spec import order_spec
-from antecede.tables.order.spec import OrderSpec
-from antecede.tables.trace.causes import CAUSE_COLUMNS
-from antecede.tables.trace.evidence import (
+from antecede.tables.causality import order_spec
+from antecede.tables.order import OrderSpec
+from antecede.tables.trace import (
     BY_NATURE,
+    CAUSE_COLUMNS,
     CAUSES,
     CLOCKS,
+    DELIVER,
+    NAMES,
     NONE,
     RECEIPTS,
+    RECEIVE,
+    SEND,
     Cells,
     cells_of,
+    conform,
     describe_cells,
     unsupported,
     warn_none,
 )
-from antecede.tables.trace.rows import conform
-from antecede.tables.trace.schema import DELIVER, NAMES, RECEIVE, SEND
 
 
 def keys_of(df: DataFrame, spec: OrderSpec) -> tuple[Column, Column]:

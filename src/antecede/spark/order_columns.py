@@ -12,9 +12,7 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
 from antecede.errors import InputError
-from antecede.tables.order.keys import keys_of
-from antecede.tables.order.spec import OrderSpec
-from antecede.tables.order.table import times_of
+from antecede.tables.order import OrderSpec, keys_of, times_of
 
 SHARD = "__antecede_shard"
 DIGEST = "__antecede_digest"

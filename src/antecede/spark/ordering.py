@@ -43,9 +43,15 @@ from antecede.spark.order_columns import (
     check,
 )
 from antecede.spark.workers import ready_workers
-from antecede.tables.order.row_hash import whole
-from antecede.tables.order.spec import GiantPolicy, MissingPolicy, OrderSpec, OverHeld, TimeUnit
-from antecede.tables.order.table import order_rows
+from antecede.tables.order import (
+    GiantPolicy,
+    MissingPolicy,
+    OrderSpec,
+    OverHeld,
+    TimeUnit,
+    order_rows,
+    whole,
+)
 
 _LOOKALIKES = str.maketrans({".": "\u2024", "`": "\u02cb"})
 ADDED = "__antecede_added"

@@ -26,9 +26,8 @@ from pyspark.sql import types as t
 from antecede.spark.session import local_session
 from antecede.spark.streams.replay import delivered_schema
 from antecede.spark.workers import ready_workers
-from antecede.tables.order.replay.spec import DeliverSpec
-from antecede.tables.order.replay.table import added as delivery_columns
-from antecede.tables.order.replay.table import deliver_table, read_log
+from antecede.tables.order.replay import DeliverSpec, deliver_table, read_log
+from antecede.tables.order.replay import added as delivery_columns
 
 ROWS_A_FILE = 500_000
 """Rows of one Parquet file handed to Spark: what one task reads."""

@@ -19,9 +19,8 @@ from pyspark.sql import types as t
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.spark.columns import column_of
-from antecede.tables.trace.schema import COLUMNS, DELIVER, EVENT, RECEIVE
-from antecede.tables.view.columns import OF_ARRIVALS, OF_OTHERS
-from antecede.tables.view.tiles import ABOUT, OWN, about, check_new
+from antecede.tables.trace import COLUMNS, DELIVER, EVENT, RECEIVE
+from antecede.tables.view import ABOUT, OF_ARRIVALS, OF_OTHERS, OWN, about, check_new
 
 _TYPES: dict[str, t.DataType] = {
     "string": t.StringType(),

@@ -121,7 +121,7 @@ def test_public_names() -> None:
         assert name in dir(antecede.tables.trace)
     assert antecede.tables.trace.Reader is Reader
     with pytest.raises(AttributeError, match="no attribute 'sniff'"):
-        antecede.tables.trace.sniff  # noqa: B018
+        antecede.tables.trace.sniff  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_the_schema_and_the_names_of_readers_load_no_pyarrow() -> None:

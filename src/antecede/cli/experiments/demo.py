@@ -16,13 +16,18 @@ from antecede.cli.files.pages import look
 from antecede.cli.unused_options import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import count_and_part, counted, were
-from antecede.lab.demo import demo
-from antecede.lab.demo.arrivals import Arrivals, arrivals_of, events_of, with_declared_causes
-from antecede.lab.demo.engines import SparkStart
-from antecede.lab.demo.page import write_page
-from antecede.lab.record.recorder import record, summary
+from antecede.lab.demo import (
+    Arrivals,
+    SparkStart,
+    arrivals_of,
+    demo,
+    events_of,
+    with_declared_causes,
+    write_page,
+)
+from antecede.lab.record import record, summary
 from antecede.progress import Progress
-from antecede.tables.trace.arrow import read, to_batch
+from antecede.tables.trace import read, to_batch
 
 MEMBERS = 8
 

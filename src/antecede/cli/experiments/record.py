@@ -9,10 +9,10 @@ from pathlib import Path
 from antecede.cli.files.output import check_writable, draft_of
 from antecede.cli.files.pages import look
 from antecede.formatting import counted, were
-from antecede.lab.record.recorder import record, summary
+from antecede.lab.record import record, summary
 from antecede.progress import Progress
-from antecede.tables.trace.arrow import write_events
-from antecede.tables.trace.user_tables.writing import format_of
+from antecede.tables.trace import write_events
+from antecede.tables.trace.user_tables import format_of
 
 OUT = "file to write: .parquet, .csv, .jsonl"
 ORDER = "causal, fifo, reply, none, or a protocol's name; `antecede protocols` lists them (causal)"

@@ -28,12 +28,23 @@ from antecede.cli.files.output import check_folder
 from antecede.cli.text_table import width_of_terminal
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.lab.report.atomic_files import write_whole
-from antecede.lab.reproductions.framework.local_runner import Processes, cores
-from antecede.lab.reproductions.framework.runner import Conducted, Engine, Interrupted, conduct
-from antecede.lab.reproductions.sweeps.findings import table_csv
-from antecede.lab.reproductions.sweeps.folder import TABLE, check_same_grid
-from antecede.lab.reproductions.sweeps.sweep import Sweep, read_sweep, sweep_study
+from antecede.lab.report import write_whole
+from antecede.lab.reproductions.framework import (
+    Conducted,
+    Engine,
+    Interrupted,
+    Processes,
+    conduct,
+    cores,
+)
+from antecede.lab.reproductions.sweeps import (
+    TABLE,
+    Sweep,
+    check_same_grid,
+    read_sweep,
+    sweep_study,
+    table_csv,
+)
 
 SHOWN_ROWS = 40
 """Most settings printed; the page and the CSV file have all."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import webbrowser
 
-from antecede.core.pages.local_server import Guarded
+from antecede.core.pages import Guarded
 
 
 def open_browser(address: str) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from antecede.core.diagram_model import Diagram
-    from antecede.tables.trace.reader import ReadOptions
+    from antecede.tables.trace import ReadOptions
 
 
 LOOKED_AT: Final = 1000
@@ -38,9 +38,9 @@ def look_if_read(
 
     `words`: the options that its columns need. The first rows are written once more and read.
     """
-    from antecede.tables.causality.queries import Causality
-    from antecede.tables.trace.arrow import read
-    from antecede.tables.trace.user_tables.writing import format_of, write_table
+    from antecede.tables.causality import Causality
+    from antecede.tables.trace import read
+    from antecede.tables.trace.user_tables import format_of, write_table
 
     with tempfile.TemporaryDirectory(prefix="antecede-look-") as folder:
         part = Path(folder) / f"part{out.suffix}"
@@ -75,10 +75,8 @@ def write_page_of_files(
 
     Raises InputError as `antecede.tables.view.render_model` does.
     """
-    from antecede.tables.trace.arrow import read
-    from antecede.tables.trace.sequence import SEQ, by_sequence
-    from antecede.tables.view.page import render_page
-    from antecede.tables.view.render_model import picture
+    from antecede.tables.trace import SEQ, by_sequence, read
+    from antecede.tables.view import picture, render_page
 
     title = ", ".join(Path(path).resolve().name or path for path in paths)
     title = title.encode(errors="backslashreplace").decode()
@@ -90,9 +88,8 @@ def write_page_of_files(
 
 def write_page_of_table(events: pyarrow.Table, title: str, said: str, out: Path) -> None:
     """Write the page of a table in the schema; `said`: what it does not show, if anything."""
-    from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, Trace
-    from antecede.tables.view.page import render_page
-    from antecede.tables.view.render_model import picture
+    from antecede.tables.trace import QUARANTINE_SCHEMA, Trace
+    from antecede.tables.view import picture, render_page
 
     trace = Trace(events, QUARANTINE_SCHEMA.empty_table(), "log", {})
     also = [{"what": said, "advice": "", "rows": []}] if said else []
@@ -102,9 +99,7 @@ def write_page_of_table(events: pyarrow.Table, title: str, said: str, out: Path)
 
 def write_page_of(diagram: Diagram, said: str, out: Path) -> None:
     """Write the page of a script that was carried out; `said`: what is wrong in it."""
-    from antecede.tables.view.diagrams import broken, trace_of
-    from antecede.tables.view.page import render_page
-    from antecede.tables.view.render_model import picture
+    from antecede.tables.view import broken, picture, render_page, trace_of
 
     trace = trace_of(diagram)
     wrong = broken(trace)

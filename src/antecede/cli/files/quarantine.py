@@ -12,8 +12,8 @@ import pyarrow.parquet
 
 from antecede.cli.files.output import check_free, check_not_read
 from antecede.errors import InputError
-from antecede.tables.trace.arrow import QUARANTINE_SCHEMA
-from antecede.tables.trace.user_tables.writing import (
+from antecede.tables.trace import QUARANTINE_SCHEMA
+from antecede.tables.trace.user_tables import (
     CSV,
     ENDINGS,
     JSON_LINES,

@@ -14,18 +14,24 @@ from typing import Any, Final
 
 from antecede.errors import LocalError, PeerError
 from antecede.interrupts import Terminated
-from antecede.live import keys
-from antecede.live.chat import terminal
-from antecede.live.chat.drawing import summary
-from antecede.live.chat.room import Room
-from antecede.live.chat.session import Chat, Notice
-from antecede.live.chat.terminal import LEAVE, Screen, Terminal
-from antecede.live.chat.web import HERE, Page, checked_place
-from antecede.live.chat.words import MAX_BYTES, name_of, one_line
-from antecede.live.drivers.addresses import split_address
-from antecede.live.peer import Peer
-from antecede.live.settings import MISSING_PARENT, RELEASE
-from antecede.live.tls import Tls
+from antecede.live import MISSING_PARENT, RELEASE, Peer, Tls, keys
+from antecede.live.chat import (
+    HERE,
+    LEAVE,
+    MAX_BYTES,
+    Chat,
+    Notice,
+    Page,
+    Room,
+    Screen,
+    Terminal,
+    checked_place,
+    name_of,
+    one_line,
+    summary,
+    terminal,
+)
+from antecede.live.drivers import split_address
 
 HISTORY: Final = 200
 MOST_HISTORY: Final = 100_000

@@ -12,8 +12,8 @@ from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, build_opener
 
 from antecede.errors import InputError, LocalError
-from antecede.live.drivers.addresses import split_address
-from antecede.live.status import Status, as_text, from_plain
+from antecede.live import Status, as_text, from_plain
+from antecede.live.drivers import split_address
 
 TIMEOUT_S: Final = 5.0
 MOST: Final = 16 << 20

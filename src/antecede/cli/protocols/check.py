@@ -12,17 +12,13 @@ from typing import Any
 from antecede.cli.files.output import check_apart, check_writable, save_text
 from antecede.cli.files.pages import check_page, write_page_of
 from antecede.cli.protocols.draw import write_svg
-from antecede.core.protocols.options.declared import split_options
-from antecede.core.protocols.registry import ENTRIES
+from antecede.core.protocols import ENTRIES
+from antecede.core.protocols.options import split_options
 from antecede.errors import LocalError
-from antecede.lab.check.check import run_check
-from antecede.lab.check.check_all import CaseResult, cases, judge_all
-from antecede.lab.check.harness.guarded_calls import LIMIT_S
-from antecede.lab.check.results import Verdict
-from antecede.lab.check.scenario.save import run_of, script_of
-from antecede.lab.check.scenario.verdict import report
-from antecede.lab.diagram.scenario_diagram import from_run
-from antecede.lab.diagram.svg import draw_svg
+from antecede.lab.check import CaseResult, Verdict, cases, judge_all, run_check
+from antecede.lab.check.harness import LIMIT_S
+from antecede.lab.check.scenario import report, run_of, script_of
+from antecede.lab.diagram import draw_svg, from_run
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,17 +15,8 @@ from antecede.cli.unused_options import refuse_unused
 from antecede.core.global_snapshots import ALGORITHMS
 from antecede.errors import LocalError
 from antecede.formatting import counted
-from antecede.lab.check.global_states import (
-    CHANNELS,
-    FIFO,
-    MOST_STATES,
-    StateFailure,
-    explore,
-    play,
-)
-from antecede.lab.diagram.snapshot_diagram import from_failure
-from antecede.lab.diagram.svg import draw_svg
-from antecede.lab.diagram.text import draw_text
+from antecede.lab.check import CHANNELS, FIFO, MOST_STATES, StateFailure, explore, play
+from antecede.lab.diagram import draw_svg, draw_text, from_failure
 from antecede.progress import Progress
 
 RUN_MEMBERS, RUN_MESSAGES = 6, 100

@@ -16,19 +16,25 @@ from pathlib import Path
 
 from antecede.cli.files.output import check_writable, draft_of, save_text
 from antecede.cli.unused_options import refuse_unused
-from antecede.core.clocks.nanoseconds import seconds_text, signed_text
+from antecede.core.clocks import seconds_text, signed_text
 from antecede.core.diagram_model import Diagram
 from antecede.errors import FormatError, InputError, MissingExtraError, ScriptError
 from antecede.formatting import counted
-from antecede.lab.check.scenario.channels import channel_line
-from antecede.lab.check.scenario.execution import JUDGES, ScriptRun, changed_states
-from antecede.lab.check.scenario.narrative import Words, listed
-from antecede.lab.check.scenario.parse import Script, Setup, load_script
-from antecede.lab.check.scenario.run import check_output, run_script, under
-from antecede.lab.diagram.scenario_diagram import stacked
-from antecede.lab.diagram.svg import draw_stacked
-from antecede.lab.diagram.text import draw_text
-from antecede.lab.diagram.themes import LIGHT, THEMES
+from antecede.lab.check.scenario import (
+    JUDGES,
+    Script,
+    ScriptRun,
+    Setup,
+    Words,
+    changed_states,
+    channel_line,
+    check_output,
+    listed,
+    load_script,
+    run_script,
+    under,
+)
+from antecede.lab.diagram import LIGHT, THEMES, draw_stacked, draw_text, stacked
 
 MIN_WIDTH, MAX_WIDTH = 40, 100
 SVG, PNG, PDF = "svg", "png", "pdf"
@@ -125,9 +131,8 @@ def _explain_log(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
     why = "a log has happened: it is not played"
     refuse_unused(args, why, unused=["protocol", "judge", "states"])
     try:
-        from antecede.tables.causality.clock_log_diagram import from_clocks
-        from antecede.tables.trace.arrow import read
-        from antecede.tables.trace.reader import ReadOptions
+        from antecede.tables.causality import from_clocks
+        from antecede.tables.trace import ReadOptions, read
     except ModuleNotFoundError as error:
         raise MissingExtraError("logs", "trace") from error
     options = ReadOptions(regex=args.regex, delimiter=args.delimiter)
@@ -158,7 +163,7 @@ def _show(args: argparse.Namespace, outs: Mapping[str, Path], diagrams: Sequence
         if format == SVG:
             write_svg(out, svg)
         else:
-            from antecede.lab.report.pictures import as_picture
+            from antecede.lab.report import as_picture
 
             save_bytes(out, as_picture(svg, format))
         print(f"The diagram as {format.upper()}: {out}")

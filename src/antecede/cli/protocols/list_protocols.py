@@ -10,9 +10,17 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from antecede.core.protocols.base import Addressing, Guarantee
-from antecede.core.protocols.factory import promise, relation_of, smallest
-from antecede.core.protocols.registry import ENTRIES, SYMBOLS, Entry, entry
+from antecede.core.protocols import (
+    ENTRIES,
+    SYMBOLS,
+    Addressing,
+    Entry,
+    Guarantee,
+    entry,
+    promise,
+    relation_of,
+    smallest,
+)
 from antecede.formatting import aligned
 
 WIDTH = 100

@@ -6,10 +6,10 @@ import argparse
 
 from antecede.cli.files.browser import serve_until_interrupted
 from antecede.cli.unused_options import refuse_unused
-from antecede.core.pages.local_server import Guarded
+from antecede.core.pages import Guarded
 from antecede.errors import InputError
-from antecede.lab.check.scenario.parse import script_file
-from antecede.lab.play.server import Bench, Opened
+from antecede.lab.check.scenario import script_file
+from antecede.lab.play import Bench, Opened
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -22,17 +22,11 @@ from antecede.cli.traces.ask_output import Further, only_one, plain_rows
 from antecede.cli.unused_options import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import aligned, counted, harmless
-from antecede.tables.audit.skew import clock_skew
-from antecede.tables.audit.skew_text import skew_findings
-from antecede.tables.causality.queries import CAUSES, CLOCKS, EVENTS, WAYS, Causality, Event
-from antecede.tables.kernels.arrays import Ints
-from antecede.tables.kernels.graph import edge_table
-from antecede.tables.trace import time_text
-from antecede.tables.trace.arrow import read
-from antecede.tables.trace.evidence import SOURCE
-from antecede.tables.trace.schema import SEND
-from antecede.tables.trace.user_tables.append_columns import with_further
-from antecede.tables.trace.user_tables.writing import format_of, write_table
+from antecede.tables.audit import clock_skew, skew_findings
+from antecede.tables.causality import CAUSES, CLOCKS, EVENTS, WAYS, Causality, Event
+from antecede.tables.kernels import Ints, edge_table
+from antecede.tables.trace import SEND, SOURCE, read, time_text
+from antecede.tables.trace.user_tables import format_of, with_further, write_table
 
 MOST_EVENTS: Final = 200_000
 """Events that are looked at: an answer waits for no more."""

@@ -15,11 +15,10 @@ import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.tables.causality.queries import Causality, Event
-from antecede.tables.trace.arrow import Trace
-from antecede.tables.trace.schema import DELIVER, RECEIVE
-from antecede.tables.trace.user_tables.extra_columns import is_json
-from antecede.tables.view.extra_columns import as_text
+from antecede.tables.causality import Causality, Event
+from antecede.tables.trace import DELIVER, RECEIVE, Trace
+from antecede.tables.trace.user_tables import is_json
+from antecede.tables.view import as_text
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute

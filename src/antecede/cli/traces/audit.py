@@ -17,11 +17,10 @@ from antecede.cli.trace_options import add_read_arguments, one_way, read_options
 from antecede.cli.unused_options import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import harmless
-from antecede.tables.audit.engine import audit
-from antecede.tables.audit.pairs import PAIR_STEPS, Pairs
-from antecede.tables.kernels.sketches import RANKS
-from antecede.tables.trace.sequence import SEQ
-from antecede.tables.trace.user_tables.writing import format_of
+from antecede.tables.audit import PAIR_STEPS, Pairs, audit
+from antecede.tables.kernels import RANKS
+from antecede.tables.trace import SEQ
+from antecede.tables.trace.user_tables import format_of
 
 PAIRS: dict[str, Pairs] = {"exact": True, "estimate": "estimate", "none": False}
 

@@ -17,15 +17,17 @@ from antecede.cli.trace_options import add_read_arguments, read_options
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.progress import Progress
-from antecede.tables.audit.add_vector_clocks import with_clocks
-from antecede.tables.trace import time_text
-from antecede.tables.trace.arrow import read, read_batches
-from antecede.tables.trace.formats.shiviz_writer import write_log_file
-from antecede.tables.trace.reader import ReadOptions
-from antecede.tables.trace.user_tables import writing
-from antecede.tables.trace.user_tables.append_columns import Appender, UnlikeError, with_own
-from antecede.tables.trace.user_tables.chosen_columns import TIMES
-from antecede.tables.trace.user_tables.reader import absent_keys
+from antecede.tables.audit import with_clocks
+from antecede.tables.trace import ReadOptions, read, read_batches, time_text
+from antecede.tables.trace.formats import write_log_file
+from antecede.tables.trace.user_tables import (
+    TIMES,
+    Appender,
+    UnlikeError,
+    absent_keys,
+    with_own,
+    writing,
+)
 
 SHIVIZ = "shiviz"
 ENDINGS = {**writing.ENDINGS, ".log": SHIVIZ, ".shiviz": SHIVIZ}

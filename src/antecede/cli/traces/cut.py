@@ -14,11 +14,19 @@ from antecede.cli.traces.ask import WORDS
 from antecede.cli.unused_options import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.tables.causality.global_states import Recovery, States, Verdict
-from antecede.tables.causality.predicates import MOST_STATES, Found, definitely, possibly
-from antecede.tables.causality.queries import CLOCKS, WAYS, Causality
-from antecede.tables.trace.arrow import read
-from antecede.tables.trace.evidence import SOURCE
+from antecede.tables.causality import (
+    CLOCKS,
+    MOST_STATES,
+    WAYS,
+    Causality,
+    Found,
+    Recovery,
+    States,
+    Verdict,
+    definitely,
+    possibly,
+)
+from antecede.tables.trace import SOURCE, read
 
 SHOWN: Final = 10
 

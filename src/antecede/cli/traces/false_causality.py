@@ -14,16 +14,20 @@ from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say
 from antecede.cli.trace_options import add_read_arguments, one_way, read_options
 from antecede.cli.traces.false_causality_text import Asked, Known, report
 from antecede.cli.unused_options import refuse_unused
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.core.clocks import Bounds
+from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError, LocalError
 from antecede.interrupts import interruptible
 from antecede.progress import Progress
-from antecede.tables.false_causality.executions import RELATIONS
-from antecede.tables.false_causality.rules import CAUSAL, RULES, TOPIC_CAUSAL, rule_named
-from antecede.tables.false_causality.summary import summarize
-from antecede.tables.trace import evidence
-from antecede.tables.trace.arrow import read
+from antecede.tables.false_causality import (
+    CAUSAL,
+    RELATIONS,
+    RULES,
+    TOPIC_CAUSAL,
+    rule_named,
+    summarize,
+)
+from antecede.tables.trace import evidence, read
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,15 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from antecede.cli.text_table import width_of_terminal
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.core.clocks import Bounds
+from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.tables.false_causality.rules import TOPIC_CAUSAL
-from antecede.tables.false_causality.summary import Summary
-from antecede.tables.trace import time_text
-from antecede.tables.trace.schema import DELIVER, RECEIVE
-from antecede.tables.trace.user_tables.reader import guessed_columns
+from antecede.tables.false_causality import TOPIC_CAUSAL, Summary
+from antecede.tables.trace import DELIVER, RECEIVE, time_text
+from antecede.tables.trace.user_tables import guessed_columns
 
 
 class Known(NamedTuple):

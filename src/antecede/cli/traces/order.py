@@ -21,25 +21,32 @@ from antecede.cli.trace_options import add_read_arguments, column_words, one_way
 from antecede.cli.traces.order_text import how_ordered, missing_words, print_no_causes, repeated
 from antecede.formatting import counted
 from antecede.progress import Progress
-from antecede.tables.kernels.compile_time import Spent, timed
-from antecede.tables.order.result import Result, result_of, within_topics
-from antecede.tables.order.spec import OrderSpec, Status
-from antecede.tables.order.trace_order import (
+from antecede.tables.kernels import Spent, timed
+from antecede.tables.order import (
     TIMES,
     Ordered,
+    OrderSpec,
     Prepared,
+    Result,
+    Status,
     order_trace,
     prepare,
     refuse_empty,
+    result_of,
+    within_topics,
 )
-from antecede.tables.trace import evidence, time_text
-from antecede.tables.trace.arrow import Trace, read
-from antecede.tables.trace.sequence import SEQ, steps_back
-from antecede.tables.trace.user_tables import list_separators
-from antecede.tables.trace.user_tables.append_columns import OWN, with_own
-from antecede.tables.trace.user_tables.extra_columns import Changed
-from antecede.tables.trace.user_tables.reader import TableReader, absent_keys, guessed_columns
-from antecede.tables.trace.user_tables.writing import format_of, write_table
+from antecede.tables.trace import SEQ, Trace, evidence, read, steps_back, time_text
+from antecede.tables.trace.user_tables import (
+    OWN,
+    Changed,
+    TableReader,
+    absent_keys,
+    format_of,
+    guessed_columns,
+    list_separators,
+    with_own,
+    write_table,
+)
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from antecede.formatting import counted
-from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order import OrderSpec
 from antecede.tables.trace import evidence
 
 

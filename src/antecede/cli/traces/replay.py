@@ -17,18 +17,24 @@ import pyarrow.parquet
 from antecede.cli.files.output import check_apart, check_writable, draft_of
 from antecede.cli.files.pages import check_page, write_page_of_table
 from antecede.cli.unused_options import refuse_unused
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.core.clocks import Bounds
+from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.lab.record.example_logs import Talk, recorded
+from antecede.lab.record import Talk, recorded
 from antecede.progress import Progress
 from antecede.quantiles import quantile
-from antecede.tables.order.replay.spec import PER_S, DeliverSpec, DeliverStatus
-from antecede.tables.order.replay.table import Engine, deliver_table, deliver_wide
-from antecede.tables.order.replay.trace_export import trace_of
-from antecede.tables.trace.evidence import NONE, SOURCE
-from antecede.tables.trace.user_tables.writing import PARQUET, format_of, write_table
+from antecede.tables.order.replay import (
+    PER_S,
+    DeliverSpec,
+    DeliverStatus,
+    Engine,
+    deliver_table,
+    deliver_wide,
+    trace_of,
+)
+from antecede.tables.trace import NONE, SOURCE
+from antecede.tables.trace.user_tables import PARQUET, format_of, write_table
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pq: Any = pyarrow.parquet
@@ -217,7 +223,7 @@ def _table(read: pyarrow.Table) -> pyarrow.Table:
 def _engine(name: str) -> Engine:
     if name == "local":
         return deliver_table
-    from antecede.spark.replay import deliver_on_spark
+    from antecede.spark import deliver_on_spark
 
     return deliver_on_spark
 

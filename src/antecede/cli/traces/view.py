@@ -17,17 +17,22 @@ from antecede.cli.unused_options import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import counted, harmless
 from antecede.progress import Progress
-from antecede.tables.causality.queries import CAUSES, WAYS, Causality, Event
-from antecede.tables.trace import evidence
-from antecede.tables.trace.arrow import Trace, read
-from antecede.tables.trace.sequence import SEQ, by_sequence
-from antecede.tables.trace.user_tables.append_columns import with_further
-from antecede.tables.view.id_lookup import event_named
-from antecede.tables.view.live_source import Followed
-from antecede.tables.view.page import render_page
-from antecede.tables.view.render_model import LARGEST, picture
-from antecede.tables.view.server import Serving, Source
-from antecede.tables.view.tiles import TILES, Tiles, is_tiles, write_tiles
+from antecede.tables.causality import CAUSES, WAYS, Causality, Event
+from antecede.tables.trace import SEQ, Trace, by_sequence, evidence, read
+from antecede.tables.trace.user_tables import with_further
+from antecede.tables.view import (
+    LARGEST,
+    TILES,
+    Followed,
+    Serving,
+    Source,
+    Tiles,
+    event_named,
+    is_tiles,
+    picture,
+    render_page,
+    write_tiles,
+)
 
 SPARK: Final = "spark"
 MOST_FINDINGS: Final = 8
@@ -231,7 +236,7 @@ def _print_findings(findings: Sequence[Mapping[str, Any]]) -> None:
 def _cut_on_spark(args: argparse.Namespace) -> int:
     from antecede.cli.engines import needed_bytes
     from antecede.cli.spark_session import session
-    from antecede.spark.tiles import write_tiles as write_on_spark
+    from antecede.spark import write_tiles as write_on_spark
 
     with (
         session(args.master, needed_bytes(args.paths, args.format) or 0) as spark,

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks.encoding import Reader, block, varint
 from antecede.core.global_snapshots.base import (
     Algorithm,
     Complete,

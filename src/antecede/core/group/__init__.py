@@ -1,1 +1,29 @@
 """`Group` and its parts: a protocol, names and bytes for builders (docs/design/group.md)."""
+
+from typing import TYPE_CHECKING
+
+from antecede.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.core.group.group import Group
+    from antecede.core.group.message import (
+        Blocked,
+        Envelope,
+        GroupEffect,
+        Id,
+        Message,
+        Packet,
+        Thread,
+    )
+    from antecede.core.group.options import ALIASES, Limits
+    from antecede.core.group.state import Threads
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "group": "Group",
+            "message": "Blocked Envelope GroupEffect Id Message Packet Thread",
+            "options": "ALIASES Limits",
+            "state": "Threads",
+        },
+    )

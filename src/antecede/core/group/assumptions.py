@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, ClassVar
 
-from antecede.core.protocols.base import (
+from antecede.core.protocols import (
     DUPLICATE,
     Addressing,
     Deliver,
@@ -35,7 +35,7 @@ from antecede.core.protocols.base import (
     MessageId,
     Protocol,
 )
-from antecede.core.protocols.serialization.schema import BOOL, NUMBER, Many, Shape
+from antecede.core.protocols.serialization import BOOL, NUMBER, Many, Shape
 
 _Ids = tuple[MessageId, ...]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from antecede.core.clocks.nanoseconds import Seconds, group_reading, reading_of
+from antecede.core.clocks import Seconds, group_reading, reading_of
 from antecede.core.group.effects import Effects
 from antecede.core.group.message import Message
 from antecede.core.group.state import NO_CALL, GroupState
-from antecede.core.protocols.base import Effect, Transmit
-from antecede.core.protocols.options.checks import check_flags
+from antecede.core.protocols import Effect, Transmit
+from antecede.core.protocols.options import check_flags
 from antecede.errors import LocalError, ProtocolError
 from antecede.formatting import shown
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Any
 
-from antecede.core.protocols.base import DUPLICATE, OWN, MessageId
-from antecede.core.protocols.serialization.schema import NUMBER, SIGNED, TEXT, Many, OneOf, Shape
+from antecede.core.protocols import DUPLICATE, OWN, MessageId
+from antecede.core.protocols.serialization import NUMBER, SIGNED, TEXT, Many, OneOf, Shape
 from antecede.errors import MismatchError, RemoteError
 
 MOST_REASONS = 64

@@ -9,14 +9,7 @@ from antecede.core.group.frames.codec import Frames
 from antecede.core.group.message import GroupEffect, Id, Message
 from antecede.core.group.options import with_names
 from antecede.core.group.state import GroupState
-from antecede.core.protocols.base import (
-    Deliver,
-    DeliverIncomplete,
-    Discard,
-    Effect,
-    Hold,
-    Transmit,
-)
+from antecede.core.protocols import Deliver, DeliverIncomplete, Discard, Effect, Hold, Transmit
 
 
 class Effects:

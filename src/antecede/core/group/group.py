@@ -48,7 +48,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from antecede.core.clocks.nanoseconds import Seconds
+from antecede.core.clocks import Seconds
 from antecede.core.group.assumptions import Assumptions
 from antecede.core.group.clock import Time
 from antecede.core.group.effects import Effects
@@ -86,9 +86,8 @@ from antecede.core.group.receiver import Receiving
 from antecede.core.group.sender import Sending
 from antecede.core.group.state import NO_CALL, GroupState
 from antecede.core.group.state_store import Storing
-from antecede.core.protocols.base import Addressing, Guarantee, MessageId, Protocol
-from antecede.core.protocols.options.checks import check_flags
-from antecede.core.protocols.registry import ENTRIES, flat_class
+from antecede.core.protocols import ENTRIES, Addressing, Guarantee, MessageId, Protocol, flat_class
+from antecede.core.protocols.options import check_flags
 from antecede.errors import LocalError
 from antecede.formatting import shown
 

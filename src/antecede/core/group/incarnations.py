@@ -34,15 +34,13 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeAlias
 
-from antecede.core.clocks.coercion import plain
-from antecede.core.clocks.encoding.wire import block, varint
-from antecede.core.clocks.nanoseconds import NS
+from antecede.core.clocks import NS, plain
+from antecede.core.clocks.encoding import block, varint
 from antecede.core.group.frames.format import Incarnation, View
 from antecede.core.group.message import Id
-from antecede.core.protocols.base import Protocol
-from antecede.core.protocols.options.checks import is_word_set
-from antecede.core.protocols.options.declared import options_of
-from antecede.core.protocols.serialization.schema import NUMBER, TEXT, Many, Shape
+from antecede.core.protocols import Protocol
+from antecede.core.protocols.options import is_word_set, options_of
+from antecede.core.protocols.serialization import NUMBER, TEXT, Many, Shape
 from antecede.errors import DecodeError, IncarnationError, LocalError, MismatchError
 from antecede.formatting import shown
 

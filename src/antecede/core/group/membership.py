@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from antecede.core.clocks.intervals import MAX_NUMBER
+from antecede.core.clocks import MAX_NUMBER
 from antecede.core.group.assumptions import Assumptions
 from antecede.core.group.effects import Effects
 from antecede.core.group.incarnations import Lives, Roster, agreeing, canonical
@@ -23,12 +23,10 @@ from antecede.core.group.options import (
 )
 from antecede.core.group.receiver import Receiving
 from antecede.core.group.state import NO_CALL, GroupState
-from antecede.core.protocols.base import Protocol, Relation
-from antecede.core.protocols.options.checks import check_flags
-from antecede.core.protocols.registry import ENTRIES, flat_class
-from antecede.core.protocols.serialization.codec import pack_state, unpack_state
-from antecede.core.protocols.serialization.schema import misfit
-from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.core.protocols import ENTRIES, Protocol, Relation, flat_class
+from antecede.core.protocols.options import check_flags
+from antecede.core.protocols.serialization import misfit, pack_state, unpack_state
+from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import DecodeError, LocalError, MismatchError
 from antecede.formatting import shown
 
@@ -242,9 +240,7 @@ def accepted(
     lanes: bool = False,
 ) -> GroupState:
     """Return what a newcomer begins from: see `Group.accept`."""
-    from antecede.core.protocols.serialization.states import (
-        check_frontier,  # for those who join or restart
-    )
+    from antecede.core.protocols.serialization import check_frontier
 
     head, table, lives, frontier = unpack_state(invitation, 4)
     if misfit((head, lives), (GROUP, Lives.SHAPE)):

@@ -8,18 +8,15 @@ from itertools import pairwise
 from types import NoneType
 from typing import Any, NamedTuple
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.clocks.coercion import plain
-from antecede.core.clocks.intervals import MAX_NUMBER as GREATEST
+from antecede.core.clocks import MAX_NUMBER as GREATEST
+from antecede.core.clocks import Bounds, plain
 from antecede.core.group.counters import SHAPE as TALLIES
 from antecede.core.group.frames import format as frame
 from antecede.core.group.incarnations import Lives, Roster, canonical, fingerprint
+from antecede.core.protocols import ENTRIES, Protocol, Relation, flat_class
 from antecede.core.protocols import factory as build
-from antecede.core.protocols.base import Protocol, Relation
-from antecede.core.protocols.options.checks import plain_options
-from antecede.core.protocols.options.declared import options_of
-from antecede.core.protocols.registry import ENTRIES, flat_class
-from antecede.core.protocols.serialization.schema import (
+from antecede.core.protocols.options import options_of, plain_options
+from antecede.core.protocols.serialization import (
     ANY,
     BOOL,
     BYTES,
@@ -31,7 +28,7 @@ from antecede.core.protocols.serialization.schema import (
     Shape,
     misfit,
 )
-from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import DecodeError, LocalError
 from antecede.formatting import shown
 

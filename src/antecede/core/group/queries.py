@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from antecede.core.clocks.intervals import contains
+from antecede.core.clocks import contains
 from antecede.core.group.frames.codec import Frames
 from antecede.core.group.message import Blocked, Id, Message, Missing, Packet, Sent, Stats, Thread
 from antecede.core.group.options import with_names
 from antecede.core.group.state import GroupState
-from antecede.core.protocols.base import Addressing, Held, MessageId, Relation
+from antecede.core.protocols import Addressing, Held, MessageId, Relation
 from antecede.errors import LocalError
 from antecede.formatting import shown
 

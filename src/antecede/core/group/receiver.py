@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from antecede.core.clocks.monotonic_clock import OwnClock
-from antecede.core.clocks.nanoseconds import Seconds, group_reading
+from antecede.core.clocks import OwnClock, Seconds, group_reading
 from antecede.core.group.assumptions import Assumptions
 from antecede.core.group.effects import Effects
 from antecede.core.group.frames import format as frame
@@ -15,7 +14,7 @@ from antecede.core.group.frames.format import Frame
 from antecede.core.group.incarnations import MAX_LIVES, Told
 from antecede.core.group.message import Id, Message
 from antecede.core.group.state import NO_CALL, RECENT, GroupState
-from antecede.core.protocols.base import Effect, Hold, Protocol
+from antecede.core.protocols import Effect, Hold, Protocol
 from antecede.errors import (
     ConflictError,
     DecodeError,

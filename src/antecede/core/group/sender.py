@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from antecede.core.clocks.nanoseconds import Seconds, group_reading
+from antecede.core.clocks import Seconds, group_reading
 from antecede.core.group.effects import Effects
 from antecede.core.group.frames import format as frame
 from antecede.core.group.frames.codec import Frames
 from antecede.core.group.message import Id, Message, Packet, Sent
 from antecede.core.group.state import NO_CALL, GroupState
-from antecede.core.protocols.base import Addressing, Effect, MessageId, Transmit
+from antecede.core.protocols import Addressing, Effect, MessageId, Transmit
 from antecede.errors import LocalError, ProtocolError
 from antecede.formatting import shown
 
@@ -185,9 +185,7 @@ class Sending:
             if names:
                 given[word] = tuple(names)
         if topics:
-            from antecede.core.protocols.topics.messages import (
-                checked_topics,  # for these orders alone
-            )
+            from antecede.core.protocols.topics import checked_topics
 
             given["topics"] = checked_topics(topics)
         if to:

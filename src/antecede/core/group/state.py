@@ -17,16 +17,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from antecede.core.clocks.encoding.wire import Reader
+from antecede.core.clocks.encoding import Reader
 from antecede.core.group.assumptions import Assumptions
 from antecede.core.group.counters import Tallies
 from antecede.core.group.frames.format import Incarnation
 from antecede.core.group.incarnations import Lives, Roster
 from antecede.core.group.message import Id, Message, Packet, Sent, Thread
 from antecede.core.group.options import Limits, is_id, with_names
-from antecede.core.protocols.base import NOTHING, Effect, MessageId, Protocol, Relation
-from antecede.core.protocols.serialization.codec import pack_state, unpack_state
-from antecede.core.protocols.serialization.schema import (
+from antecede.core.protocols import NOTHING, Effect, MessageId, Protocol, Relation
+from antecede.core.protocols.serialization import (
     BOOL,
     BYTES,
     NUMBER,
@@ -36,6 +35,8 @@ from antecede.core.protocols.serialization.schema import (
     OneOf,
     Shape,
     misfit,
+    pack_state,
+    unpack_state,
 )
 from antecede.errors import DecodeError, LocalError, ProtocolError
 from antecede.formatting import shown

@@ -13,8 +13,7 @@ from antecede.core.group.incarnations import Lives, Roster, checked_nonce
 from antecede.core.group.message import Message, Packet
 from antecede.core.group.options import SNAPSHOT, roster_of
 from antecede.core.group.state import GroupState, Threads, replay_input
-from antecede.core.protocols.serialization.codec import pack_state, unpack_state
-from antecede.core.protocols.serialization.schema import misfit
+from antecede.core.protocols.serialization import misfit, pack_state, unpack_state
 from antecede.errors import DecodeError, LocalError, ProtocolError
 from antecede.formatting import shown
 
@@ -67,9 +66,7 @@ class Storing:
         incarnation: int | None,
     ) -> None:
         """See `Group.restore`; the records of the log go through `doors`."""
-        from antecede.core.protocols.serialization.states import (
-            check_state,  # for those who join or restart
-        )
+        from antecede.core.protocols.serialization import check_state
 
         # Whatever can be refused is, before anything changes.
         nonce = checked_nonce(incarnation)

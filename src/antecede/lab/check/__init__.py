@@ -1,1 +1,43 @@
 """The judge: worlds of members moved by hand, conformance, explorer, scripts."""
+
+from typing import TYPE_CHECKING
+
+from antecede.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.lab.check.causal_past import (
+        ARRIVED,
+        DELIVERED,
+        LEARNS,
+        RELEASED,
+        SENT,
+        CausalPasts,
+    )
+    from antecede.lab.check.check import find_target, run_check
+    from antecede.lab.check.check_all import CaseResult, cases, judge_all
+    from antecede.lab.check.global_states import (
+        CHANNELS,
+        FIFO,
+        MOST_STATES,
+        Copy,
+        StateFailure,
+        World,
+        explore,
+        play,
+    )
+    from antecede.lab.check.loader import is_file_target, load_class, not_made
+    from antecede.lab.check.results import EARLY, STUCK, UNNECESSARY, Failure, Verdict, named_from
+    from antecede.lab.check.target import Target
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "causal_past": "ARRIVED CausalPasts DELIVERED LEARNS RELEASED SENT",
+            "check": "find_target run_check",
+            "check_all": "CaseResult cases judge_all",
+            "global_states": "CHANNELS Copy FIFO MOST_STATES StateFailure World explore play",
+            "loader": "is_file_target load_class not_made",
+            "results": "EARLY Failure STUCK UNNECESSARY Verdict named_from",
+            "target": "Target",
+        },
+    )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from antecede.core.protocols.base import Relation
+from antecede.core.protocols import Relation
 
 SENT, ARRIVED, DELIVERED, RELEASED = range(4)
 """What happens to a message at a member; released: handed over, marked as lacking what came before

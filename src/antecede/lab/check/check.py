@@ -17,10 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from antecede.core.protocols.base import Protocol
-from antecede.core.protocols.factory import promise, smallest
-from antecede.core.protocols.options.declared import read_options
-from antecede.core.protocols.registry import entry
+from antecede.core.protocols import Protocol, entry, promise, smallest
+from antecede.core.protocols.options import read_options
 from antecede.errors import LocalError, OptionError
 from antecede.lab.check.conformance import SuitePlan, conform
 from antecede.lab.check.harness.group_under_test import GroupUnderTest, UnmadeError

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
-from antecede.core.protocols.registry import ENTRIES
+from antecede.core.protocols import ENTRIES
 from antecede.errors import LocalError
 from antecede.lab.check.check import run_check
 from antecede.lab.check.results import HUNG, MISUSED, RAISED, SHARED, SNAPSHOT, WIRE

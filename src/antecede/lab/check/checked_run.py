@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from antecede.core.clocks.nanoseconds import NS, down_ns
-from antecede.core.oracle import history
-from antecede.core.oracle.events import Event
-from antecede.core.protocols.base import Guarantee, MessageId, Protocol, Relation
+from antecede.core.clocks import NS, down_ns
+from antecede.core.oracle import Event, history
+from antecede.core.protocols import Guarantee, MessageId, Protocol, Relation
 from antecede.errors import LocalError
 from antecede.lab.check.claims import claims_of, has_claims
 from antecede.lab.check.harness.driver import ImpossibleError, Session, as_events

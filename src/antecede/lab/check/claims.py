@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from antecede.core.protocols.base import Protocol
+from antecede.core.protocols import Protocol
 from antecede.errors import LocalError
 from antecede.lab.check.harness.effects import MisuseError
 from antecede.lab.check.harness.guarded_calls import called

@@ -15,7 +15,7 @@ import random
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from antecede.core.protocols.base import Addressing, Relation
+from antecede.core.protocols import Addressing, Relation
 from antecede.formatting import counted
 from antecede.lab.check.checked_run import JudgedRun, replay
 from antecede.lab.check.harness.group_under_test import FLAT_NAMES, GroupUnderTest

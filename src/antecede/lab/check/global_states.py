@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, Final, NamedTuple
 
-from antecede.core.global_snapshots.base import (
+from antecede.core.global_snapshots import (
     Algorithm,
     Complete,
     Content,
@@ -23,8 +23,7 @@ from antecede.core.global_snapshots.base import (
     Record,
     Tell,
 )
-from antecede.core.oracle.cuts import Channel, Cuts, Witness
-from antecede.core.oracle.events import RECEIVE, SEND, Event
+from antecede.core.oracle import RECEIVE, SEND, Channel, Cuts, Event, Witness
 from antecede.errors import LimitError
 
 FIFO, ANY = "fifo", "any"

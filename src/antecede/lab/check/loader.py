@@ -11,10 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from antecede.core.protocols.base import Guarantee, Protocol
-from antecede.core.protocols.factory import MOST_MEMBERS
-from antecede.core.protocols.options.checks import with_trial
-from antecede.core.protocols.options.declared import read_options
+from antecede.core.protocols import MOST_MEMBERS, Guarantee, Protocol
+from antecede.core.protocols.options import read_options, with_trial
 from antecede.errors import InputError, LocalError
 from antecede.lab.check.harness.guarded_calls import called, in_words, is_own, said, watching
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import islice, permutations, product
 from typing import NamedTuple
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.protocols.base import Addressing, Protocol, Relation
-from antecede.core.protocols.options.declared import options_of
+from antecede.core.clocks import Bounds
+from antecede.core.protocols import Addressing, Protocol, Relation
+from antecede.core.protocols.options import options_of
 from antecede.lab.check.conformance import SuitePlan
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
 from antecede.lab.check.harness.timing import step_ns

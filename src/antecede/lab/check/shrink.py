@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from antecede.core.clocks.nanoseconds import down_ns
+from antecede.core.clocks import down_ns
 from antecede.lab.check.harness.group_under_test import GroupUnderTest, UnmadeError
 from antecede.lab.check.results import ENDLESS, HUNG, Failure
 from antecede.lab.check.scenario.actions import (

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from antecede.core.protocols import Factory
 from antecede.core.protocols import factory as build
-from antecede.core.protocols.factory import Factory
-from antecede.core.protocols.options.declared import read_options
+from antecede.core.protocols.options import read_options
 from antecede.errors import InputError, LocalError
 from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat, hierarchy
 from antecede.lab.check.harness.guarded_calls import called, is_own, said, watching

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import pyarrow
 import pyarrow.compute
 
-from antecede.tables.kernels.vector_clocks import clock_edges, clock_log
-from antecede.tables.order.baselines import Arrival
-from antecede.tables.trace.schema import DELIVER, NAMES, RECEIVE, Event
+from antecede.tables.kernels import clock_edges, clock_log
+from antecede.tables.order import Arrival
+from antecede.tables.trace import DELIVER, NAMES, RECEIVE, Event
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute

@@ -15,14 +15,12 @@ from typing import NamedTuple
 
 import pyarrow
 
-from antecede.core.protocols.registry import entry
+from antecede.core.protocols import entry
 from antecede.formatting import count_and_part, duration, table
-from antecede.lab.check.harness.group_under_test import flat
-from antecede.lab.check.model_checker.explorer import SearchLimits, explore
-from antecede.lab.check.results import STUCK, UNNECESSARY, Failure
-from antecede.lab.check.scenario.execution import ScriptRun
-from antecede.lab.check.scenario.parse import parse_script
-from antecede.lab.check.scenario.run import run_script
+from antecede.lab.check import STUCK, UNNECESSARY, Failure
+from antecede.lab.check.harness import flat
+from antecede.lab.check.model_checker import SearchLimits, explore
+from antecede.lab.check.scenario import ScriptRun, parse_script, run_script
 from antecede.lab.demo.arrivals import Arrivals
 from antecede.lab.demo.engines import (
     Ordered,
@@ -35,11 +33,10 @@ from antecede.lab.demo.engines import (
 )
 from antecede.lab.demo.evaluation import DELAY, Measured, evaluate, told
 from antecede.lab.demo.held_message_story import HeldMessage, find_held
-from antecede.lab.diagram.scenario_diagram import from_run
-from antecede.lab.diagram.text import draw_text
+from antecede.lab.diagram import draw_text, from_run
 from antecede.progress import Progress
-from antecede.tables.order.baselines import BaselineOutcome
-from antecede.tables.trace.schema import DELIVER, RECEIVE, Event
+from antecede.tables.order import BaselineOutcome
+from antecede.tables.trace import DELIVER, RECEIVE, Event
 
 MEMBERS = 3
 MESSAGES = 3

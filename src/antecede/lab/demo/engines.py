@@ -11,16 +11,17 @@ import pyarrow
 
 from antecede.errors import AntecedeError
 from antecede.lab.demo.arrivals import Arrivals, widths
-from antecede.tables.kernels.compile_time import timed
-from antecede.tables.order.baselines import (
+from antecede.tables.kernels import timed
+from antecede.tables.order import (
     BaselineOutcome,
+    OrderSpec,
+    Status,
     as_they_come,
     by_timestamp,
     by_watermark,
+    order_table,
     streams,
 )
-from antecede.tables.order.spec import OrderSpec, Status
-from antecede.tables.order.table import order_table
 
 POLL_S = 0.2
 FIRST_ROWS = 1000
@@ -71,7 +72,7 @@ class SparkStart:
         self._thread.start()
 
     def _start(self) -> None:
-        from antecede.spark.session import local_session
+        from antecede.spark import local_session
 
         try:
             self._session = local_session(name="antecede demo")
@@ -93,7 +94,7 @@ class SparkStart:
 
 def order_on_spark(arrivals: Arrivals, session: Any) -> Ordered:
     """Put the rows in causal order on Spark."""
-    from antecede.spark.ordering import order_with
+    from antecede.spark import order_with
 
     begin = time.monotonic()
     columns = ["kind", "member", "id", "parents", arrivals.arrived_by, "file_order"]

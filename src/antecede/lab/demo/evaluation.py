@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from antecede.formatting import table
-from antecede.lab.reproductions.framework.page_builder import read_page
-from antecede.lab.reproductions.hierarchy.study import scenario_of
-from antecede.lab.simulate.outputs.metric_selection import Measures
-from antecede.lab.simulate.run import simulate
+from antecede.lab.reproductions import scenario_of
+from antecede.lab.reproductions.framework import read_page
+from antecede.lab.simulate import simulate
+from antecede.lab.simulate.outputs import Measures
 
 DELAY = "0-50 ms"
 PEERS = (50, 100, 150, 200)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+from antecede.tables.trace import DELIVER, RECEIVE, SEND, Event
 
 NS_PER_MS = 1e6
 SHORT_MS, LONG_MS = 40.0, 400.0

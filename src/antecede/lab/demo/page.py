@@ -10,12 +10,10 @@ from antecede.formatting import count_and_part, counted, duration
 from antecede.lab.demo.demo import Findings
 from antecede.lab.demo.evaluation import DELAY, told
 from antecede.lab.demo.held_message_story import HeldMessage
-from antecede.lab.diagram.scenario_diagram import from_run
-from antecede.lab.diagram.svg import draw_svg
-from antecede.lab.diagram.trace_window import from_events
-from antecede.lab.report.page import Figure, render
-from antecede.tables.order.baselines import BaselineOutcome
-from antecede.tables.trace.schema import Event
+from antecede.lab.diagram import draw_svg, from_events, from_run
+from antecede.lab.report import Figure, render
+from antecede.tables.order import BaselineOutcome
+from antecede.tables.trace import Event
 
 
 def write_page(path: Path, findings: Findings, events: Sequence[Event], conditions: str) -> None:

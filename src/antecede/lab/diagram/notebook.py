@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from antecede.core.diagram_model import Diagram
 from antecede.errors import LocalError
-from antecede.lab.check.scenario.actions import line_of
-from antecede.lab.check.scenario.execution import ScriptRun
+from antecede.lab.check.scenario import ScriptRun, line_of
 from antecede.lab.diagram.scenario_diagram import stacked
 from antecede.lab.diagram.svg import draw_stacked
 from antecede.lab.diagram.text import draw_text

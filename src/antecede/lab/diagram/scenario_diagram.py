@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from antecede.core.diagram_model import MEANING, Arrow, Diagram, Held, Lane, Mark, State, Tick
-from antecede.lab.check.harness.network import (
+from antecede.lab.check.harness import (
     ARRIVED,
     DISCARDED,
     FORWARDED,
@@ -16,7 +16,7 @@ from antecede.lab.check.harness.network import (
     RELEASED,
     SENT,
 )
-from antecede.lab.check.scenario.execution import (
+from antecede.lab.check.scenario import (
     ACKNOWLEDGED,
     CommandResult,
     Occurrence,

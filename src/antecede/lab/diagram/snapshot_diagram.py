@@ -5,7 +5,7 @@ from __future__ import annotations
 from antecede.core import diagram_model
 from antecede.core.diagram_model import Arrow, Diagram, Lane, Mark, Tick
 from antecede.core.global_snapshots import Make
-from antecede.lab.check.global_states import Copy, StateFailure, World
+from antecede.lab.check import Copy, StateFailure, World
 
 WRONG = "not of this global state"
 

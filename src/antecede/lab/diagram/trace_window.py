@@ -14,7 +14,7 @@ from typing import NamedTuple
 from antecede.core import diagram_model
 from antecede.core.diagram_model import Arrow, Diagram, Held, Lane, Mark, Tick
 from antecede.errors import InputError
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+from antecede.tables.trace import DELIVER, RECEIVE, SEND, Event
 
 NS_PER_MS = 1_000_000
 AT_ONCE_MS = 0.5

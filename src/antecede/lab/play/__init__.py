@@ -1,1 +1,15 @@
 """The bench for teachers: protocols side by side, moved by hand (`antecede play`)."""
+
+from typing import TYPE_CHECKING
+
+from antecede.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.lab.play.server import Bench, Opened
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "server": "Bench Opened",
+        },
+    )

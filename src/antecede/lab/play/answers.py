@@ -29,20 +29,25 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from antecede.core.global_snapshots import ALGORITHMS
-from antecede.core.oracle.cuts import LOST, Cuts, Witness
-from antecede.core.oracle.events import RECEIVE, SEND
-from antecede.core.oracle.history import History
-from antecede.core.protocols.base import Relation
+from antecede.core.oracle import LOST, RECEIVE, SEND, Cuts, History, Witness
+from antecede.core.protocols import Relation
 from antecede.errors import ScriptError
 from antecede.formatting import counted
-from antecede.lab.check.check import run_check
-from antecede.lab.check.global_states import explore
-from antecede.lab.check.harness.network import DELIVERED, RELEASED
-from antecede.lab.check.scenario.actions import Blocked, State
-from antecede.lab.check.scenario.channels import channel_line
-from antecede.lab.check.scenario.execution import ScriptRun, rows_of, waits
-from antecede.lab.check.scenario.parse import Command, Script, parse_script
-from antecede.lab.check.scenario.run import run_script, under
+from antecede.lab.check import explore, run_check
+from antecede.lab.check.harness import DELIVERED, RELEASED
+from antecede.lab.check.scenario import (
+    Blocked,
+    Command,
+    Script,
+    ScriptRun,
+    State,
+    channel_line,
+    parse_script,
+    rows_of,
+    run_script,
+    under,
+    waits,
+)
 
 NOTHING: Final = "nothing"
 _LIMITS: Final = {"members", "messages"}

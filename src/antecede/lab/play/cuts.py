@@ -15,16 +15,8 @@ from typing import Any, Final, NamedTuple
 
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.lab.check.harness.network import (
-    ARRIVED,
-    DELIVERED,
-    FORWARDED,
-    JOINED,
-    LOST,
-    RELEASED,
-    SENT,
-)
-from antecede.lab.check.scenario.execution import ACKNOWLEDGED, Occurrence, ScriptRun
+from antecede.lab.check.harness import ARRIVED, DELIVERED, FORWARDED, JOINED, LOST, RELEASED, SENT
+from antecede.lab.check.scenario import ACKNOWLEDGED, Occurrence, ScriptRun
 from antecede.lab.play.runner import play
 from antecede.lab.play.side_by_side import chosen, everybody, parsed, relation_of
 

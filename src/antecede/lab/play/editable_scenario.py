@@ -10,18 +10,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from antecede.errors import InputError
-from antecede.lab.check.scenario.actions import (
+from antecede.lab.check.scenario import (
     Action,
     Arrive,
     Blocked,
     Join,
     Leave,
     Lose,
+    Script,
     Send,
+    Setup,
     State,
     line_of,
+    parse_script,
 )
-from antecede.lab.check.scenario.parse import Script, Setup, parse_script
 
 SETTING: Final = ("title", "source", "protocol", "members", "internal", "external", "bounds",
                   "clock", "subscribe")  # fmt: skip

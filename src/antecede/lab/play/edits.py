@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from antecede.errors import ScriptError
-from antecede.lab.check.scenario.actions import (
+from antecede.lab.check.scenario import (
     Action,
     Arrive,
     Blocked,
@@ -28,8 +28,8 @@ from antecede.lab.check.scenario.actions import (
     Send,
     State,
     line_of,
+    parse_script,
 )
-from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.play.editable_scenario import (
     Block,
     EditError,

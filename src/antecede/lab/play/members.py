@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from antecede.lab.check.scenario.actions import Action, Send
-from antecede.lab.check.scenario.parse import Setup
+from antecede.lab.check.scenario import Action, Send, Setup
 from antecede.lab.play.editable_scenario import EditError, Scene, check_name, named_in, renamed
 from antecede.lab.play.preamble import changed_head, renamed_head
 

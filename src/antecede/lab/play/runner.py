@@ -14,21 +14,27 @@ from pathlib import Path
 from time import monotonic
 from typing import Final, NamedTuple
 
-from antecede.core.group.options import ALIASES
-from antecede.core.protocols.base import Relation
-from antecede.core.protocols.factory import promise
-from antecede.core.protocols.options.declared import options_of
-from antecede.core.protocols.registry import ENTRIES
+from antecede.core.group import ALIASES
+from antecede.core.protocols import ENTRIES, Relation, promise
+from antecede.core.protocols.options import options_of
 from antecede.errors import AntecedeError, LocalError, ScriptError
-from antecede.lab.check.harness.driver import ImpossibleError
-from antecede.lab.check.harness.guarded_calls import called, in_words, is_own, watching
-from antecede.lab.check.harness.network import SENT
-from antecede.lab.check.loader import is_file_target, load_class
-from antecede.lab.check.scenario.actions import Action, Blocked, State
-from antecede.lab.check.scenario.execution import CommandResult, Occurrence, ScriptRun, judged
-from antecede.lab.check.scenario.parse import Script, Setup, parse_script
-from antecede.lab.check.scenario.run import Playing, under
-from antecede.lab.check.scenario.state_text import describe
+from antecede.lab.check import is_file_target, load_class
+from antecede.lab.check.harness import SENT, ImpossibleError, called, in_words, is_own, watching
+from antecede.lab.check.scenario import (
+    Action,
+    Blocked,
+    CommandResult,
+    Occurrence,
+    Playing,
+    Script,
+    ScriptRun,
+    Setup,
+    State,
+    describe,
+    judged,
+    parse_script,
+    under,
+)
 
 CALL_S: Final = 2.0
 """Seconds that one call into a protocol may take."""

@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Final
 
 from antecede.errors import AntecedeError, InputError
-from antecede.lab.check.scenario.run import with_output
+from antecede.lab.check.scenario import with_output
 from antecede.lab.play.cuts import cut_at
 from antecede.lab.play.edits import edited
 from antecede.lab.play.side_by_side import bench, parsed

@@ -18,11 +18,8 @@ from time import monotonic
 from typing import Any, Final, NamedTuple
 
 from antecede.errors import AntecedeError, InputError
-from antecede.lab.check.check import find_target, run_check
-from antecede.lab.check.loader import is_file_target
-from antecede.lab.check.results import Verdict
-from antecede.lab.check.scenario.save import script_of
-from antecede.lab.check.scenario.verdict import report
+from antecede.lab.check import Verdict, find_target, is_file_target, run_check
+from antecede.lab.check.scenario import report, script_of
 from antecede.lab.play.sandbox_process import ENDING_S, begun, ended
 
 MEMBERS: Final = range(2, 11)

@@ -24,15 +24,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from antecede.core.pages.bundle import as_title, filled, joined, read_asset
-from antecede.core.pages.local_server import JSON, NOTHING, Answer, plain
-from antecede.core.protocols.registry import ENTRIES
+from antecede.core.pages import JSON, NOTHING, Answer, as_title, filled, joined, plain, read_asset
+from antecede.core.protocols import ENTRIES
 from antecede.errors import AntecedeError, InputError
-from antecede.lab.check.check import find_target
-from antecede.lab.check.loader import is_file_target
-from antecede.lab.check.results import named_from
-from antecede.lab.check.scenario.execution import JUDGES
-from antecede.lab.check.scenario.parse import Script, parse_script
+from antecede.lab.check import find_target, is_file_target, named_from
+from antecede.lab.check.scenario import JUDGES, Script, parse_script
 from antecede.lab.play import exercise as exercises
 from antecede.lab.play.edits import Edited
 from antecede.lab.play.runner import named_setup, own_name

@@ -15,23 +15,26 @@ from time import monotonic
 from typing import Any, Final
 
 from antecede.core.diagram_model import Diagram
-from antecede.core.protocols.base import Addressing, Relation
-from antecede.core.protocols.options.declared import option_text
-from antecede.core.protocols.registry import ENTRIES
+from antecede.core.protocols import ENTRIES, Addressing, Relation
+from antecede.core.protocols.options import option_text
 from antecede.errors import InputError
-from antecede.lab.check.harness.network import ARRIVED, DELIVERED, RELEASED, SENT
-from antecede.lab.check.loader import is_file_target
-from antecede.lab.check.scenario.actions import Action, Join, Tick, line_of
-from antecede.lab.check.scenario.execution import (
+from antecede.lab.check import is_file_target
+from antecede.lab.check.harness import ARRIVED, DELIVERED, RELEASED, SENT
+from antecede.lab.check.scenario import (
     JUDGES,
+    Action,
     CommandResult,
+    Join,
     Occurrence,
+    Script,
     ScriptRun,
+    Tick,
+    Words,
+    line_of,
+    parse_script,
     waits,
 )
-from antecede.lab.check.scenario.narrative import Words
-from antecede.lab.check.scenario.parse import Script, parse_script
-from antecede.lab.diagram.scenario_diagram import stacked, widths
+from antecede.lab.diagram import stacked, widths
 from antecede.lab.play.runner import LIMIT_S, Noted, Played, not_played, own_name, play, prints
 from antecede.lab.play.summary import summary
 

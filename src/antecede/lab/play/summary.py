@@ -10,20 +10,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from antecede.core.oracle.history import History
-from antecede.core.protocols.base import Relation
+from antecede.core.oracle import History
+from antecede.core.protocols import Relation
 from antecede.formatting import counted
-from antecede.lab.check.harness.network import (
-    DELIVERED,
-    FORWARDED,
-    HELD,
-    JOINED,
-    RELEASED,
-    SENT,
-)
-from antecede.lab.check.scenario.actions import Send
-from antecede.lab.check.scenario.channels import channel_line
-from antecede.lab.check.scenario.execution import ACKNOWLEDGED, ScriptRun, rows_of
+from antecede.lab.check.harness import DELIVERED, FORWARDED, HELD, JOINED, RELEASED, SENT
+from antecede.lab.check.scenario import ACKNOWLEDGED, ScriptRun, Send, channel_line, rows_of
 
 _BROKEN: Final[Mapping[Relation, str]] = {
     Relation.FIFO: "out of FIFO order",

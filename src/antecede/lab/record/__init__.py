@@ -1,1 +1,17 @@
 """The recorder: processes that talk over UDP, and the trace of what they received."""
+
+from typing import TYPE_CHECKING
+
+from antecede.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.lab.record.example_logs import Talk, recorded
+    from antecede.lab.record.recorder import record, summary
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "example_logs": "Talk recorded",
+            "recorder": "record summary",
+        },
+    )

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 import pyarrow
 
-from antecede.core.group.group import Group
-from antecede.core.group.message import Message, Packet
-from antecede.core.protocols.base import Addressing, Relation
+from antecede.core.group import Group, Message, Packet
+from antecede.core.protocols import Addressing, Relation
 
 pa: Any = pyarrow
 

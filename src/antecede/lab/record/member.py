@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import NamedTuple
 
-from antecede.core.group.message import Envelope, Message, Packet
+from antecede.core.group import Envelope, Message, Packet
 from antecede.errors import LocalError, RemoteError
 from antecede.lab.record import order_profiles, workload
 from antecede.lab.record.regions import REGIONS, clock_offset_ns, delay_s
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+from antecede.tables.trace import DELIVER, RECEIVE, SEND, Event
 
 MAX_DATAGRAM = 65_535
 RECEIVE_BUFFER = 4 << 20

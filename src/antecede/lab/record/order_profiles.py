@@ -10,13 +10,10 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.group.group import Group
-from antecede.core.group.message import Message
-from antecede.core.group.options import ALIASES
-from antecede.core.protocols.base import Addressing
-from antecede.core.protocols.registry import flat_class
-from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.core.clocks import Bounds
+from antecede.core.group import ALIASES, Group, Message
+from antecede.core.protocols import Addressing, flat_class
+from antecede.core.protocols.topics import Subscriptions
 from antecede.lab.record import workload
 from antecede.lab.record.regions import CLOCK_OFFSET_MS
 

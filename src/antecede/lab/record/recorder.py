@@ -21,7 +21,7 @@ from antecede.formatting import counted, were
 from antecede.lab.record.member import Plan, run_member
 from antecede.lab.record.order_profiles import drain_s, group_of
 from antecede.lab.record.regions import REGIONS
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+from antecede.tables.trace import DELIVER, RECEIVE, SEND, Event
 
 START_TIMEOUT_S = 30.0
 MAX_MEMBERS = 64

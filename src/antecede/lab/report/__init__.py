@@ -1,1 +1,41 @@
 """Pages and pictures."""
+
+from typing import TYPE_CHECKING
+
+from antecede.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.lab.report.atomic_files import write_whole
+    from antecede.lab.report.drawing import inlined
+    from antecede.lab.report.model import (
+        NO_FIGURES,
+        Claim,
+        Findings,
+        Plot,
+        Row,
+        Section,
+        Series,
+        checked_findings,
+        filled,
+    )
+    from antecede.lab.report.notebook import curves
+    from antecede.lab.report.overview import write_overview
+    from antecede.lab.report.page import Figure, render
+    from antecede.lab.report.pictures import as_picture
+    from antecede.lab.report.plots import draw_plot, slots_of
+    from antecede.lab.report.study import look, write_study
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "atomic_files": "write_whole",
+            "drawing": "inlined",
+            "model": "Claim Findings NO_FIGURES Plot Row Section Series checked_findings filled",
+            "notebook": "curves",
+            "overview": "write_overview",
+            "page": "Figure render",
+            "pictures": "as_picture",
+            "plots": "draw_plot slots_of",
+            "study": "look write_study",
+        },
+    )

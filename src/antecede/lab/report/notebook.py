@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from antecede.lab.diagram.notebook import Picture
-from antecede.lab.diagram.themes import page_switches
+from antecede.lab.diagram import Picture, page_switches
 from antecede.lab.report.drawing import DARK, LIGHT, declarations, inlined, rules_of
 from antecede.lab.report.model import Plot
 from antecede.lab.report.plots import draw_plot, in_words

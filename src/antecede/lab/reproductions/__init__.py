@@ -1,1 +1,10 @@
-"""The evaluations of the five sources as jobs on Spark."""
+"""Reproductions of the evaluations of the five sources, as jobs on Spark."""
+
+from typing import TYPE_CHECKING
+
+from antecede.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.lab.reproductions.hierarchy.study import scenario_of
+else:
+    __getattr__ = lazy_names(__name__, {"hierarchy.study": "scenario_of"})

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import Figures
-from antecede.lab.simulate.outputs.timestamps import stamped
-from antecede.tables.false_causality.count import count_rules
-from antecede.tables.false_causality.rules import rule_named
+from antecede.lab.simulate.outputs import stamped
+from antecede.tables.false_causality import count_rules, rule_named
 
 
 def pair_figures(run: Run) -> Figures:

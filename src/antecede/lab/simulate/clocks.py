@@ -15,7 +15,7 @@ and the time alone, not on when it was read.
 
 from __future__ import annotations
 
-from antecede.core.clocks.bounds import Bounds
+from antecede.core.clocks import Bounds
 from antecede.lab.simulate.config.model import Clocks, Scenario
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.network import Channels

@@ -12,15 +12,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from antecede.core.protocols import Addressing, Factory, Protocol, Relation, entry, relation_of
 from antecede.core.protocols import factory as build
-from antecede.core.protocols.base import Addressing, Protocol, Relation
-from antecede.core.protocols.factory import Factory, relation_of
-from antecede.core.protocols.options.checks import plain_options
-from antecede.core.protocols.options.declared import options_of
-from antecede.core.protocols.registry import entry
-from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.core.protocols.options import options_of, plain_options
+from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError, LocalError, ScenarioError
-from antecede.lab.check.loader import is_file_target, load_class, not_made
+from antecede.lab.check import is_file_target, load_class, not_made
 from antecede.lab.simulate.clocks import bounds_of
 from antecede.lab.simulate.config.compatibility import check_fit
 from antecede.lab.simulate.config.model import Scenario

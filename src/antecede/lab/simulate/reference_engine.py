@@ -27,8 +27,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, overload
 
-from antecede.core.global_snapshots.base import Tell
-from antecede.core.protocols.base import (
+from antecede.core.global_snapshots import Tell
+from antecede.core.protocols import (
     DUPLICATE,
     OWN,
     Addressing,
@@ -41,7 +41,7 @@ from antecede.core.protocols.base import (
     Relation,
     Transmit,
 )
-from antecede.core.protocols.base import Relation as CausalRelation
+from antecede.core.protocols import Relation as CausalRelation
 from antecede.errors import RemoteError
 from antecede.lab.simulate.clocks import MemberClocks
 from antecede.lab.simulate.config.model import Scenario

@@ -28,8 +28,7 @@ from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.config.tables import fault
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.schedule import Schedule
-from antecede.tables.trace.arrow import read
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+from antecede.tables.trace import DELIVER, RECEIVE, SEND, read
 
 TIMES = ("arrival", "send_time", "commit_time", "author_time", "start_time", "file_order")
 

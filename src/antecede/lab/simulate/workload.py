@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from antecede.core.protocols.base import MessageId, Protocol
+from antecede.core.protocols import MessageId, Protocol
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.random_streams import Ints, Stream, draws, key, unit
 from antecede.lab.simulate.schedule import Schedule, build_schedule

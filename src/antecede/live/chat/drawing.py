@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from antecede.core.group.message import Thread
+from antecede.core.group import Thread
 from antecede.formatting import counted, duration
 from antecede.live.chat.room import Post, Room, Waiting
 from antecede.live.chat.words import cells, harmless, name_of, one_line, shortened, wrapped

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from antecede.core.group.message import Thread
-from antecede.core.group.state import Threads
+from antecede.core.group import Thread, Threads
 from antecede.errors import LocalError
 from antecede.live.chat.words import text_of
 from antecede.live.events import Id, Message

@@ -1,1 +1,15 @@
 """What drives a node: a network in memory with a clock of its own, TCP with TLS."""
+
+from typing import TYPE_CHECKING
+
+from antecede.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.live.drivers.addresses import split_address
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "addresses": "split_address",
+        },
+    )

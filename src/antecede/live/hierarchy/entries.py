@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from antecede.core.clocks.encoding.wire import Reader, block, varint
-from antecede.core.protocols.hierarchical.messages import External, Flush
+from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.protocols.hierarchical import External, Flush
 from antecede.errors import DecodeError, UnknownMemberError
 from antecede.live import wire
 

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from antecede.core.clocks.encoding.wire import Reader, block
-from antecede.core.protocols.hierarchical import messages
-from antecede.core.protocols.hierarchical.messages import Acknowledgement, Upward
+from antecede.core.clocks.encoding import Reader, block
+from antecede.core.protocols.hierarchical import Acknowledgement, Upward, messages
 from antecede.errors import DecodeError, MismatchError
 from antecede.live import differing, laggards, wire
 from antecede.live.events import member_of

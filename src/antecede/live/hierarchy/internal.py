@@ -15,11 +15,9 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from typing import Any, cast
 
-from antecede.core.clocks.encoding.wire import Reader, varint
-from antecede.core.protocols.base import Deliver, Guarantee, Transmit
-from antecede.core.protocols.hierarchical import messages
-from antecede.core.protocols.hierarchical.internal import InternalPeer
-from antecede.core.protocols.hierarchical.messages import Downward
+from antecede.core.clocks.encoding import Reader, varint
+from antecede.core.protocols import Deliver, Guarantee, Transmit
+from antecede.core.protocols.hierarchical import Downward, InternalPeer, messages
 from antecede.errors import BufferFullError, DecodeError, LocalError, MismatchError
 from antecede.live import batches, differing, wire
 from antecede.live.batches import Batch

@@ -15,21 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from antecede.core.clocks.encoding.wire import Reader, block, varint
-from antecede.core.protocols.base import (
-    Addressing,
-    Deliver,
-    Discard,
-    Guarantee,
-    MessageId,
-    Transmit,
+from antecede.core.clocks.encoding import Reader, block, varint
+from antecede.core.protocols import Addressing, Deliver, Discard, Guarantee, MessageId, Transmit
+from antecede.core.protocols.hierarchical import (
+    Downward,
+    External,
+    ExternalPeer,
+    Flush,
+    SuperPeer,
+    messages,
 )
-from antecede.core.protocols.hierarchical import messages
-from antecede.core.protocols.hierarchical.external import ExternalPeer
-from antecede.core.protocols.hierarchical.messages import Downward, External, Flush
-from antecede.core.protocols.hierarchical.super_peer import SuperPeer
-from antecede.core.protocols.serialization.codec import pack_state, unpack_state
-from antecede.core.protocols.serialization.schema import (
+from antecede.core.protocols.serialization import (
     ANY,
     NUMBER,
     PAIRS,
@@ -38,6 +34,8 @@ from antecede.core.protocols.serialization.schema import (
     Many,
     Shape,
     misfit,
+    pack_state,
+    unpack_state,
 )
 from antecede.errors import DecodeError, LocalError, UnknownMemberError
 from antecede.live.events import is_lane

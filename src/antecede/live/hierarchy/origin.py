@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from antecede.core.clocks.bits import MAX_SPAN, absorb
-from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks import MAX_SPAN, absorb
+from antecede.core.clocks.encoding import Reader, block, varint
 from antecede.errors import DecodeError, SequenceError
 from antecede.live import wire
 from antecede.live.events import is_lane

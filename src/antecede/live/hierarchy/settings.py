@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from antecede.core.group.group import Group
+from antecede.core.group import Group
 from antecede.errors import LocalError
 from antecede.formatting import shown
 from antecede.live.hierarchy.mesh_group import EXTERNAL, SUPER, MeshGroup

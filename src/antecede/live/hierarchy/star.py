@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from antecede.core.clocks.encoding import windows
-from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks.encoding import Reader, block, varint, windows
 from antecede.errors import DecodeError, MismatchError
 from antecede.live import wire
 from antecede.live.hierarchy.origin import Place, Places

@@ -37,23 +37,33 @@ from antecede.spark.audits.event_columns import (
 )
 from antecede.spark.audits.run_graph import GRAPH_EDGES
 from antecede.spark.workers import ready_workers
-from antecede.tables.audit.channels import channel_models
-from antecede.tables.audit.engine import audit_events
-from antecede.tables.audit.pairs import (
+from antecede.tables.audit import (
     CONFIDENCE_NAME,
     ESTIMATED,
     PAIR_KEYS,
     PAIR_STEPS,
     PairChoice,
     Pairs,
+    audit_events,
+    channel_models,
     chosen,
+    early_details,
 )
-from antecede.tables.audit.violations import early_details
-from antecede.tables.kernels.sketches import RANKS
-from antecede.tables.trace.causes import CAUSE_COLUMNS as READ_COLUMNS
-from antecede.tables.trace.evidence import CAUSES, CLOCKS, NONE, RECEIPTS, SOURCE, WHY
-from antecede.tables.trace.rows import conform
-from antecede.tables.trace.schema import DELIVER, ORDERS, RECEIVE, SEND
+from antecede.tables.kernels import RANKS
+from antecede.tables.trace import CAUSE_COLUMNS as READ_COLUMNS
+from antecede.tables.trace import (
+    CAUSES,
+    CLOCKS,
+    DELIVER,
+    NONE,
+    ORDERS,
+    RECEIPTS,
+    RECEIVE,
+    SEND,
+    SOURCE,
+    WHY,
+    conform,
+)
 
 By = Literal["auto", "causes", "clocks"]
 Giant = Literal["auto", "always", "never"]

@@ -17,10 +17,8 @@ from pyspark.sql.window import Window
 from antecede.spark.audits.event_columns import KEY, PLACE, ROW
 from antecede.spark.audits.run_graph import graphs_of
 from antecede.spark.columns import is_blank
-from antecede.tables.audit.pairs import PairChoice
-from antecede.tables.trace.reader import NO_ID
-from antecede.tables.trace.rows import CONTENT
-from antecede.tables.trace.schema import DELIVER, ORDERS, RECEIVE
+from antecede.tables.audit import PairChoice
+from antecede.tables.trace import CONTENT, DELIVER, NO_ID, ORDERS, RECEIVE
 
 NAMES, REASON = "__antecede_names", "reason"
 LARGEST = (1 << 63) - 1

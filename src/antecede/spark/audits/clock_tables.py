@@ -23,9 +23,7 @@ from pyspark.sql.window import Window
 
 from antecede.spark.audits.event_columns import KEY, PLACE
 from antecede.spark.columns import is_blank
-from antecede.tables.trace.reader import NO_ID
-from antecede.tables.trace.rows import BAD_CLOCK, NO_CLOCK
-from antecede.tables.trace.schema import DELIVER, ORDERS, RECEIVE
+from antecede.tables.trace import BAD_CLOCK, DELIVER, NO_CLOCK, NO_ID, ORDERS, RECEIVE
 
 TEXTS = ("run", "member", "text", "source")
 NO_OWN = "__no_own"

@@ -17,9 +17,8 @@ from pyspark.sql import types as t
 from antecede.spark.audits import clock_tables
 from antecede.spark.audits.causes import of_edges
 from antecede.spark.audits.event_columns import KEY
-from antecede.tables.audit.pairs import CONFIDENCE_NAME, ESTIMATED, PAIR_KEYS
-from antecede.tables.trace.rows import no_own_entry
-from antecede.tables.trace.schema import DELIVER, ORDERS, RECEIVE
+from antecede.tables.audit import CONFIDENCE_NAME, ESTIMATED, PAIR_KEYS
+from antecede.tables.trace import DELIVER, ORDERS, RECEIVE, no_own_entry
 
 NUMBER_BYTES = 8
 """Bytes of a number, a text or an element of a list in Arrow, beside its letters; about."""

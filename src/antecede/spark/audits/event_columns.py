@@ -24,8 +24,7 @@ from pyspark.sql import types as t
 
 from antecede.errors import InputError
 from antecede.spark.columns import cause_of, id_of
-from antecede.tables.trace import schema
-from antecede.tables.trace.arrow import SCHEMA
+from antecede.tables.trace import SCHEMA, schema
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

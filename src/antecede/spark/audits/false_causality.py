@@ -22,23 +22,23 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.core.clocks import Bounds
+from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError
 from antecede.spark.audits.event_columns import RUN_BYTES, events_of, run_by_run, runs_in, whole_run
 from antecede.spark.evidence import demand
 from antecede.spark.workers import ready_workers
-from antecede.tables.false_causality.measure import (
+from antecede.tables.false_causality import (
     MEASURE_SCHEMA,
     Observed,
     observed,
     rows_of,
+    rule_named,
+    runs_of,
     table_of,
 )
-from antecede.tables.false_causality.rules import rule_named
-from antecede.tables.false_causality.trace import runs_of
-from antecede.tables.false_causality.violations import VIOLATION_SCHEMA as EARLY
-from antecede.tables.false_causality.violations import find_violations as local_violations
+from antecede.tables.false_causality import VIOLATION_SCHEMA as EARLY
+from antecede.tables.false_causality import find_violations as local_violations
 
 Batches = Iterable[pa.RecordBatch]
 _PACKED = "run string, observer string, stamps binary"

@@ -13,14 +13,21 @@ from typing import Any
 import pyarrow
 from pyspark.sql import DataFrame
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.core.clocks import Bounds
+from antecede.core.protocols.topics import Subscriptions
 from antecede.spark.audits.event_columns import RUN_BYTES
 from antecede.spark.audits.false_causality import by_runs, tables_of_runs
-from antecede.tables.false_causality.measure import Observed, observed, rows_of
-from antecede.tables.false_causality.rules import rule_named
-from antecede.tables.false_causality.summary import Summary, part_of, summary_of
-from antecede.tables.false_causality.trace import by_run, runs_of
+from antecede.tables.false_causality import (
+    Observed,
+    Summary,
+    by_run,
+    observed,
+    part_of,
+    rows_of,
+    rule_named,
+    runs_of,
+    summary_of,
+)
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 Batches = Iterable[pyarrow.RecordBatch]

@@ -24,9 +24,8 @@ from antecede.spark.audits.event_columns import (
 )
 from antecede.spark.audits.run_graph import GRAPH_EDGES
 from antecede.spark.workers import ready_workers
-from antecede.tables.audit.counts import by_causes
-from antecede.tables.audit.pairs import PairChoice
-from antecede.tables.trace.rows import conform
+from antecede.tables.audit import PairChoice, by_causes
+from antecede.tables.trace import conform
 
 
 def quarantined(

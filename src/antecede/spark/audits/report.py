@@ -27,14 +27,19 @@ from pyspark.sql import functions as f
 from antecede.spark.audits.audit import unordered
 from antecede.spark.audits.event_columns import KEY, PLACE, events_of
 from antecede.spark.workers import ready_workers
-from antecede.tables.audit.channels import merge_channels as merged_channels
-from antecede.tables.audit.counts import by_causes
-from antecede.tables.audit.engine import audit_events
-from antecede.tables.audit.violations import merge_violations as merged_early
-from antecede.tables.trace.arrow import SCHEMA
-from antecede.tables.trace.causes import CAUSE_COLUMNS
-from antecede.tables.trace.evidence import CAUSES, NONE, SOURCE, WHY
-from antecede.tables.trace.rows import conform, distinct
+from antecede.tables.audit import audit_events, by_causes
+from antecede.tables.audit import merge_channels as merged_channels
+from antecede.tables.audit import merge_violations as merged_early
+from antecede.tables.trace import (
+    CAUSE_COLUMNS,
+    CAUSES,
+    NONE,
+    SCHEMA,
+    SOURCE,
+    WHY,
+    conform,
+    distinct,
+)
 
 _ADDED = (
     "messages",

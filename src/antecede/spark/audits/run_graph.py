@@ -20,10 +20,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
 from antecede.spark.audits.event_columns import KEY, PLACE, run_named, runs_in
-from antecede.tables.audit.pairs import PairChoice, PairsFound, find_pairs
-from antecede.tables.kernels import graph
-from antecede.tables.kernels.arrays import Ints
-from antecede.tables.kernels.sketches import steps_needed
+from antecede.tables.audit import PairChoice, PairsFound, find_pairs
+from antecede.tables.kernels import Ints, graph, steps_needed
 
 GRAPH_EDGES = 40_000_000
 """Edges of one run that its task takes: about 4 GiB of memory while they are numbered."""

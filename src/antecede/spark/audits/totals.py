@@ -30,17 +30,24 @@ from antecede.spark.audits.event_columns import (
 )
 from antecede.spark.audits.run_graph import GRAPH_EDGES
 from antecede.spark.sources.order_tables import write_part
-from antecede.tables.audit.channels import merge_channels as merged_channels
-from antecede.tables.audit.engine import audit_events
-from antecede.tables.audit.examples import Named
-from antecede.tables.audit.pairs import PairChoice
-from antecede.tables.audit.report import AuditReport
-from antecede.tables.audit.violations import of_parts, part_of
-from antecede.tables.false_causality.violation_counts import told
-from antecede.tables.trace.causes import BLANK, CAUSE_COLUMNS, REPEATED, Causes
-from antecede.tables.trace.evidence import CAUSES, NONE, RECEIPTS, SOURCE, without_columns
-from antecede.tables.trace.rows import conform
-from antecede.tables.trace.schema import DELIVER, ORDERS, RECEIVE
+from antecede.tables.audit import AuditReport, Named, PairChoice, audit_events, of_parts, part_of
+from antecede.tables.audit import merge_channels as merged_channels
+from antecede.tables.false_causality import told
+from antecede.tables.trace import (
+    BLANK,
+    CAUSE_COLUMNS,
+    CAUSES,
+    DELIVER,
+    NONE,
+    ORDERS,
+    RECEIPTS,
+    RECEIVE,
+    REPEATED,
+    SOURCE,
+    Causes,
+    conform,
+    without_columns,
+)
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 TABLE = "table"

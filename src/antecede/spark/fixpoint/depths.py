@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from antecede.errors import InputError
 from antecede.spark.fixpoint.supersteps import parts_of, run_parts
 from antecede.spark.fixpoint.tables import Tables, merged
-from antecede.tables.order.graph_partitions import KNOWN, OPEN, depths_of
+from antecede.tables.order import KNOWN, OPEN, depths_of
 
 _SAID = "row bigint, depth bigint, cycle boolean"
 

@@ -52,10 +52,8 @@ from antecede.spark.fixpoint.rows import (
 )
 from antecede.spark.fixpoint.supersteps import raised
 from antecede.spark.fixpoint.tables import Limits, Tables, merged
-from antecede.tables.kernels.topological import BEFORE_ALL
-from antecede.tables.order.keys import STATUSES, code
-from antecede.tables.order.spec import OrderSpec, Status
-from antecede.tables.order.table import times_of
+from antecede.tables.kernels import BEFORE_ALL
+from antecede.tables.order import STATUSES, OrderSpec, Status, code, times_of
 
 EDGE = ("c", "e", "k", "tc", "te", "timed", "lacks")
 """An edge: rows of cause and effect (`c` null: nowhere), the place of the cause among those of the

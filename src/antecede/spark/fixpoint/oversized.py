@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from antecede.errors import InputError
 from antecede.spark.columns import exact
 from antecede.spark.fixpoint.rows import GROUP
-from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order import OrderSpec
 
 SMALL_BYTES = 64 << 20
 """Of so few bytes, by Spark's estimate, no group is giant: they are not counted."""

@@ -18,10 +18,8 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 
 from antecede.spark.columns import column_of, content_digest, exact
 from antecede.spark.fixpoint.tables import Tables
-from antecede.tables.kernels.topological import BEFORE_ALL
-from antecede.tables.order.keys import code
-from antecede.tables.order.row_metadata import control, control_type, tie_names
-from antecede.tables.order.spec import OrderSpec, Status
+from antecede.tables.kernels import BEFORE_ALL
+from antecede.tables.order import OrderSpec, Status, code, control, control_type, tie_names
 
 GROUP = "__antecede_fixpoint_group"
 """Hidden column: the number of a giant group. Its name says in the plan what is going on."""

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
 from antecede.spark.fixpoint.tables import Limits, Tables, merged
-from antecede.tables.kernels.topological import BEFORE_ALL
-from antecede.tables.order.graph_partitions import release_of
+from antecede.tables.kernels import BEFORE_ALL
+from antecede.tables.order import release_of
 
 FEW = 100_000
 """So many raised rows go to every task as they are (16 bytes each), instead of by a shuffle."""

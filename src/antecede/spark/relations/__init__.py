@@ -1,1 +1,15 @@
 """The vocabulary of causality over DataFrames: stamps, past, future, cuts."""
+
+from typing import TYPE_CHECKING
+
+from antecede.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.spark.relations.queries import Part, part, way_of
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "queries": "Part part way_of",
+        },
+    )

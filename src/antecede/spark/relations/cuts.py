@@ -21,19 +21,22 @@ from antecede.errors import InputError
 from antecede.spark.columns import column_of, id_column
 from antecede.spark.evidence import refuse_unless_supported
 from antecede.spark.relations.labels import MADE, analysed, by_group, checked, control, table_of
-from antecede.tables.causality.cuts import (
+from antecede.tables.causality import (
     ADDED,
+    LINE,
+    NO,
+    UNKNOWN,
+    YES,
     Positions,
     check_positions,
     cut_spec,
+    held,
     judged,
     process_codes,
+    refuse_fixed,
     stranger,
 )
-from antecede.tables.causality.kernels.recovery_lines import NO, UNKNOWN, YES
-from antecede.tables.causality.recovery_lines import LINE, held
-from antecede.tables.causality.spec import refuse_fixed
-from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order import OrderSpec
 
 _SIDE, _PROCESS, _AT, _MARK = (f"__antecede_{name}" for name in ("side", "process", "at", "mark"))
 

@@ -22,9 +22,8 @@ from antecede.spark.relations.labels import (
     control,
     table_of,
 )
-from antecede.tables.causality.reachability import NO_PLACE, marked, not_there
-from antecede.tables.order.spec import OrderSpec
-from antecede.tables.order.table import graph_of
+from antecede.tables.causality import NO_PLACE, marked, not_there
+from antecede.tables.order import OrderSpec, graph_of
 
 EVENT = "__antecede_event"
 """Hidden column: whether a row is one of the given events."""

@@ -29,9 +29,15 @@ from antecede.errors import InputError
 from antecede.spark.columns import column_of, content_digest
 from antecede.spark.order_columns import DIGEST, check
 from antecede.spark.workers import ready_workers
-from antecede.tables.causality.labels import Stamped
-from antecede.tables.causality.spec import WIDEST, ClockSpec, clock_spec, refuse_fixed, refuse_taken
-from antecede.tables.order.spec import OrderSpec
+from antecede.tables.causality import (
+    WIDEST,
+    ClockSpec,
+    Stamped,
+    clock_spec,
+    refuse_fixed,
+    refuse_taken,
+)
+from antecede.tables.order import OrderSpec
 
 _TYPE = (
     "STRUCT<`group`: STRING, version: BIGINT, chain: INT, position: INT, "

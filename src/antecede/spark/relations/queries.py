@@ -26,7 +26,7 @@ from antecede.formatting import counted
 from antecede.spark.evidence import has_receipts
 from antecede.spark.relations.edge_traversal import edges_of, reached_by
 from antecede.spark.relations.reachability import ROUNDS
-from antecede.tables.causality.queries import (
+from antecede.tables.causality import (
     CAUSES,
     CLOCKS,
     EVENTS,
@@ -35,9 +35,9 @@ from antecede.tables.causality.queries import (
     Event,
     Whole,
     check_not_blank,
+    order_spec,
 )
-from antecede.tables.causality.spec import order_spec
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
 RUN: Final = "__antecede_run"
 _LINE: Final = (RUN, "m")

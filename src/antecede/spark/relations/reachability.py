@@ -19,8 +19,7 @@ from antecede.errors import InputError
 from antecede.spark.columns import column_of
 from antecede.spark.relations.edge_traversal import wanted_of
 from antecede.spark.relations.labels import STAMP, analysed
-from antecede.tables.causality.reachability import NO_PLACE, UNLIKE, not_there
-from antecede.tables.causality.spec import order_spec
+from antecede.tables.causality import NO_PLACE, UNLIKE, not_there, order_spec
 
 Events = Sequence[object] | DataFrame
 _NAME = "__antecede_{}"

@@ -36,13 +36,19 @@ from pyspark.sql.datasource import (
 from antecede.errors import InputError
 from antecede.spark.sources.table_tasks import Work, batches_of, work_of
 from antecede.spark.workers import ready_workers
-from antecede.tables.trace import arrow, reader
-from antecede.tables.trace.batches import QUARANTINE_SCHEMA, SCHEMA, Batch
-from antecede.tables.trace.expressions import is_expression
-from antecede.tables.trace.paths import inputs
-from antecede.tables.trace.reader import Reader, ReadOptions
-from antecede.tables.trace.schema import COLUMNS
-from antecede.tables.trace.user_tables.reader import TableReader
+from antecede.tables.trace import (
+    COLUMNS,
+    QUARANTINE_SCHEMA,
+    SCHEMA,
+    Batch,
+    Reader,
+    ReadOptions,
+    arrow,
+    inputs,
+    is_expression,
+    reader,
+)
+from antecede.tables.trace.user_tables import TableReader
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 NAME = "antecede"

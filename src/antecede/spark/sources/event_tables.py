@@ -24,9 +24,7 @@ from antecede import errors
 from antecede.errors import AntecedeError
 from antecede.spark.sources.order_tables import Survey, placed_events, survey, write_part
 from antecede.spark.sources.table_tasks import Work
-from antecede.tables.trace.reader import ReadOptions
-from antecede.tables.trace.rows import refuse
-from antecede.tables.trace.schema import NAMES
+from antecede.tables.trace import NAMES, ReadOptions, refuse
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 _OURS = re.compile(r"^(?:\S+: )?antecede\.errors\.(\w+): (.*)$", re.MULTILINE)

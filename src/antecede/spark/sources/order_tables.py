@@ -38,19 +38,45 @@ from antecede.spark.ordering import order_with
 from antecede.spark.sources.table_tasks import Work, batches_of
 from antecede.spark.sources.wire_types import carried, carried_back, spark_type, to_carry
 from antecede.spark.workers import ready_workers
-from antecede.tables.order.result import free_names
-from antecede.tables.order.spec import POSITIONED, OrderSpec, Status
-from antecede.tables.order.table import added
-from antecede.tables.order.trace_order import RUN, VECTOR, reason_of, spec_of
-from antecede.tables.trace.batches import QUARANTINE_SCHEMA, SCHEMA, note
-from antecede.tables.trace.causes import Causes
-from antecede.tables.trace.evidence import CAUSES, CLOCKS, NONE, SEQUENCE, Cells
-from antecede.tables.trace.reader import Detail, ReadOptions
-from antecede.tables.trace.rows import distinct, refuse
-from antecede.tables.trace.schema import COLUMNS, NAMES
-from antecede.tables.trace.sequence import SEQ, UNTOLD
-from antecede.tables.trace.user_tables.extra_columns import as_json, is_json, together
-from antecede.tables.trace.user_tables.writing import JSON_LINES, PARQUET, table_writer, unmarked
+from antecede.tables.order import (
+    POSITIONED,
+    RUN,
+    VECTOR,
+    OrderSpec,
+    Status,
+    added,
+    free_names,
+    reason_of,
+    spec_of,
+)
+from antecede.tables.trace import (
+    CAUSES,
+    CLOCKS,
+    COLUMNS,
+    NAMES,
+    NONE,
+    QUARANTINE_SCHEMA,
+    SCHEMA,
+    SEQ,
+    SEQUENCE,
+    UNTOLD,
+    Causes,
+    Cells,
+    Detail,
+    ReadOptions,
+    distinct,
+    note,
+    refuse,
+)
+from antecede.tables.trace.user_tables import (
+    JSON_LINES,
+    PARQUET,
+    as_json,
+    is_json,
+    table_writer,
+    together,
+    unmarked,
+)
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute

@@ -34,21 +34,28 @@ from antecede.spark.sources.span_ids import (
     with_ids,
 )
 from antecede.spark.workers import ready_workers
-from antecede.tables.trace.formats.partial_span import INSTANCE, ROLES
-from antecede.tables.trace.formats.spans_ids import DIGITS, SPAN_BYTES, TRACE_BYTES
-from antecede.tables.trace.formats.spans_jaeger import HOSTS
-from antecede.tables.trace.formats.spans_otlp import KINDS
-from antecede.tables.trace.formats.spans_table import COLUMNS, Found, found_in, pairs_in, table_of
-from antecede.tables.trace.formats.spans_times import FACTORS, RANGES
-from antecede.tables.trace.formats.zipkin_table import (
+from antecede.tables.trace import EVENT, NO_ID
+from antecede.tables.trace.formats import (
+    COLUMNS,
+    DIGITS,
+    FACTORS,
+    HOSTS,
+    INSTANCE,
+    KINDS,
+    RANGES,
+    ROLES,
+    SPAN_BYTES,
+    TRACE_BYTES,
+    Found,
     check_zipkin,
+    found_in,
     is_zipkin,
+    pairs_in,
     plain_name,
     rows_of,
+    table_of,
     used,
 )
-from antecede.tables.trace.reader import NO_ID
-from antecede.tables.trace.schema import EVENT
 
 MADE = (
     "kind string, id string, member string, parents array<string>, topics array<string>, "

@@ -16,15 +16,26 @@ from typing import Any, NamedTuple
 import pyarrow.parquet
 
 from antecede.errors import FormatError
-from antecede.tables.trace import reader
-from antecede.tables.trace.arrow import implied_format
-from antecede.tables.trace.batches import Batch, Waiting
-from antecede.tables.trace.paths import all_inputs
-from antecede.tables.trace.reader import Detail, Reader, ReadOptions
-from antecede.tables.trace.user_tables import blocks
-from antecede.tables.trace.user_tables.columns import Columns
-from antecede.tables.trace.user_tables.reader import TableReader, details_of, first_blocks, kind_of
-from antecede.tables.trace.user_tables.vectorized import Piece, pieces
+from antecede.tables.trace import (
+    Batch,
+    Detail,
+    Reader,
+    ReadOptions,
+    Waiting,
+    all_inputs,
+    implied_format,
+    reader,
+)
+from antecede.tables.trace.user_tables import (
+    Columns,
+    Piece,
+    TableReader,
+    blocks,
+    details_of,
+    first_blocks,
+    kind_of,
+    pieces,
+)
 
 PIECE_BYTES = 64 << 20
 """About so much of a Parquet file, uncompressed, is one task."""

@@ -29,12 +29,8 @@ from antecede.spark.streams.processor import (
 )
 from antecede.spark.streams.shards import default_shards
 from antecede.spark.streams.state import Kept, check_checkpoint, kept_like
-from antecede.tables.order.durations import duration_ms
-from antecede.tables.order.keys import goes_by_value
-from antecede.tables.order.spec import OrderSpec
-from antecede.tables.order.stream.columns import StreamColumns
-from antecede.tables.order.stream.types import ShardPlan
-from antecede.tables.order.stream.warmup import warm_up_once
+from antecede.tables.order import OrderSpec, duration_ms, goes_by_value
+from antecede.tables.order.stream import ShardPlan, StreamColumns, warm_up_once
 
 pa: Any = pyarrow
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"

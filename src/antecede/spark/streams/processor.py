@@ -30,12 +30,15 @@ from pyspark.sql.types import StructType
 from antecede.spark.order_columns import DIGEST, SHARD
 from antecede.spark.streams.rows import batch_of, from_bytes, to_bytes, with_added
 from antecede.spark.streams.shards import shard_keys
-from antecede.tables.order.spec import OrderSpec, Status
-from antecede.tables.order.stream.kernels.rows import NO_TIME
-from antecede.tables.order.stream.shard import Shard
-from antecede.tables.order.stream.types import ShardOutput, ShardPlan, nothing_new
-from antecede.tables.order.stream.warmup import warm_up_once
-from antecede.tables.order.table import times_of
+from antecede.tables.order import OrderSpec, Status, times_of
+from antecede.tables.order.stream import (
+    NO_TIME,
+    Shard,
+    ShardOutput,
+    ShardPlan,
+    nothing_new,
+    warm_up_once,
+)
 
 pa: Any = pyarrow
 

@@ -37,26 +37,31 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from antecede.core.clocks.nanoseconds import up_ns
+from antecede.core.clocks import up_ns
 from antecede.errors import InputError, LocalError, ProtocolError
 from antecede.spark.order_columns import SHARD
 from antecede.spark.streams.ordering import arrow_schema, check_store
 from antecede.spark.streams.processor import GUARD, PACKED, RELEASED, unpack
 from antecede.spark.streams.rows import from_bytes, to_bytes
 from antecede.spark.streams.shards import shard_keys
-from antecede.tables.order.replay.member import ReplayedMember
-from antecede.tables.order.replay.rows import RowOutcome
-from antecede.tables.order.replay.spec import DeliverSpec
-from antecede.tables.order.replay.table import (
+from antecede.tables.order.replay import (
+    DeliverSpec,
     Key,
+    ReplayedMember,
+    RowOutcome,
     read_log,
     refused,
     take_all,
     times_of_rows,
     with_outcomes,
 )
-from antecede.tables.order.stream.columns import StreamColumns, check_columns, check_nulls, joined
-from antecede.tables.order.stream.plan_signature import check_same_stream
+from antecede.tables.order.stream import (
+    StreamColumns,
+    check_columns,
+    check_nulls,
+    check_same_stream,
+    joined,
+)
 
 pa: Any = pyarrow
 _ROWS_A_PIECE = 50_000

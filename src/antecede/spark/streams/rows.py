@@ -15,19 +15,34 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from antecede.spark.order_columns import DIGEST
-from antecede.tables.order.key_types import plain
-from antecede.tables.order.keys import STATUSES, code, keys_of
-from antecede.tables.order.spec import OrderSpec, Status
-from antecede.tables.order.stream.kernels import rows as shape
-from antecede.tables.order.stream.kernels.interning import Text
-from antecede.tables.order.stream.types import Batch, Links, ShardOutput, nothing_new
-from antecede.tables.order.table import added, kind_of, released_at, times_of
+from antecede.tables.order import (
+    STATUSES,
+    OrderSpec,
+    Status,
+    added,
+    code,
+    keys_of,
+    kind_of,
+    plain,
+    released_at,
+    times_of,
+)
+from antecede.tables.order.stream import (
+    BAD,
+    NO_TIME,
+    NULL,
+    Batch,
+    Links,
+    ShardOutput,
+    Text,
+    nothing_new,
+)
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
 
 _FAR = 2**62
-_INVALID = {Status.NULL_KEY: shape.NULL, Status.BAD_CLOCK: shape.BAD}
+_INVALID = {Status.NULL_KEY: NULL, Status.BAD_CLOCK: BAD}
 
 
 def batch_of(table: pyarrow.Table, spec: OrderSpec) -> Batch:
@@ -50,7 +65,7 @@ def batch_of(table: pyarrow.Table, spec: OrderSpec) -> Batch:
         group=_group_text(table, spec),
         name=text_of(labels.take(pa.array(name, mask=status != 0))),
         number=keys.count if counted else np.zeros(table.num_rows, np.int64),
-        time=np.where(timed, np.clip(time, -_FAR, _FAR), shape.NO_TIME),
+        time=np.where(timed, np.clip(time, -_FAR, _FAR), NO_TIME),
         digest=table.column(DIGEST).to_numpy(),
         status=status,
         first=first,
@@ -92,7 +107,7 @@ def with_added(
         _causes(out.waited, aside, spec),
         _causes(out.missing, aside, spec),
         pa.array(waited, mask=unknown),
-        released_at(out.released, out.released != shape.NO_TIME, kind_of(rows, spec)),
+        released_at(out.released, out.released != NO_TIME, kind_of(rows, spec)),
         pa.array([str(status) for status in STATUSES]).take(pa.array(out.status - 1)),
     ]
     for field, column in zip(added(spec, kind_of(rows, spec)), columns, strict=True):

@@ -21,12 +21,18 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
 from antecede.spark.streams.processor import GUARD, STATE
-from antecede.tables.order.stream.columns import PART, check_columns, unpacked
-from antecede.tables.order.stream.held_report import WaitingRow, held_by
-from antecede.tables.order.stream.kernels.rows import NO_TIME
-from antecede.tables.order.stream.plan_signature import check_same_stream
-from antecede.tables.order.stream.storage.array_pack import opened
-from antecede.tables.order.stream.storage.blobs import Memory, ShardParts
+from antecede.tables.order.stream import (
+    NO_TIME,
+    PART,
+    Memory,
+    ShardParts,
+    WaitingRow,
+    check_columns,
+    check_same_stream,
+    held_by,
+    opened,
+    unpacked,
+)
 
 pa: Any = pyarrow
 _HELD = (

@@ -1,6 +1,52 @@
-"""What a trace says of its causes: exact counts, and where its orders contradict them."""
+"""Audit of a trace: exact counts of its causes, and contradictions of its orders."""
 
-from antecede.tables.audit.engine import audit, audit_events
-from antecede.tables.audit.report import AuditReport
+from typing import TYPE_CHECKING
 
-__all__ = ["AuditReport", "audit", "audit_events"]
+from antecede.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.tables.audit.add_vector_clocks import with_clocks
+    from antecede.tables.audit.channels import channel_models, merge_channels
+    from antecede.tables.audit.counts import by_causes
+    from antecede.tables.audit.engine import audit, audit_events
+    from antecede.tables.audit.examples import Named
+    from antecede.tables.audit.pairs import (
+        CONFIDENCE_NAME,
+        ESTIMATED,
+        PAIR_KEYS,
+        PAIR_STEPS,
+        PairChoice,
+        Pairs,
+        PairsFound,
+        chosen,
+        find_pairs,
+    )
+    from antecede.tables.audit.report import AuditReport, findings
+    from antecede.tables.audit.skew import clock_skew
+    from antecede.tables.audit.skew_text import skew_findings
+    from antecede.tables.audit.violations import early_details, merge_violations, of_parts, part_of
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "add_vector_clocks": "with_clocks",
+            "channels": "channel_models merge_channels",
+            "counts": "by_causes",
+            "engine": "audit audit_events",
+            "examples": "Named",
+            "pairs": (
+                "CONFIDENCE_NAME ESTIMATED PAIR_KEYS PAIR_STEPS PairChoice Pairs PairsFound "
+                "chosen find_pairs"
+            ),
+            "report": "AuditReport findings",
+            "skew": "clock_skew",
+            "skew_text": "skew_findings",
+            "violations": "early_details merge_violations of_parts part_of",
+        },
+    )
+
+__all__ = [
+    "AuditReport",
+    "audit",
+    "audit_events",
+]

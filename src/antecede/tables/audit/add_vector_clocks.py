@@ -24,11 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from antecede.tables.kernels import graph
-from antecede.tables.kernels.arrays import Bools, Ints
-from antecede.tables.trace.formats.shiviz_writer import Entry
-from antecede.tables.trace.rows import conform
-from antecede.tables.trace.schema import DELIVER, EVENT, RECEIVE
+from antecede.tables.kernels import Bools, Ints, graph
+from antecede.tables.trace import DELIVER, EVENT, RECEIVE, conform
+from antecede.tables.trace.formats import Entry
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

@@ -16,9 +16,8 @@ import pyarrow.compute
 
 from antecede.quantiles import quantile
 from antecede.tables.audit.counts import Counts
-from antecede.tables.kernels import graph
-from antecede.tables.kernels.arrays import Ints
-from antecede.tables.trace.schema import DELIVER, RECEIVE
+from antecede.tables.kernels import Ints, graph
+from antecede.tables.trace import DELIVER, RECEIVE
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

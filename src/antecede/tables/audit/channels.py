@@ -17,9 +17,8 @@ import pyarrow.compute
 
 from antecede.errors import CycleError
 from antecede.formatting import count_and_part, counted
-from antecede.tables.kernels import channels, graph
-from antecede.tables.kernels.arrays import Bools, Ints
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+from antecede.tables.kernels import Bools, Ints, channels, graph
+from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

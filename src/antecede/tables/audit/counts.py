@@ -18,11 +18,9 @@ from antecede.tables.audit.pairs import (
     keys_of,
     pairs_within_runs,
 )
-from antecede.tables.kernels import graph, vector_clocks
-from antecede.tables.kernels.arrays import Bools, Ints
-from antecede.tables.trace.rows import refuse
-from antecede.tables.trace.schema import ORDERS
-from antecede.tables.trace.user_tables.list_separators import several_in_one
+from antecede.tables.kernels import Bools, Ints, graph, vector_clocks
+from antecede.tables.trace import ORDERS, refuse
+from antecede.tables.trace.user_tables import several_in_one
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

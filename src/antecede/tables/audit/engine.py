@@ -22,15 +22,26 @@ from antecede.tables.audit.format_metrics import of_format
 from antecede.tables.audit.pairs import EXACT, PAIR_KEYS, PAIR_STEPS, PairChoice, Pairs, chosen
 from antecede.tables.audit.report import AuditReport
 from antecede.tables.audit.violations import early_details
-from antecede.tables.kernels.sketches import RANKS
-from antecede.tables.trace import evidence
-from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, read
-from antecede.tables.trace.causes import BLANK, CAUSE_COLUMNS, REPEATED, TOLD_BY
-from antecede.tables.trace.evidence import SOURCE
-from antecede.tables.trace.paths import Paths, listed
-from antecede.tables.trace.reader import ReadOptions
-from antecede.tables.trace.rows import clock_refusal, conform, distinct, refuse
-from antecede.tables.trace.sequence import SEQ, by_sequence
+from antecede.tables.kernels import RANKS
+from antecede.tables.trace import (
+    BLANK,
+    CAUSE_COLUMNS,
+    QUARANTINE_SCHEMA,
+    REPEATED,
+    SEQ,
+    SOURCE,
+    TOLD_BY,
+    Paths,
+    ReadOptions,
+    by_sequence,
+    clock_refusal,
+    conform,
+    distinct,
+    evidence,
+    listed,
+    read,
+    refuse,
+)
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

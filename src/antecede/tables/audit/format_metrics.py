@@ -11,7 +11,7 @@ import pyarrow.compute
 from antecede.tables.audit.arrival_spread import arrivals
 from antecede.tables.audit.counts import Counts, backward
 from antecede.tables.audit.skew import clock_skew
-from antecede.tables.trace.reader import NO_ID
+from antecede.tables.trace import NO_ID
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

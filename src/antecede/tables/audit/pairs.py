@@ -18,17 +18,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from antecede.errors import InputError
-from antecede.tables.kernels.arrays import Ints
-from antecede.tables.kernels.graph import Graph
-from antecede.tables.kernels.pairs import pair_counts
-from antecede.tables.kernels.sketches import (
+from antecede.tables.kernels import (
     LEAST_RANKS,
     RANKS,
+    Graph,
+    Ints,
     PairEstimate,
     estimated_pairs,
+    hash_bytes,
+    pair_counts,
     steps_needed,
 )
-from antecede.tables.kernels.xxhash import hash_bytes
 
 Pairs = bool | Literal["estimate"]
 """True: exact; False: none; "estimate": exact up to a number of steps, estimated beyond it."""

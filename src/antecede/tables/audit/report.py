@@ -15,12 +15,8 @@ from antecede.quantiles import quantile
 from antecede.tables.audit import skew_text, violations
 from antecede.tables.audit.channels import lines as channel_lines
 from antecede.tables.audit.pairs import CONFIDENCE_NAME, ESTIMATED
-from antecede.tables.trace import evidence, sequence, time_text
-from antecede.tables.trace.arrow import QUARANTINE_SCHEMA
-from antecede.tables.trace.causes import Causes
-from antecede.tables.trace.evidence import NONE
-from antecede.tables.trace.user_tables import list_separators
-from antecede.tables.trace.user_tables.reader import guessed_columns
+from antecede.tables.trace import NONE, QUARANTINE_SCHEMA, Causes, evidence, sequence, time_text
+from antecede.tables.trace.user_tables import guessed_columns, list_separators
 
 SHOWN_DEFECTS = 3
 SHOWN_REASONS = 5

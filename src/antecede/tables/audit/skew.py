@@ -31,8 +31,8 @@ import pyarrow.compute
 
 from antecede.tables.audit.clock_diagnosis import Blame, blame
 from antecede.tables.audit.difference_constraints import Arc, Solution, solve
-from antecede.tables.kernels.arrays import Ints
-from antecede.tables.trace.formats.partial_span import CLIENT, SERVER
+from antecede.tables.kernels import Ints
+from antecede.tables.trace.formats import CLIENT, SERVER
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

@@ -15,21 +15,22 @@ import pyarrow as pa
 
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.tables.false_causality import row_order
-from antecede.tables.false_causality.executions import RELATIONS, REPLY
-from antecede.tables.false_causality.trace import by_run
-from antecede.tables.false_causality.violation_counts import (
+from antecede.tables.false_causality import (
+    RELATIONS,
+    REPLY,
     WORDS,
     Early,
     Tally,
     added,
+    by_run,
     early_deliveries,
     judged,
+    row_order,
     together,
     told,
     way,
 )
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
 NOTHING_SENT = "no row tells of a sending"
 NOT_OF_OTHERS = "none is of a message that a row says another member to have sent"

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from antecede.lazy import lazy_names
 from antecede.tables.causality.cuts import cut, cut_verdict
 from antecede.tables.causality.global_states import States
 from antecede.tables.causality.labels import STAMP, with_clocks
@@ -21,6 +22,61 @@ from antecede.tables.causality.queries import Causality, Event
 from antecede.tables.causality.reachability import future, past
 from antecede.tables.causality.recovery_lines import recovery_line
 from antecede.tables.causality.relations import concurrent, happened_before, past_size
+
+if TYPE_CHECKING:
+    from antecede.tables.causality.clock_log_diagram import from_clocks
+    from antecede.tables.causality.cuts import (
+        ADDED,
+        Positions,
+        check_positions,
+        cut_spec,
+        judged,
+        process_codes,
+        stranger,
+    )
+    from antecede.tables.causality.event_graph import tells_of_arrivals
+    from antecede.tables.causality.global_states import Recovery, Verdict
+    from antecede.tables.causality.kernels.recovery_lines import NO, UNKNOWN, YES
+    from antecede.tables.causality.labels import Stamped
+    from antecede.tables.causality.predicates import MOST_STATES, Found
+    from antecede.tables.causality.queries import (
+        CAUSES,
+        CLOCKS,
+        EVENTS,
+        LOOK_ALIKE,
+        NO_EVENTS,
+        WAYS,
+        Named,
+        Whole,
+        check_not_blank,
+    )
+    from antecede.tables.causality.reachability import NO_PLACE, UNLIKE, marked, not_there
+    from antecede.tables.causality.recovery_lines import LINE, held
+    from antecede.tables.causality.spec import (
+        WIDEST,
+        ClockSpec,
+        clock_spec,
+        order_spec,
+        refuse_fixed,
+        refuse_taken,
+    )
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "clock_log_diagram": "from_clocks",
+            "cuts": "ADDED Positions check_positions cut_spec judged process_codes stranger",
+            "event_graph": "tells_of_arrivals",
+            "global_states": "Recovery Verdict",
+            "kernels.recovery_lines": "NO UNKNOWN YES",
+            "labels": "Stamped",
+            "predicates": "Found MOST_STATES",
+            "queries": "CAUSES CLOCKS EVENTS LOOK_ALIKE NO_EVENTS Named WAYS Whole check_not_blank",
+            "reachability": "NO_PLACE UNLIKE marked not_there",
+            "recovery_lines": "LINE held",
+            "spec": "ClockSpec WIDEST clock_spec order_spec refuse_fixed refuse_taken",
+        },
+    )
 
 __all__ = [
     "STAMP",

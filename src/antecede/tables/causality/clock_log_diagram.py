@@ -10,7 +10,7 @@ from antecede.errors import InputError, LimitError
 from antecede.formatting import harmless
 from antecede.tables.causality.global_states import States
 from antecede.tables.causality.queries import CLOCKS, Causality
-from antecede.tables.trace.arrow import Trace
+from antecede.tables.trace import Trace
 
 MOST_EVENTS = 300
 """More are no picture but a page: `antecede view`."""

@@ -27,13 +27,9 @@ from antecede.tables.causality.kernels.recovery_lines import (
 )
 from antecede.tables.causality.labels import group_names, stamped, text
 from antecede.tables.causality.spec import order_spec, refuse_fixed, refuse_taken
-from antecede.tables.kernels.arrays import Bools, Bytes, Ints
-from antecede.tables.kernels.topological import MISSING
-from antecede.tables.order.key_types import identities
-from antecede.tables.order.keys import Array
-from antecede.tables.order.spec import OrderSpec
-from antecede.tables.order.table import Digests, Graph, graph_of
-from antecede.tables.trace.evidence import unsupported
+from antecede.tables.kernels import MISSING, Bools, Bytes, Ints
+from antecede.tables.order import Array, Digests, Graph, OrderSpec, graph_of, identities
+from antecede.tables.trace import unsupported
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute

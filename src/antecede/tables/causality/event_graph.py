@@ -12,10 +12,8 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
-from antecede.tables.kernels.arrays import Bools, Ints
-from antecede.tables.kernels.topological import causes_first
-from antecede.tables.trace.identities import are_blank
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+from antecede.tables.kernels import Bools, Ints, causes_first
+from antecede.tables.trace import DELIVER, RECEIVE, SEND, are_blank
 
 pc: Any = pyarrow.compute
 NOWHERE = -1

@@ -27,9 +27,8 @@ from antecede.formatting import counted
 from antecede.tables.causality.event_graph import before_at_member, with_own
 from antecede.tables.causality.kernels.reachability import before, behind
 from antecede.tables.causality.queries import CLOCKS, EVENTS, Causality
-from antecede.tables.kernels.arrays import Bools, Ints
-from antecede.tables.kernels.topological import causes_first
-from antecede.tables.trace.schema import SEND
+from antecede.tables.kernels import Bools, Ints, causes_first
+from antecede.tables.trace import SEND
 
 UNLOGGED: Final = "an event that the trace does not have"
 

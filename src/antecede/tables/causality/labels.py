@@ -23,12 +23,9 @@ from antecede.tables.causality.kernels.chain_decomposition import (
     stamp,
 )
 from antecede.tables.causality.spec import WIDEST, ClockSpec, clock_spec, refuse_taken
-from antecede.tables.kernels.topological import MISSING
-from antecede.tables.order.key_types import plain
-from antecede.tables.order.keys import Array
-from antecede.tables.order.row_hash import digests
-from antecede.tables.order.table import Digests, Graph, graph_of
-from antecede.tables.trace.evidence import warn_none
+from antecede.tables.kernels import MISSING
+from antecede.tables.order import Array, Digests, Graph, digests, graph_of, plain
+from antecede.tables.trace import warn_none
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute

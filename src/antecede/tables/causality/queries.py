@@ -33,21 +33,25 @@ from antecede.tables.causality.kernels.reachability import (
     fewest_steps,
     longest_chains,
 )
-from antecede.tables.kernels.arrays import Bools, Ints
-from antecede.tables.kernels.topological import MISSING
-from antecede.tables.order.keys import code
-from antecede.tables.order.spec import Status
-from antecede.tables.order.table import Graph, graph_of
-from antecede.tables.order.trace_order import prepare
-from antecede.tables.trace import evidence, sequence
-from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, Trace
-from antecede.tables.trace.causes import CAUSE_COLUMNS
-from antecede.tables.trace.evidence import RECEIPTS, SEQUENCE, SOURCE
-from antecede.tables.trace.identities import in_run, is_blank, keys
-from antecede.tables.trace.rows import conform
-from antecede.tables.trace.schema import DELIVER, RECEIVE
-from antecede.tables.trace.user_tables import list_separators
-from antecede.tables.trace.user_tables.list_separators import several_in_one
+from antecede.tables.kernels import MISSING, Bools, Ints
+from antecede.tables.order import Graph, Status, code, graph_of, prepare
+from antecede.tables.trace import (
+    CAUSE_COLUMNS,
+    DELIVER,
+    QUARANTINE_SCHEMA,
+    RECEIPTS,
+    RECEIVE,
+    SEQUENCE,
+    SOURCE,
+    Trace,
+    conform,
+    evidence,
+    in_run,
+    is_blank,
+    keys,
+    sequence,
+)
+from antecede.tables.trace.user_tables import list_separators, several_in_one
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute

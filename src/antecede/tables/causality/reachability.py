@@ -17,11 +17,9 @@ from antecede.errors import InputError
 from antecede.tables.causality.kernels.reachability import before, behind
 from antecede.tables.causality.labels import STAMP
 from antecede.tables.causality.spec import order_spec
-from antecede.tables.kernels.arrays import Bools, Ints
-from antecede.tables.order.key_types import plain
-from antecede.tables.order.keys import Array
-from antecede.tables.order.table import graph_of
-from antecede.tables.trace.evidence import unsupported
+from antecede.tables.kernels import Bools, Ints
+from antecede.tables.order import Array, graph_of, plain
+from antecede.tables.trace import unsupported
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute

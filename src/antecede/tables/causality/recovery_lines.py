@@ -13,12 +13,9 @@ from antecede.errors import InputError
 from antecede.tables.causality.cuts import check_columns, combined, cut_spec, process_codes
 from antecede.tables.causality.kernels.recovery_lines import recovery
 from antecede.tables.causality.spec import refuse_fixed
-from antecede.tables.kernels.arrays import Bools, Ints
-from antecede.tables.order.key_types import identities
-from antecede.tables.order.keys import Array
-from antecede.tables.order.spec import OrderSpec
-from antecede.tables.order.table import Digests, Graph, graph_of
-from antecede.tables.trace.evidence import unsupported
+from antecede.tables.kernels import Bools, Ints
+from antecede.tables.order import Array, Digests, Graph, OrderSpec, graph_of, identities
+from antecede.tables.trace import unsupported
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute

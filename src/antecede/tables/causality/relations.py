@@ -17,7 +17,7 @@ import pyarrow.compute
 from antecede.errors import InputError
 from antecede.tables.causality.kernels.chain_decomposition import Bools, knows
 from antecede.tables.causality.labels import STAMP
-from antecede.tables.order.keys import Array
+from antecede.tables.order import Array
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute

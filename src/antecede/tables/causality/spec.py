@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from antecede.errors import InputError
-from antecede.tables.order.spec import OrderSpec
+from antecede.tables.order import OrderSpec
 
 WIDEST = 1024
 """Entries of a stamp at most, unless the caller says otherwise: 8 KiB."""

@@ -16,9 +16,16 @@ from antecede.tables.false_causality.kernels.clock_log import (
     dense_vectors,
     impossible_claims,
 )
-from antecede.tables.kernels.arrays import Bools, Ints
-from antecede.tables.kernels.graph import Graph, build_graph, nodes_on_cycles
-from antecede.tables.kernels.vector_clocks import ClockLog, clock_defects, clock_log
+from antecede.tables.kernels import (
+    Bools,
+    ClockLog,
+    Graph,
+    Ints,
+    build_graph,
+    clock_defects,
+    clock_log,
+    nodes_on_cycles,
+)
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.tables.false_causality.timestamps import MAX_TOPICS, Words
-from antecede.tables.kernels.arrays import Bools, Ints
+from antecede.tables.kernels import Bools, Ints
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

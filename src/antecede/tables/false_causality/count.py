@@ -27,7 +27,7 @@ from antecede.tables.false_causality.kernels.topics import (
 )
 from antecede.tables.false_causality.rules import CAUSAL, TOPIC_CAUSAL, Rule, rule_named
 from antecede.tables.false_causality.timestamps import Limits, Stamps, checked
-from antecede.tables.kernels.arrays import Ints
+from antecede.tables.kernels import Ints
 
 _LINEAR = {"": ANY, "<": LESS, "<=": NOT_MORE}
 

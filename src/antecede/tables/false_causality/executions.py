@@ -13,9 +13,8 @@ import pyarrow.compute
 from antecede.errors import InputError
 from antecede.tables.false_causality.kernels.timestamps import Clocks, Happenings, clocks_of
 from antecede.tables.false_causality.timestamps import Words
-from antecede.tables.kernels.arrays import Bools, Ints
-from antecede.tables.kernels.graph import Graph
-from antecede.tables.trace.causes import Causes
+from antecede.tables.kernels import Bools, Graph, Ints
+from antecede.tables.trace import Causes
 
 DELIVERY, RECEIPT, REPLY = "delivery", "receipt", "reply"
 RELATIONS = (DELIVERY, RECEIPT, REPLY)

@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.core.clocks import Bounds
+from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError
 from antecede.tables.false_causality.count import Counts, count_rules
 from antecede.tables.false_causality.executions import Run
 from antecede.tables.false_causality.rules import RULES, Rule, rule_named
 from antecede.tables.false_causality.timestamps import ALL_TOPICS, Limits, Stamps, limits_of
 from antecede.tables.false_causality.trace import linear_times, runs_of
-from antecede.tables.kernels.arrays import Ints
+from antecede.tables.kernels import Ints
 from antecede.tables.trace import evidence
 
 _FIELDS: list[Any] = [

@@ -16,7 +16,7 @@ import pyarrow.compute
 
 from antecede.formatting import counted
 from antecede.tables.false_causality.columns import coded
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.core.clocks import Bounds
+from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError
 from antecede.formatting import counted, table
 from antecede.tables.false_causality import row_order
@@ -24,8 +24,14 @@ from antecede.tables.false_causality.violation_counts import (
     early_deliveries,
     together,
 )
-from antecede.tables.trace import evidence
-from antecede.tables.trace.causes import BLANK, REPEATED, ROUNDED_CAUSES, UNREADABLE_CAUSES, Causes
+from antecede.tables.trace import (
+    BLANK,
+    REPEATED,
+    ROUNDED_CAUSES,
+    UNREADABLE_CAUSES,
+    Causes,
+    evidence,
+)
 
 SOURCES = {
     DELIVERY: evidence.RECEIPTS,

@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from antecede.core.clocks.bounds import Bounds
+from antecede.core.clocks import Bounds
 from antecede.errors import LocalError
-from antecede.tables.kernels.arrays import Ints
-from antecede.tables.kernels.graph import Graph
+from antecede.tables.kernels import Graph, Ints
 
 Words = npt.NDArray[np.uint64]
 Counters = npt.NDArray[np.int32]

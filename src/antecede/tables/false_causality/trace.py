@@ -39,12 +39,8 @@ from antecede.tables.false_causality.executions import (
 )
 from antecede.tables.false_causality.kernels.causal_past import depths
 from antecede.tables.false_causality.kernels.timestamps import Happenings, steps_of
-from antecede.tables.kernels import graph
-from antecede.tables.kernels.arrays import Bools, Ints
-from antecede.tables.kernels.graph import Graph
-from antecede.tables.trace.identities import are_blank, ids_of
-from antecede.tables.trace.rows import conform, distinct
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+from antecede.tables.kernels import Bools, Graph, Ints, graph
+from antecede.tables.trace import DELIVER, RECEIVE, SEND, are_blank, conform, distinct, ids_of
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

@@ -22,7 +22,7 @@ from antecede.tables.false_causality.columns import is_kind
 from antecede.tables.false_causality.executions import DELIVERY, RECEIPT, RELATIONS, REPLY
 from antecede.tables.false_causality.trace import by_run
 from antecede.tables.false_causality.violations import VIOLATION_SCHEMA, Found, found_in
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 

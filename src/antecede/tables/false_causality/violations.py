@@ -23,8 +23,8 @@ from antecede.tables.false_causality.kernels.violations import (
     early_by_vectors,
 )
 from antecede.tables.false_causality.trace import runs_of
-from antecede.tables.kernels.arrays import Ints
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+from antecede.tables.kernels import Ints
+from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
 _FIELDS: list[Any] = [
     pa.field("run", pa.string()),

@@ -1,1 +1,83 @@
 """Compiled kernels: plain functions on Arrow tables and NumPy arrays."""
+
+from typing import TYPE_CHECKING
+
+from antecede.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.tables.kernels.arrays import Bools, Bytes, Ints
+    from antecede.tables.kernels.bits import highest, ones
+    from antecede.tables.kernels.compile_time import Spent, timed
+    from antecede.tables.kernels.components import on_cycles, strong_components
+    from antecede.tables.kernels.fenwick import add, below
+    from antecede.tables.kernels.graph import (
+        Graph,
+        build_graph,
+        edge_table,
+        nodes_on_cycles,
+        sort_causes_first,
+    )
+    from antecede.tables.kernels.jit import (
+        cache_folder,
+        first_on_machine,
+        inlined,
+        inlined_lent,
+        njit,
+        njit_lent,
+    )
+    from antecede.tables.kernels.pairs import MAX_BYTES, MAX_WORDS, count_ones, pair_counts
+    from antecede.tables.kernels.sketches import (
+        LEAST_RANKS,
+        RANKS,
+        PairEstimate,
+        estimated_pairs,
+        steps_needed,
+    )
+    from antecede.tables.kernels.topological import (
+        BEFORE_ALL,
+        MISSING,
+        WAITED,
+        by_release,
+        causes_first,
+        cycles,
+        first_mention,
+        positions,
+        release,
+    )
+    from antecede.tables.kernels.vector_clocks import (
+        ClockLog,
+        clock_defects,
+        clock_edges,
+        clock_log,
+        entry_of,
+        place_of,
+    )
+    from antecede.tables.kernels.xxhash import (
+        ByteArray,
+        Hashes,
+        Longs,
+        hash_bytes,
+        hash_ints,
+        hash_longs,
+    )
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "arrays": "Bools Bytes Ints",
+            "bits": "highest ones",
+            "compile_time": "Spent timed",
+            "components": "on_cycles strong_components",
+            "fenwick": "add below",
+            "graph": "Graph build_graph edge_table nodes_on_cycles sort_causes_first",
+            "jit": "cache_folder first_on_machine inlined inlined_lent njit njit_lent",
+            "pairs": "MAX_BYTES MAX_WORDS count_ones pair_counts",
+            "sketches": "LEAST_RANKS PairEstimate RANKS estimated_pairs steps_needed",
+            "topological": (
+                "BEFORE_ALL MISSING WAITED by_release causes_first cycles first_mention positions "
+                "release"
+            ),
+            "vector_clocks": "ClockLog clock_defects clock_edges clock_log entry_of place_of",
+            "xxhash": "ByteArray Hashes Longs hash_bytes hash_ints hash_longs",
+        },
+    )

@@ -18,8 +18,8 @@ from antecede.errors import CycleError
 from antecede.tables.kernels.arrays import Ints
 from antecede.tables.kernels.components import strong_components
 from antecede.tables.kernels.jit import njit
-from antecede.tables.trace.identities import in_run
-from antecede.tables.trace.identities import keys as keys
+from antecede.tables.trace import in_run
+from antecede.tables.trace import keys as keys
 
 
 class Graph(NamedTuple):

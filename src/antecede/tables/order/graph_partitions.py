@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from antecede.tables.kernels.topological import BEFORE_ALL, cycles
+from antecede.tables.kernels import BEFORE_ALL, cycles
 from antecede.tables.order.kernels.fixpoint import (
     KNOWN,
     OPEN,

@@ -23,13 +23,7 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.trace.identities import (
-    float_causes,
-    is_blank,
-    is_text,
-    whole_numbers,
-    without_blanks,
-)
+from antecede.tables.trace import float_causes, is_blank, is_text, whole_numbers, without_blanks
 
 Array: TypeAlias = Any
 pa: Any = pyarrow

@@ -16,8 +16,7 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.kernels.arrays import Bools, Bytes, Ints
-from antecede.tables.kernels.topological import first_mention
+from antecede.tables.kernels import Bools, Bytes, Ints, first_mention
 from antecede.tables.order.key_types import causes, common, identities, plain
 from antecede.tables.order.spec import OrderSpec, Status
 

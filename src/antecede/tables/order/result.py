@@ -16,7 +16,7 @@ import pyarrow.compute
 
 from antecede.errors import InputError
 from antecede.tables.order.spec import OrderSpec
-from antecede.tables.trace.schema import NAMES
+from antecede.tables.trace import NAMES
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute

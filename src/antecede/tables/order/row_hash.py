@@ -23,14 +23,7 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
-from antecede.tables.kernels.xxhash import (
-    ByteArray,
-    Hashes,
-    Longs,
-    hash_bytes,
-    hash_ints,
-    hash_longs,
-)
+from antecede.tables.kernels import ByteArray, Hashes, Longs, hash_bytes, hash_ints, hash_longs
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute

@@ -32,11 +32,13 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from antecede.errors import InputError
-from antecede.tables.kernels.arrays import Bools, Bytes, Ints
-from antecede.tables.kernels.topological import (
+from antecede.tables.kernels import (
     BEFORE_ALL,
     MISSING,
     WAITED,
+    Bools,
+    Bytes,
+    Ints,
     by_release,
     causes_first,
     positions,
@@ -45,7 +47,7 @@ from antecede.tables.kernels.topological import (
 from antecede.tables.order.keys import STATUSES, Array, Keys, code, keys_of, tie_columns
 from antecede.tables.order.row_hash import content_digests
 from antecede.tables.order.spec import OrderSpec, Status
-from antecede.tables.trace.evidence import warn_none
+from antecede.tables.trace import warn_none
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute

@@ -23,11 +23,22 @@ import pyarrow.compute
 from antecede.errors import InputError
 from antecede.tables.order.spec import POSITIONED, OrderSpec, Status
 from antecede.tables.order.table import order_rows
-from antecede.tables.trace import evidence
-from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, Trace
-from antecede.tables.trace.causes import Causes
-from antecede.tables.trace.rows import CONTENT, conform, distinct, refuse
-from antecede.tables.trace.sequence import NEGATIVE, NO_NUMBER, SEQ, TAKEN, UNTOLD
+from antecede.tables.trace import (
+    CONTENT,
+    NEGATIVE,
+    NO_NUMBER,
+    QUARANTINE_SCHEMA,
+    SCHEMA,
+    SEQ,
+    TAKEN,
+    UNTOLD,
+    Causes,
+    Trace,
+    conform,
+    distinct,
+    evidence,
+    refuse,
+)
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute

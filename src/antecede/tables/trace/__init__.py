@@ -1,27 +1,131 @@
-"""Traces: one event schema, readers of many formats, a quarantine for bad rows.
+"""Traces: the event schema, readers of many formats, and a quarantine for bad rows.
 
-The names below are what a reader of one's own format needs (docs/own-reader.md), and `read`,
-`read_batches` and `Trace`, which need pyarrow. Each is imported when it is first asked for:
-`antecede.tables.trace.schema` alone must load nothing else.
+`read`, `read_batches` and `Trace` need pyarrow. A reader of a format of your own needs the other
+names in `__all__` (docs/own-reader.md). Further names are for other packages of antecede.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from antecede.tables.trace.arrow import Trace, read, read_batches
-    from antecede.tables.trace.reader import Detail, Item, Reader, ReadOptions, register
-    from antecede.tables.trace.schema import Event, Quarantined
-
-_HOME = {
-    **dict.fromkeys(("Trace", "read", "read_batches"), "antecede.tables.trace.arrow"),
-    **dict.fromkeys(
-        ("Detail", "Item", "Reader", "ReadOptions", "register"), "antecede.tables.trace.reader"
-    ),
-    **dict.fromkeys(("Event", "Quarantined"), "antecede.tables.trace.schema"),
-}
+    from antecede.tables.trace.arrow import (
+        Trace,
+        implied_format,
+        read,
+        read_batches,
+        to_batch,
+        write_events,
+    )
+    from antecede.tables.trace.batches import QUARANTINE_SCHEMA, SCHEMA, Batch, Waiting, note
+    from antecede.tables.trace.causes import (
+        BLANK,
+        CAUSE_COLUMNS,
+        REPEATED,
+        ROUNDED_CAUSES,
+        TOLD_BY,
+        UNREADABLE_CAUSES,
+        Causes,
+    )
+    from antecede.tables.trace.evidence import (
+        BY_NATURE,
+        CAUSES,
+        CLOCKS,
+        NONE,
+        RECEIPTS,
+        SEQUENCE,
+        SOURCE,
+        WHY,
+        Cells,
+        cells_of,
+        describe_cells,
+        describe_other,
+        unsupported,
+        warn_none,
+        without_columns,
+    )
+    from antecede.tables.trace.expressions import is_expression
+    from antecede.tables.trace.identities import (
+        BLANKS,
+        MAX_EXACT,
+        ROUNDED,
+        UNREADABLE,
+        are_blank,
+        float_causes,
+        ids_of,
+        in_run,
+        is_blank,
+        is_text,
+        keys,
+        whole_numbers,
+        without_blanks,
+    )
+    from antecede.tables.trace.paths import Paths, all_inputs, inputs, listed
+    from antecede.tables.trace.reader import (
+        NO_ID,
+        Detail,
+        Item,
+        Reader,
+        ReadOptions,
+        names,
+        register,
+    )
+    from antecede.tables.trace.rows import (
+        BAD_CLOCK,
+        CONTENT,
+        NO_CLOCK,
+        clock_refusal,
+        conform,
+        distinct,
+        no_own_entry,
+        refuse,
+    )
+    from antecede.tables.trace.schema import (
+        COLUMNS,
+        DELIVER,
+        EVENT,
+        KINDS,
+        NAMES,
+        ORDERS,
+        RECEIVE,
+        SEND,
+        Event,
+        Quarantined,
+    )
+    from antecede.tables.trace.sequence import (
+        NEGATIVE,
+        NO_NUMBER,
+        SEQ,
+        TAKEN,
+        UNTOLD,
+        by_sequence,
+        steps_back,
+    )
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "arrow": "Trace implied_format read read_batches to_batch write_events",
+            "batches": "Batch QUARANTINE_SCHEMA SCHEMA Waiting note",
+            "causes": (
+                "BLANK CAUSE_COLUMNS Causes REPEATED ROUNDED_CAUSES TOLD_BY UNREADABLE_CAUSES"
+            ),
+            "evidence": (
+                "BY_NATURE CAUSES CLOCKS Cells NONE RECEIPTS SEQUENCE SOURCE WHY cells_of "
+                "describe_cells describe_other unsupported warn_none without_columns"
+            ),
+            "expressions": "is_expression",
+            "identities": (
+                "BLANKS MAX_EXACT ROUNDED UNREADABLE are_blank float_causes ids_of in_run "
+                "is_blank is_text keys whole_numbers without_blanks"
+            ),
+            "paths": "Paths all_inputs inputs listed",
+            "reader": "Detail Item NO_ID ReadOptions Reader names register",
+            "rows": "BAD_CLOCK CONTENT NO_CLOCK clock_refusal conform distinct no_own_entry refuse",
+            "schema": "COLUMNS DELIVER EVENT Event KINDS NAMES ORDERS Quarantined RECEIVE SEND",
+            "sequence": "NEGATIVE NO_NUMBER SEQ TAKEN UNTOLD by_sequence steps_back",
+        },
+    )
 
 __all__ = [
     "Detail",
@@ -35,13 +139,3 @@ __all__ = [
     "read_batches",
     "register",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from antecede.core.oracle.events import DELIVER as DELIVER
-from antecede.core.oracle.events import EVENT as EVENT
-from antecede.core.oracle.events import RECEIVE as RECEIVE
-from antecede.core.oracle.events import SEND as SEND
+from antecede.core.oracle import DELIVER as DELIVER
+from antecede.core.oracle import EVENT as EVENT
+from antecede.core.oracle import RECEIVE as RECEIVE
+from antecede.core.oracle import SEND as SEND
 
 KINDS = (SEND, RECEIVE, DELIVER, EVENT)
 

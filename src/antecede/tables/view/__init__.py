@@ -5,7 +5,47 @@ divides millions of events into small files, which `server` hands to a browser o
 code of the page is plain JavaScript in `assets/`.
 """
 
-from antecede.tables.view.page import render_page
-from antecede.tables.view.render_model import Picture, picture
+from typing import TYPE_CHECKING
 
-__all__ = ["Picture", "picture", "render_page"]
+from antecede.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.tables.view.columns import OF_ARRIVALS, OF_OTHERS
+    from antecede.tables.view.diagrams import broken, trace_of
+    from antecede.tables.view.extra_columns import as_text
+    from antecede.tables.view.id_lookup import event_named
+    from antecede.tables.view.live_source import Followed
+    from antecede.tables.view.page import render_page
+    from antecede.tables.view.render_model import LARGEST, Picture, picture
+    from antecede.tables.view.server import Serving, Source
+    from antecede.tables.view.tiles import (
+        ABOUT,
+        OWN,
+        TILES,
+        Tiles,
+        about,
+        check_new,
+        is_tiles,
+        write_tiles,
+    )
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "columns": "OF_ARRIVALS OF_OTHERS",
+            "diagrams": "broken trace_of",
+            "extra_columns": "as_text",
+            "id_lookup": "event_named",
+            "live_source": "Followed",
+            "page": "render_page",
+            "render_model": "LARGEST Picture picture",
+            "server": "Serving Source",
+            "tiles": "ABOUT OWN TILES Tiles about check_new is_tiles write_tiles",
+        },
+    )
+
+__all__ = [
+    "Picture",
+    "picture",
+    "render_page",
+]

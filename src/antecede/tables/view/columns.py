@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow
 import pyarrow.compute
 
-from antecede.tables.trace.schema import DELIVER, RECEIVE
+from antecede.tables.trace import DELIVER, RECEIVE
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+from antecede.tables.trace import DELIVER, RECEIVE, SEND
 from antecede.tables.view.columns import Ints, numbers
 
 pc: Any = pyarrow.compute

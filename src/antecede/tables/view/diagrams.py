@@ -22,9 +22,7 @@ from antecede.core.diagram_model import (
     Diagram,
     Mark,
 )
-from antecede.tables.trace import schema
-from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, Trace
-from antecede.tables.trace.rows import conform
+from antecede.tables.trace import QUARANTINE_SCHEMA, Trace, conform, schema
 
 pa: Any = pyarrow
 BROKEN: Final = "a broken promise"

@@ -14,15 +14,11 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.formatting import count_and_part, counted, duration
-from antecede.tables.audit.engine import audit_events
-from antecede.tables.audit.examples import Named
-from antecede.tables.audit.pairs import PAIR_STEPS, chosen
-from antecede.tables.audit.report import AuditReport
-from antecede.tables.audit.report import findings as said_of
-from antecede.tables.audit.skew import clock_skew
-from antecede.tables.causality.queries import EVENTS, NO_EVENTS
-from antecede.tables.kernels.sketches import RANKS
-from antecede.tables.trace.arrow import Trace
+from antecede.tables.audit import PAIR_STEPS, AuditReport, Named, audit_events, chosen, clock_skew
+from antecede.tables.audit import findings as said_of
+from antecede.tables.causality import EVENTS, NO_EVENTS
+from antecede.tables.kernels import RANKS
+from antecede.tables.trace import Trace
 from antecede.tables.view.columns import Bools, Ints, Times
 from antecede.tables.view.copies import Copies
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow
 import pyarrow.compute
 
-from antecede.tables.causality.queries import Event
+from antecede.tables.causality import Event
 
 pc: Any = pyarrow.compute
 

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from antecede.errors import AntecedeError
-from antecede.tables.trace.arrow import Trace
+from antecede.tables.trace import Trace
 from antecede.tables.view.id_lookup import event_named
 from antecede.tables.view.render_model import LARGEST, picture
 

@@ -13,7 +13,7 @@ import zlib
 from functools import cache
 from typing import Final
 
-from antecede.core.pages.bundle import as_title, filled, joined, read_asset
+from antecede.core.pages import as_title, filled, joined, read_asset
 from antecede.tables.view.render_model import Picture
 
 MODULES: Final = (

@@ -16,11 +16,9 @@ import pyarrow.compute
 from antecede import __version__
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.tables.causality.queries import CLOCKS, EVENTS, Causality, Named
-from antecede.tables.kernels.graph import edge_table
-from antecede.tables.trace import evidence
-from antecede.tables.trace.arrow import Trace
-from antecede.tables.trace.schema import KINDS
+from antecede.tables.causality import CLOCKS, EVENTS, Causality, Named
+from antecede.tables.kernels import edge_table
+from antecede.tables.trace import KINDS, Trace, evidence
 from antecede.tables.view.binary_block import Array, dictionary, packed, texts
 from antecede.tables.view.columns import Ints, axes, joined
 from antecede.tables.view.copies import Copies, among, copies

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Protocol
 
-from antecede.core.pages.local_server import NOTHING, Answer, Guarded, plain
+from antecede.core.pages import NOTHING, Answer, Guarded, plain
 from antecede.errors import AntecedeError
 from antecede.tables.view.page import render_served_page
 

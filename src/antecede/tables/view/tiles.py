@@ -33,14 +33,19 @@ import pyarrow.parquet
 from antecede import __version__
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.tables.audit.report import findings as said_of
-from antecede.tables.causality.event_graph import tells_of_arrivals
-from antecede.tables.causality.queries import EVENTS, Causality, Event
-from antecede.tables.order.trace_order import prepare
-from antecede.tables.trace import evidence
-from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, Trace
-from antecede.tables.trace.rows import conform
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND
+from antecede.tables.audit import findings as said_of
+from antecede.tables.causality import EVENTS, Causality, Event, tells_of_arrivals
+from antecede.tables.order import prepare
+from antecede.tables.trace import (
+    DELIVER,
+    QUARANTINE_SCHEMA,
+    RECEIVE,
+    SCHEMA,
+    SEND,
+    Trace,
+    conform,
+    evidence,
+)
 from antecede.tables.view.binary_block import Array, dictionary, packed
 from antecede.tables.view.columns import event_time, times
 from antecede.tables.view.copies import AGAIN, copies

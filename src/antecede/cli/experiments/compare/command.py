@@ -25,16 +25,12 @@ from antecede.cli.experiments.compare.table import csv_lines, markdown, plain_va
 from antecede.cli.files.output import check_writable, save_text
 from antecede.cli.text_table import width_of_terminal
 from antecede.cli.unused_options import refuse_unused
-from antecede.core.protocols.base import Protocol
+from antecede.core.protocols import Protocol
 from antecede.errors import InputError, ScenarioError
-from antecede.lab.check.loader import is_file_target
-from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.members import make_members
-from antecede.lab.simulate.memory_guard import Reached, within_memory
-from antecede.lab.simulate.outputs.confidence import half_widths
-from antecede.lab.simulate.outputs.needless_holds import delivery_waits
-from antecede.lab.simulate.reference_engine import run_readable
-from antecede.lab.simulate.topology import kind_of
+from antecede.lab.check import is_file_target
+from antecede.lab.simulate import Reached, kind_of, make_members, run_readable, within_memory
+from antecede.lab.simulate.config import Scenario
+from antecede.lab.simulate.outputs import delivery_waits, half_widths
 from antecede.progress import Progress
 
 RATE_HZ = 12.5

@@ -6,15 +6,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from antecede.core.protocols.base import Protocol, Relation
-from antecede.core.protocols.factory import relation_of
-from antecede.core.protocols.registry import entry
+from antecede.core.protocols import Protocol, Relation, entry, relation_of
 from antecede.formatting import counted, were
-from antecede.lab.check.loader import is_file_target
-from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.outputs.confidence import half_width
-from antecede.lab.simulate.outputs.violations import FULL
-from antecede.lab.simulate.topology import EXTERNAL, INTERNAL, PEER, Hierarchy, Mesh
+from antecede.lab.check import is_file_target
+from antecede.lab.simulate import EXTERNAL, INTERNAL, PEER, Hierarchy, Mesh
+from antecede.lab.simulate.config import Scenario
+from antecede.lab.simulate.outputs import FULL, half_width
 
 ORDERS = {
     "NONE": ("none", "no order"),

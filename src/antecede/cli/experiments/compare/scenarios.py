@@ -10,23 +10,22 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from antecede.core.protocols.base import Addressing
-from antecede.core.protocols.options.declared import read_options, split_options
-from antecede.core.protocols.registry import ENTRIES, entry, of_order
+from antecede.core.protocols import ENTRIES, Addressing, entry, of_order
+from antecede.core.protocols.options import read_options, split_options
 from antecede.errors import InputError, ScenarioError
-from antecede.lab.check.loader import is_file_target, load_class
-from antecede.lab.simulate.config.compatibility import check_fit, topologies_of
-from antecede.lab.simulate.config.model import (
+from antecede.lab.check import is_file_target, load_class
+from antecede.lab.simulate import LONGEST_S, Delay, Hierarchy, Mesh, PubSub, Topology, parse_delay
+from antecede.lab.simulate.config import (
     FASTEST_HZ,
     Clocks,
     Links,
     Scenario,
     Special,
     Workload,
+    check_fit,
+    choices,
+    topologies_of,
 )
-from antecede.lab.simulate.config.tables import choices
-from antecede.lab.simulate.delays import LONGEST_S, Delay, parse_delay
-from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub, Topology
 
 JITTER = 0.125
 """A peer's intervals are normal, this part of the mean about it: 70-90 ms, as in Evropeytsev et al.

@@ -20,10 +20,9 @@ from antecede.cli.experiments.compare.measures import (
 )
 from antecede.cli.text_table import Column, columns, explained, short
 from antecede.formatting import counted
-from antecede.lab.simulate.config.file import scenario_mapping
-from antecede.lab.simulate.delays import delay_in_full
-from antecede.lab.simulate.outputs.confidence import BATCHES, short_batches
-from antecede.lab.simulate.topology import Hierarchy, PubSub
+from antecede.lab.simulate import Hierarchy, PubSub, delay_in_full
+from antecede.lab.simulate.config import scenario_mapping
+from antecede.lab.simulate.outputs import BATCHES, short_batches
 
 COLUMNS = (
     Column(("", "", "protocol"), words=True),

@@ -22,13 +22,19 @@ from antecede.cli.files.output import check_folder
 from antecede.cli.text_table import width_of_terminal
 from antecede.cli.unused_options import refuse_unused
 from antecede.errors import AntecedeError, InputError, SetupError
-from antecede.lab.report.model import Findings
-from antecede.lab.reproductions.framework.execute import run_locally
-from antecede.lab.reproductions.framework.registry import STUDIES, load
-from antecede.lab.reproductions.framework.runner import Engine, Interrupted, conduct
-from antecede.lab.reproductions.framework.runs import Run
-from antecede.lab.reproductions.framework.study import Study
-from antecede.lab.reproductions.framework.summary import read_summary, write_summary
+from antecede.lab.report import Findings
+from antecede.lab.reproductions.framework import (
+    STUDIES,
+    Engine,
+    Interrupted,
+    Run,
+    Study,
+    conduct,
+    load,
+    read_summary,
+    run_locally,
+    write_summary,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -194,7 +200,7 @@ def _run_one(
 
 def _run_all(args: argparse.Namespace, engine: Engine) -> int:
     """Run every study, whatever becomes of the others, and write the page in front of them."""
-    from antecede.lab.report.overview import write_overview
+    from antecede.lab.report import write_overview
 
     if args.only:
         raise InputError("--only goes with one study")
@@ -281,7 +287,7 @@ def _engine(args: argparse.Namespace) -> Iterator[Engine]:
 @contextmanager
 def spark_engine_of(args: argparse.Namespace, name: str) -> Iterator[Engine]:
     """Give the engine of Spark, which starts when there are runs for it, and stops again."""
-    from antecede.lab.reproductions.framework.spark_runner import spark_engine
+    from antecede.lab.reproductions.framework import spark_engine
 
     settings, files = _settings(args.conf), _files(args)
     with ExitStack() as stack:
@@ -300,7 +306,7 @@ def _session(
     """Give the active session, else one that is stopped at the end."""
     from pyspark.sql import SparkSession
 
-    from antecede.spark.session import cluster_session, local_session, quiet_failures
+    from antecede.spark import cluster_session, local_session, quiet_failures
 
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -327,7 +333,7 @@ def _write(name: str, findings: Findings, folder: Path, args: argparse.Namespace
 
 def write_page(findings: Findings, folder: Path, command: str) -> None:
     """Write `summary.json`, the page and its plots; `command` makes them again."""
-    from antecede.lab.report.study import write_study
+    from antecede.lab.report import write_study
 
     write_summary(findings, folder)
     write_study(findings, folder, command=command)

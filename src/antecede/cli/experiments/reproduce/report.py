@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from antecede.formatting import aligned, counted, duration, were
-from antecede.lab.report.model import Findings, Row
-from antecede.lab.reproductions.framework.runner import Conducted
+from antecede.lab.report import Findings, Row
+from antecede.lab.reproductions.framework import Conducted
 
 SHOWN = 5
 """So many failed runs are printed; `summary.json` and the page have all."""

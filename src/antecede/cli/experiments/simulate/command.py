@@ -23,18 +23,23 @@ from antecede.cli.text_table import width_of_terminal
 from antecede.cli.unused_options import refuse_unused
 from antecede.errors import InputError, MissingExtraError
 from antecede.interrupts import interruptible
-from antecede.lab.simulate.config.file import files_read, read_scenario, scenario_mapping
-from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.memory_guard import Reached, check_memory, within_memory
-from antecede.lab.simulate.outputs.global_states import snapshot_name
-from antecede.lab.simulate.outputs.needless_holds import wait_counts
-from antecede.lab.simulate.outputs.result import Result
-from antecede.lab.simulate.outputs.violations import FULL
-from antecede.lab.simulate.reference_engine import run_readable
-from antecede.lab.simulate.run import AUTO, COMPILED, ENGINES, READABLE, compiled_engine, simulate
-from antecede.lab.simulate.schedule import expected_messages
+from antecede.lab.simulate import (
+    AUTO,
+    COMPILED,
+    ENGINES,
+    READABLE,
+    Reached,
+    check_memory,
+    compiled_engine,
+    expected_messages,
+    run_readable,
+    simulate,
+    within_memory,
+)
+from antecede.lab.simulate.config import Scenario, files_read, read_scenario, scenario_mapping
+from antecede.lab.simulate.outputs import FULL, Result, snapshot_name, wait_counts
 from antecede.progress import Progress
-from antecede.tables.trace.user_tables.writing import format_of
+from antecede.tables.trace.user_tables import format_of
 
 TEMPLATES = ("mesh", "hierarchy", "pubsub")
 SMALL = 200_000
@@ -159,7 +164,7 @@ def _timed(
     if engine == READABLE and not args.meter:  # no kernels, so none are loaded for their time
         begin = time.monotonic()
         return _results(scenario, args, engine), time.monotonic() - begin, ""
-    from antecede.tables.kernels.compile_time import timed
+    from antecede.tables.kernels import timed
 
     with timed() as spent:
         results = _results(scenario, args, engine)
@@ -194,7 +199,7 @@ UNNECESSARY = "only what the readable engine records tells it; give --engine rea
 
 
 def _metered(result: Result) -> Result:
-    from antecede.lab.simulate.outputs.pair_counts import meter_figures
+    from antecede.lab.simulate.outputs import meter_figures
 
     pairs = meter_figures(result.scenario, result.seed)
     caveats = dict(result.caveats)
@@ -213,7 +218,7 @@ def _recorded(
     result, recording = run_readable(scenario, seed, True, progress)
     seen = wait_counts(recording)
     if trace is not None:
-        from antecede.lab.simulate.outputs.trace import write_trace
+        from antecede.lab.simulate.outputs import write_trace
 
         with draft_of(Path(trace)) as draft:
             write_trace(recording, draft, format=format_of(trace))
@@ -225,10 +230,10 @@ def _recorded(
 
 def _plot(result: Result, out: Path) -> None:
     try:
-        from antecede.lab.report.plots import draw_plot
+        from antecede.lab.report import draw_plot
     except ModuleNotFoundError as error:
         raise MissingExtraError(f"--save-plot ({error.name} is missing)", "report") from error
-    from antecede.lab.report.model import Plot, Series
+    from antecede.lab.report import Plot, Series
 
     times = result.series.get("time_s", ())
     lines = [

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from antecede.cli.experiments.simulate.snapshots import snapshot_lines
 from antecede.cli.text_table import Column, columns, explained, short
-from antecede.core.protocols.base import Relation
+from antecede.core.protocols import Relation
 from antecede.formatting import counted
-from antecede.lab.simulate.config.model import Links, Scenario
-from antecede.lab.simulate.delays import delay_in_full
-from antecede.lab.simulate.outputs.result import Result
-from antecede.lab.simulate.topology import Hierarchy, Mesh, Topology
+from antecede.lab.simulate import Hierarchy, Mesh, Topology, delay_in_full
+from antecede.lab.simulate.config import Links, Scenario
+from antecede.lab.simulate.outputs import Result
 
 ROLES = ("peer", "internal", "external", "super", "idr", "ds")
 BY_ROLE = (

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from antecede.core.oracle.cuts import Witness
+from antecede.core.oracle import Witness
 from antecede.formatting import counted
-from antecede.lab.simulate.outputs.global_states import RecordedState
-from antecede.lab.simulate.outputs.result import Result
+from antecede.lab.simulate.outputs import RecordedState, Result
 
 MOST: Final = 3
 """Messages and members that are named."""

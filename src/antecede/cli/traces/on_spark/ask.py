@@ -12,14 +12,12 @@ from antecede.cli.spark_session import session
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.progress import Progress
-from antecede.spark.evidence import describe_none, source_in, supports_way
-from antecede.spark.relations.queries import Part, part, way_of
-from antecede.spark.sources.event_tables import events_of_tables, typed_failures
-from antecede.spark.sources.table_tasks import tables_of, work_of
-from antecede.tables.causality.queries import NO_EVENTS, Whole
-from antecede.tables.trace.evidence import NONE, describe_other
-from antecede.tables.trace.reader import ReadOptions
-from antecede.tables.trace.user_tables.writing import PARQUET
+from antecede.spark import describe_none, source_in, supports_way
+from antecede.spark.relations import Part, part, way_of
+from antecede.spark.sources import events_of_tables, tables_of, typed_failures, work_of
+from antecede.tables.causality import NO_EVENTS, Whole
+from antecede.tables.trace import NONE, ReadOptions, describe_other
+from antecede.tables.trace.user_tables import PARQUET
 
 FUTURE = "future"
 

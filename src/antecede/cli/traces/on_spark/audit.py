@@ -17,16 +17,19 @@ from antecede.cli.unused_options import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import harmless
 from antecede.progress import Progress
-from antecede.spark.audits.quarantine import quarantined
-from antecede.spark.audits.totals import total_by_causes, total_by_clocks, with_read
-from antecede.spark.evidence import describe_none
-from antecede.spark.sources.event_tables import events_of_tables, typed_failures, write_bad
-from antecede.spark.sources.order_tables import Survey
-from antecede.spark.sources.table_tasks import tables_of, work_of
-from antecede.tables.audit.report import AuditReport
-from antecede.tables.trace.evidence import NONE, WHY
-from antecede.tables.trace.reader import ReadOptions
-from antecede.tables.trace.user_tables.writing import PARQUET, format_of
+from antecede.spark import describe_none
+from antecede.spark.audits import quarantined, total_by_causes, total_by_clocks, with_read
+from antecede.spark.sources import (
+    Survey,
+    events_of_tables,
+    tables_of,
+    typed_failures,
+    work_of,
+    write_bad,
+)
+from antecede.tables.audit import AuditReport
+from antecede.tables.trace import NONE, WHY, ReadOptions
+from antecede.tables.trace.user_tables import PARQUET, format_of
 
 LEFT_OUT = "left_out"
 """Name of a detail: what the local engine tells besides."""

@@ -14,13 +14,11 @@ from antecede.cli.spark_session import session
 from antecede.cli.traces.false_causality_text import Asked, Known, report
 from antecede.errors import InputError
 from antecede.progress import Progress
-from antecede.spark.audits.false_causality_report import meter_report
-from antecede.spark.evidence import describe_none, source_in
-from antecede.spark.sources.event_tables import events_of_tables, typed_failures
-from antecede.spark.sources.table_tasks import tables_of, work_of
-from antecede.tables.trace.evidence import NONE
-from antecede.tables.trace.reader import ReadOptions
-from antecede.tables.trace.user_tables.writing import PARQUET
+from antecede.spark import describe_none, source_in
+from antecede.spark.audits import meter_report
+from antecede.spark.sources import events_of_tables, tables_of, typed_failures, work_of
+from antecede.tables.trace import NONE, ReadOptions
+from antecede.tables.trace.user_tables import PARQUET
 
 
 def run_on_spark(

@@ -11,16 +11,11 @@ from antecede.cli.spark_session import session
 from antecede.cli.traces.order_text import how_ordered, missing_words, print_no_causes, repeated
 from antecede.formatting import counted
 from antecede.progress import Progress
-from antecede.spark.sources.order_tables import Done, Survey, order_files, survey
-from antecede.spark.sources.table_tasks import tables_of, work_of
-from antecede.tables.kernels.compile_time import timed
-from antecede.tables.order.spec import Status
-from antecede.tables.order.trace_order import refuse_empty
-from antecede.tables.trace import time_text
-from antecede.tables.trace.evidence import describe_cells
-from antecede.tables.trace.reader import ReadOptions
-from antecede.tables.trace.user_tables.reader import absent_keys, guessed_columns
-from antecede.tables.trace.user_tables.writing import format_of
+from antecede.spark.sources import Done, Survey, order_files, survey, tables_of, work_of
+from antecede.tables.kernels import timed
+from antecede.tables.order import Status, refuse_empty
+from antecede.tables.trace import ReadOptions, describe_cells, time_text
+from antecede.tables.trace.user_tables import absent_keys, format_of, guessed_columns
 
 
 def run_on_spark(

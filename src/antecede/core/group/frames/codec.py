@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks.encoding import Reader, block, varint
 from antecede.core.group.frames import format as frame
 from antecede.core.group.frames.format import Frame, Incarnation
 from antecede.core.group.incarnations import Told
 from antecede.core.group.message import Envelope, Packet, Said
 from antecede.core.group.state import GroupState
-from antecede.core.protocols.base import Addressing, Transmit
+from antecede.core.protocols import Addressing, Transmit
 from antecede.errors import DecodeError, MismatchError, UnknownMemberError
 
 HEADS = 4096

@@ -25,7 +25,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks.encoding import Reader, block, varint
 from antecede.errors import DecodeError, MismatchError
 
 MAGIC = 0xA8

@@ -14,9 +14,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from antecede.core.clocks import intervals
-from antecede.core.clocks.encoding.wire import Reader, varint
-from antecede.core.clocks.intervals import MAX_NUMBER
+from antecede.core.clocks import MAX_NUMBER, intervals
+from antecede.core.clocks.encoding import Reader, varint
 from antecede.core.protocols.base import NOTHING, Effect, MessageId, Protocol, Transmit
 from antecede.core.protocols.membership import changes
 from antecede.errors import SequenceError, UnknownMemberError

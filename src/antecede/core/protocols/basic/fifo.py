@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from antecede.core.clocks import intervals
-from antecede.core.clocks.intervals import Intervals
+from antecede.core.clocks import Intervals, intervals
 from antecede.core.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,

@@ -21,8 +21,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from antecede.core.clocks import intervals
-from antecede.core.clocks.intervals import MAX_GAPS, NODE_BYTES, Intervals
+from antecede.core.clocks import MAX_GAPS, NODE_BYTES, Intervals, intervals
 from antecede.core.protocols.base import (
     DUPLICATE,
     FORGOTTEN,

@@ -22,9 +22,7 @@ from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.clocks.coercion import plain
-from antecede.core.clocks.nanoseconds import exact, seconds_text, up_ns
+from antecede.core.clocks import Bounds, exact, plain, seconds_text, up_ns
 from antecede.core.protocols.base import (
     AFTER_LEAVE,
     Discard,

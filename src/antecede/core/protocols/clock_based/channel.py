@@ -27,9 +27,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from antecede.core.clocks.coercion import plain
-from antecede.core.clocks.intervals import MAX_NUMBER
-from antecede.core.clocks.nanoseconds import LONGEST_NS, span_ns
+from antecede.core.clocks import LONGEST_NS, MAX_NUMBER, plain, span_ns
 from antecede.core.protocols.base import (
     Effect,
     MessageId,

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from antecede.core.clocks.coercion import plain
-from antecede.core.clocks.nanoseconds import Seconds, seconds_text, span_ns
+from antecede.core.clocks import Seconds, plain, seconds_text, span_ns
 from antecede.errors import LimitError, LocalError
 
 MAX_JUMP = 1 << 36

@@ -28,10 +28,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.clocks.intervals import MAX_NUMBER
-from antecede.core.clocks.monotonic_clock import OwnClock
-from antecede.core.clocks.nanoseconds import LONGEST_NS, NS, up_ns
+from antecede.core.clocks import LONGEST_NS, MAX_NUMBER, NS, Bounds, OwnClock, up_ns
 from antecede.core.protocols.base import (
     DUPLICATE,
     NOTHING,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from antecede.core.clocks.bounds import Bounds
+from antecede.core.clocks import Bounds
 from antecede.core.protocols.clock_based.base import ClockOrdered
 from antecede.core.protocols.clock_based.published_relations import PrintedRelation
 from antecede.core.protocols.clock_based.relations import (

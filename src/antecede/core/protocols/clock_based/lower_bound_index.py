@@ -24,7 +24,7 @@ import heapq
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 
-from antecede.core.clocks.nanoseconds import LONGEST_NS
+from antecede.core.clocks import LONGEST_NS
 from antecede.core.protocols.base import MessageId
 
 _BEYOND = 8 * LONGEST_NS

@@ -14,9 +14,8 @@ from __future__ import annotations
 import struct
 from typing import Any, NamedTuple, TypeAlias
 
-from antecede.core.clocks.encoding.wire import Reader, varint
-from antecede.core.clocks.intervals import MAX_NUMBER
-from antecede.core.clocks.nanoseconds import LONGEST_NS
+from antecede.core.clocks import LONGEST_NS, MAX_NUMBER
+from antecede.core.clocks.encoding import Reader, varint
 from antecede.errors import DecodeError, SequenceError
 
 INTEGER_BYTES = 4

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 
-from antecede.core.clocks.bounds import Bounds
+from antecede.core.clocks import Bounds
 from antecede.core.protocols.clock_based.relations import Floor, Stamp, Stamped
 from antecede.errors import LocalError
 

@@ -36,8 +36,7 @@ from fractions import Fraction
 from itertools import permutations
 from typing import NamedTuple, Protocol
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.clocks.nanoseconds import LONGEST_NS, NS, down_ns, seconds_text
+from antecede.core.clocks import LONGEST_NS, NS, Bounds, down_ns, seconds_text
 from antecede.errors import LocalError
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from antecede.core.clocks.bits import MAX_SPAN, absorb, positions, window_bytes
+from antecede.core.clocks import MAX_SPAN, absorb, positions, window_bytes
 from antecede.core.protocols.base import Held, MessageId
 from antecede.core.protocols.hierarchical.messages import (
     EMPTY,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, ClassVar
 
-from antecede.core.clocks.bits import positions, span_bytes, trim
+from antecede.core.clocks import positions, span_bytes, trim
 from antecede.core.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,

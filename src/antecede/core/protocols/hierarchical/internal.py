@@ -24,8 +24,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, ClassVar
 
-from antecede.core.clocks.bits import MAX_SPAN, absorb, positions, span_bytes, trim, window_bytes
-from antecede.core.clocks.coercion import plain
+from antecede.core.clocks import MAX_SPAN, absorb, plain, positions, span_bytes, trim, window_bytes
 from antecede.core.protocols.base import (
     DUPLICATE,
     NOTHING,

@@ -20,9 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from antecede.core.clocks.bits import encode_window, read_window, span_bytes
-from antecede.core.clocks.encoding import counters, windows
-from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks import encode_window, read_window, span_bytes
+from antecede.core.clocks.encoding import Reader, block, counters, varint, windows
 from antecede.core.protocols.base import MessageId
 from antecede.errors import DecodeError, LocalError
 

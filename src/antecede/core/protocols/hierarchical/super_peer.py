@@ -21,8 +21,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar
 
-from antecede.core.clocks.bits import positions
-from antecede.core.clocks.coercion import plain
+from antecede.core.clocks import plain, positions
 from antecede.core.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,

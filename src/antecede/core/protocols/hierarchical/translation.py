@@ -20,7 +20,7 @@ from collections.abc import Hashable, Iterable
 from itertools import takewhile
 from typing import Any
 
-from antecede.core.clocks.bits import positions, span_bytes, trim
+from antecede.core.clocks import positions, span_bytes, trim
 from antecede.core.protocols.hierarchical.internal import with_position
 from antecede.core.protocols.hierarchical.messages import (
     EMPTY,

@@ -41,9 +41,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
-from antecede.core.clocks import lanes
-from antecede.core.clocks.lanes import LANE_BITS
-from antecede.core.clocks.matrix import MAX_SIDE, fold, joined
+from antecede.core.clocks import LANE_BITS, MAX_SIDE, fold, joined, lanes
 from antecede.core.protocols.base import Deliver, Effect, Guarantee, MessageId, Relation, Transmit
 from antecede.core.protocols.matrix import messages as wire
 from antecede.core.protocols.matrix.messages import AnyMessage, Heartbeat, MatrixMessage, Request

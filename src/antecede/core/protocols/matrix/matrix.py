@@ -26,9 +26,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from antecede.core.clocks import intervals, lanes
-from antecede.core.clocks.monotonic_clock import OwnClock
-from antecede.core.clocks.nanoseconds import span_ns
+from antecede.core.clocks import OwnClock, intervals, lanes, span_ns
 from antecede.core.protocols.base import (
     NOTHING,
     OWN,

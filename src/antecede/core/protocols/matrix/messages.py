@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from antecede.core.clocks import lanes
-from antecede.core.clocks.encoding.pairs import encode_dense
-from antecede.core.clocks.encoding.wire import Reader, varint
-from antecede.core.clocks.intervals import encode_bounds, read_bounds
-from antecede.core.clocks.matrix import (
+from antecede.core.clocks import (
     encode_behind,
+    encode_bounds,
     joined,
+    lanes,
     parted,
     read_behind,
+    read_bounds,
     read_side,
     read_top,
 )
+from antecede.core.clocks.encoding import Reader, encode_dense, varint
 from antecede.errors import DecodeError, UnknownMemberError
 
 HEARTBEAT, REQUEST = 1, 2

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from antecede.core.clocks.nanoseconds import seconds_text
+from antecede.core.clocks import seconds_text
 from antecede.errors import EarlyError
 
 

@@ -25,9 +25,8 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from antecede.core.clocks.encoding.wire import Reader, varint
-from antecede.core.clocks.intervals import encode_bounds, insert, read_bounds
-from antecede.core.clocks.lanes import MAX_MEMBER, MAX_VALUE
+from antecede.core.clocks import MAX_MEMBER, MAX_VALUE, encode_bounds, insert, read_bounds
+from antecede.core.clocks.encoding import Reader, varint
 from antecede.core.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,

@@ -36,18 +36,8 @@ from itertools import compress, count
 from operator import is_not
 from typing import Any, ClassVar
 
-from antecede.core.clocks.encoding.compact import LANE_BYTES
-from antecede.core.clocks.encoding.wire import Reader
-from antecede.core.clocks.lanes import (
-    LANE_BITS,
-    MAX_VALUE,
-    VALUE_BITS,
-    get,
-    guards,
-    merge,
-    pack,
-    unpack,
-)
+from antecede.core.clocks import LANE_BITS, MAX_VALUE, VALUE_BITS, get, guards, merge, pack, unpack
+from antecede.core.clocks.encoding import LANE_BYTES, Reader
 from antecede.core.protocols.base import Deliver, Effect, Guarantee, MessageId, Relation, Transmit
 from antecede.core.protocols.membership import changes
 from antecede.core.protocols.multicast.base import (

@@ -22,8 +22,10 @@ from math import isqrt
 from operator import is_not, ne
 from typing import Any, NamedTuple, TypeAlias
 
-from antecede.core.clocks.encoding.compact import (
+from antecede.core.clocks import LANE_BITS, MAX_VALUE, pack
+from antecede.core.clocks.encoding import (
     LANE_BYTES,
+    Reader,
     byte_width,
     encode_sparse,
     is_sparse,
@@ -31,10 +33,9 @@ from antecede.core.clocks.encoding.compact import (
     occupied,
     planes,
     read_sparse,
+    varint,
     woven,
 )
-from antecede.core.clocks.encoding.wire import Reader, varint
-from antecede.core.clocks.lanes import LANE_BITS, MAX_VALUE, pack
 from antecede.errors import DecodeError, SequenceError, UnknownMemberError
 
 MAX_SIDE = 1 << 10

@@ -40,14 +40,14 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from antecede.core.clocks import intervals
-from antecede.core.clocks.lanes import (
+from antecede.core.clocks import (
     LANE_BITS,
     MAX_VALUE,
     VALUE_BITS,
     dominates,
     get,
     guards,
+    intervals,
     items,
     merge,
     pack,

@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from antecede.core.clocks.encoding.compact import encode_compact, read_compact
-from antecede.core.clocks.encoding.wire import Reader, varint
-from antecede.core.clocks.lanes import LANE_BITS, MAX_MEMBER, get, guards, items, pack, unit
+from antecede.core.clocks import LANE_BITS, MAX_MEMBER, get, guards, items, pack, unit
+from antecede.core.clocks.encoding import Reader, encode_compact, read_compact, varint
 from antecede.core.protocols.multicast.base import encode_head, read_head
 from antecede.errors import DecodeError, SequenceError, UnknownMemberError
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
-from antecede.core.clocks.coercion import plain
+from antecede.core.clocks import plain
 from antecede.core.protocols.options.declared import (
     allowed,
     declared_types,

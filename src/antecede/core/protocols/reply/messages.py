@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from antecede.core.clocks.encoding.wire import Reader, varint
+from antecede.core.clocks.encoding import Reader, varint
 from antecede.core.protocols.base import MessageId
 from antecede.errors import DecodeError
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from antecede.core.clocks.nanoseconds import exact, up_ns
+from antecede.core.clocks import exact, up_ns
 from antecede.core.protocols.base import Guarantee, Relation
 from antecede.errors import LocalError
 

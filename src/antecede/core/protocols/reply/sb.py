@@ -24,10 +24,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, ClassVar
 
-from antecede.core.clocks.coercion import plain
-from antecede.core.clocks.intervals import MAX_NUMBER, contains, insert
-from antecede.core.clocks.monotonic_clock import OwnClock
-from antecede.core.clocks.nanoseconds import seconds_text
+from antecede.core.clocks import MAX_NUMBER, OwnClock, contains, insert, plain, seconds_text
 from antecede.core.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,

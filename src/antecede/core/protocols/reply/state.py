@@ -22,15 +22,15 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from antecede.core.clocks.intervals import (
+from antecede.core.clocks import (
     MAX_NUMBER,
     NODE_BYTES,
     Intervals,
+    OwnClock,
     contains,
     nodes,
     with_all_up_to,
 )
-from antecede.core.clocks.monotonic_clock import OwnClock
 from antecede.core.protocols.base import NOTHING, Effect, Guarantee, Held, MessageId, Protocol
 from antecede.core.protocols.membership import changes
 from antecede.core.protocols.reply import messages

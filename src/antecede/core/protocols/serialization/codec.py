@@ -23,7 +23,7 @@ from collections.abc import Hashable
 from functools import cache
 from typing import Any, NamedTuple
 
-from antecede.core.clocks.encoding.wire import Reader, block, varint
+from antecede.core.clocks.encoding import Reader, block, varint
 from antecede.core.protocols.serialization.schema import (
     ANY,
     BIG,

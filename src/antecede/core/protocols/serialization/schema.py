@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
-from antecede.core.clocks.lanes import MAX_VALUE
+from antecede.core.clocks import MAX_VALUE
 from antecede.core.protocols.serialization import state_tuples
 
 MAX_NUMBER = (1 << 64) - 1

@@ -25,8 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.clocks.nanoseconds import LONGEST_NS
+from antecede.core.clocks import LONGEST_NS, Bounds
 
 
 class Delays:

@@ -36,7 +36,7 @@ import heapq
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from antecede.core.clocks.lanes import MAX_VALUE, get, items, merge, put
+from antecede.core.clocks import MAX_VALUE, get, items, merge, put
 from antecede.core.protocols.base import (
     DUPLICATE,
     FORGOTTEN,

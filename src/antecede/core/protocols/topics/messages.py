@@ -14,10 +14,8 @@ import struct
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from antecede.core.clocks.encoding.pairs import encode_pairs, read_pairs
-from antecede.core.clocks.encoding.wire import Reader, block, varint
-from antecede.core.clocks.lanes import LANE_BITS, MAX_VALUE, put
-from antecede.core.clocks.nanoseconds import LONGEST_NS
+from antecede.core.clocks import LANE_BITS, LONGEST_NS, MAX_VALUE, put
+from antecede.core.clocks.encoding import Reader, block, encode_pairs, read_pairs, varint
 from antecede.core.protocols.topics.relations import Stamp
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError
 from antecede.formatting import shown

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from antecede.core.clocks.lanes import unit
+from antecede.core.clocks import unit
 from antecede.core.protocols.topics.delays import Delays
 from antecede.core.protocols.topics.relations import Stamp, TopicRelation
 

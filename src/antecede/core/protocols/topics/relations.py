@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from antecede.core.clocks.lanes import LANE_BITS, dominates, guards
+from antecede.core.clocks import LANE_BITS, dominates, guards
 from antecede.core.protocols.topics.delays import Delays
 from antecede.errors import LocalError
 

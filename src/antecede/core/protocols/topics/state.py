@@ -12,12 +12,21 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
-from antecede.core.clocks import intervals
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.clocks.intervals import MAX_GAPS, NODE_BYTES
-from antecede.core.clocks.lanes import MAX_MEMBER, get, guards, items, pack, put, unit
-from antecede.core.clocks.monotonic_clock import OwnClock
-from antecede.core.clocks.nanoseconds import NS
+from antecede.core.clocks import (
+    MAX_GAPS,
+    MAX_MEMBER,
+    NODE_BYTES,
+    NS,
+    Bounds,
+    OwnClock,
+    get,
+    guards,
+    intervals,
+    items,
+    pack,
+    put,
+    unit,
+)
 from antecede.core.protocols.base import (
     AFTER_LEAVE,
     NOTHING,

@@ -30,10 +30,8 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from antecede.core.clocks import intervals
-from antecede.core.clocks.coercion import plain
-from antecede.core.clocks.encoding.wire import Reader, varint
-from antecede.core.clocks.intervals import MAX_NUMBER, Intervals
+from antecede.core.clocks import MAX_NUMBER, Intervals, intervals, plain
+from antecede.core.clocks.encoding import Reader, varint
 from antecede.core.protocols.base import (
     DUPLICATE,
     OWN,

@@ -33,8 +33,8 @@ import heapq
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
-from antecede.core.clocks.encoding.wire import Reader, varint
-from antecede.core.clocks.intervals import MAX_NUMBER
+from antecede.core.clocks import MAX_NUMBER
+from antecede.core.clocks.encoding import Reader, varint
 from antecede.core.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,

@@ -27,9 +27,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from antecede.core.clocks.encoding import counters
-from antecede.core.clocks.encoding.wire import read_varints, varints
-from antecede.core.clocks.lanes import (
+from antecede.core.clocks import (
     LANE_BITS,
     MAX_MEMBER,
     MAX_VALUE,
@@ -40,6 +38,7 @@ from antecede.core.clocks.lanes import (
     pack,
     unit,
 )
+from antecede.core.clocks.encoding import counters, read_varints, varints
 from antecede.core.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from antecede.core.clocks.lanes import LANE_BITS, MAX_VALUE, VALUE_BITS, unit
+from antecede.core.clocks import LANE_BITS, MAX_VALUE, VALUE_BITS, unit
 from antecede.core.protocols.base import (
     Deliver,
     Effect,

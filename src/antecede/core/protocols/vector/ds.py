@@ -24,8 +24,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar
 
-from antecede.core.clocks.intervals import Intervals
-from antecede.core.clocks.lanes import items
+from antecede.core.clocks import Intervals, items
 from antecede.core.protocols.vector.base import INTEGER_BYTES, CausesMessage
 from antecede.core.protocols.vector.bss import Bss
 

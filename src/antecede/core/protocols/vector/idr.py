@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from antecede.core.clocks.lanes import LANE_BITS, VALUE_BITS, unit
+from antecede.core.clocks import LANE_BITS, VALUE_BITS, unit
 from antecede.core.protocols.base import (
     Deliver,
     Effect,

@@ -1,1 +1,32 @@
 """Harness that runs a group under test."""
+
+from typing import TYPE_CHECKING
+
+from antecede.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.lab.check.harness.driver import ImpossibleError
+    from antecede.lab.check.harness.group_under_test import flat
+    from antecede.lab.check.harness.guarded_calls import LIMIT_S, called, in_words, is_own, watching
+    from antecede.lab.check.harness.network import (
+        ARRIVED,
+        DELIVERED,
+        DISCARDED,
+        FORWARDED,
+        HELD,
+        JOINED,
+        LEFT,
+        LOST,
+        RELEASED,
+        SENT,
+    )
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "driver": "ImpossibleError",
+            "group_under_test": "flat",
+            "guarded_calls": "LIMIT_S called in_words is_own watching",
+            "network": "ARRIVED DELIVERED DISCARDED FORWARDED HELD JOINED LEFT LOST RELEASED SENT",
+        },
+    )

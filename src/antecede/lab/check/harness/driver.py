@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from antecede.core.oracle.events import DELIVER, RECEIVE, SEND, Event
-from antecede.core.protocols.base import Addressing, Relation
-from antecede.core.protocols.factory import relation_of
+from antecede.core.oracle import DELIVER, RECEIVE, SEND, Event
+from antecede.core.protocols import Addressing, Relation, relation_of
 from antecede.errors import EarlyError
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
 from antecede.lab.check.harness.network import (

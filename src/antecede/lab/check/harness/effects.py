@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from antecede.core.protocols.base import (
+from antecede.core.protocols import (
     Deliver,
     DeliverIncomplete,
     Discard,

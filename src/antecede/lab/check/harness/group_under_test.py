@@ -10,14 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.clocks.nanoseconds import signed_text
+from antecede.core.clocks import Bounds, signed_text
+from antecede.core.protocols import MOST_MEMBERS, Factory, Protocol
 from antecede.core.protocols import factory as build
-from antecede.core.protocols.base import Protocol
-from antecede.core.protocols.factory import MOST_MEMBERS, Factory
-from antecede.core.protocols.options.checks import with_trial
-from antecede.core.protocols.options.declared import option_text
-from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.core.protocols.options import option_text, with_trial
+from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import LocalError
 from antecede.lab.check.harness.guarded_calls import called, in_words, is_own
 from antecede.lab.check.harness.timing import TimingModel

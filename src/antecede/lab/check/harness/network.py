@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from antecede.core.clocks.nanoseconds import NS, Seconds, exact, up_ns
-from antecede.core.protocols.base import (
+from antecede.core.clocks import NS, Seconds, exact, up_ns
+from antecede.core.protocols import (
     Addressing,
     Deliver,
     DeliverIncomplete,

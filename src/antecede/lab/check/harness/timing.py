@@ -19,8 +19,7 @@ from functools import lru_cache
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.clocks.nanoseconds import LONGEST_NS, NS, seconds_text
+from antecede.core.clocks import LONGEST_NS, NS, Bounds, seconds_text
 
 NEVER_NS = 4 * LONGEST_NS
 """Later than every time."""

@@ -1,1 +1,15 @@
 """Every interleaving of a small group, each state visited once."""
+
+from typing import TYPE_CHECKING
+
+from antecede.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.lab.check.model_checker.explorer import SearchLimits, explore
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "explorer": "SearchLimits explore",
+        },
+    )

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from antecede.core.protocols.base import Addressing, Relation
+from antecede.core.protocols import Addressing, Relation
 from antecede.lab.check.causal_past import bits
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
 from antecede.lab.check.harness.timing import delays_ns, instants_ns, step_ns

@@ -18,9 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
-from antecede.core.clocks.nanoseconds import seconds_text
-from antecede.core.protocols.base import Relation
-from antecede.core.protocols.factory import relation_of
+from antecede.core.clocks import seconds_text
+from antecede.core.protocols import Relation, relation_of
 from antecede.formatting import counted
 from antecede.lab.check.causal_past import bits
 from antecede.lab.check.checked_run import JudgedRun, replay

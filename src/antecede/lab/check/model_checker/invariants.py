@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from antecede.core.protocols.base import Guarantee, Relation
+from antecede.core.protocols import Guarantee, Relation
 from antecede.lab.check.causal_past import bits, past_at, past_of
 from antecede.lab.check.results import ASTRAY, DISAGREED, EARLY, STUCK, TWICE, UNNECESSARY, UNSENT
 from antecede.lab.check.scenario.agreement import disagreement

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from antecede.core.protocols.base import (
+from antecede.core.protocols import (
     Deliver,
     DeliverIncomplete,
     Effect,

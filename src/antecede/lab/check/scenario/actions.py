@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
-from antecede.core.clocks.nanoseconds import NS, Seconds, down_ns, seconds_text
+from antecede.core.clocks import NS, Seconds, down_ns, seconds_text
 
 
 class Send(NamedTuple):

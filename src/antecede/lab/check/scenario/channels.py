@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from antecede.core.oracle.channels import CAUSAL, FIFO, Model, arrivals, deliveries
-from antecede.core.oracle.events import RECEIVE, SEND
+from antecede.core.oracle import CAUSAL, FIFO, RECEIVE, SEND, Model, arrivals, deliveries
 from antecede.lab.check.harness.network import JOINED
 from antecede.lab.check.scenario.execution import ScriptRun, rows_of
 

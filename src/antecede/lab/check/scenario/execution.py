@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from antecede.core.oracle.events import Event
-from antecede.core.oracle.history import History
-from antecede.core.protocols.base import Relation
+from antecede.core.oracle import Event, History
+from antecede.core.protocols import Relation
 from antecede.lab.check.harness.driver import as_events
 from antecede.lab.check.harness.network import DELIVERED, JOINED, RELEASED
 from antecede.lab.check.scenario.actions import Send

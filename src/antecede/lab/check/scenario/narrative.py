@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from antecede.core.protocols.base import Relation
+from antecede.core.protocols import Relation
 from antecede.lab.check.scenario.actions import Send, Tick
 from antecede.lab.check.scenario.execution import NEWS_OF, CommandResult, Occurrence
 

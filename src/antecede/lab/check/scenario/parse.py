@@ -15,8 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.clocks.nanoseconds import down_ns, seconds_text
+from antecede.core.clocks import Bounds, down_ns, seconds_text
 from antecede.errors import LocalError, ScriptError
 from antecede.lab.check.scenario.actions import (
     Action,

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from antecede.core.group.options import ALIASES
-from antecede.core.protocols.base import Relation
+from antecede.core.group import ALIASES
+from antecede.core.protocols import Relation
 from antecede.errors import LocalError, OptionError, RemoteError, ScriptError
 from antecede.lab.check.harness.driver import ImpossibleError, Session
 from antecede.lab.check.harness.effects import MisuseError

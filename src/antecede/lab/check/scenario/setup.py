@@ -14,12 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from antecede.core.protocols import ENTRIES, Factory, Protocol, entry, of_order
 from antecede.core.protocols import factory as build
-from antecede.core.protocols.base import Protocol
-from antecede.core.protocols.factory import Factory
-from antecede.core.protocols.options.declared import options_of, read_options
-from antecede.core.protocols.registry import ENTRIES, entry, of_order
-from antecede.core.protocols.topics.subscriptions import Subscriptions
+from antecede.core.protocols.options import options_of, read_options
+from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import LocalError, ScriptError
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
 from antecede.lab.check.harness.timing import TimingModel

@@ -12,10 +12,8 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from antecede.core.clocks.lanes import LANE_BITS, VALUE_BITS
-from antecede.core.protocols.base import MessageId, Protocol
-from antecede.core.protocols.vector.base import CountingProtocol
-from antecede.core.protocols.vector.idr import Idr
+from antecede.core.clocks import LANE_BITS, VALUE_BITS
+from antecede.core.protocols import CountingProtocol, Idr, MessageId, Protocol
 from antecede.lab.check.harness.network import World
 
 

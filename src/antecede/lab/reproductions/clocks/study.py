@@ -22,9 +22,8 @@ from antecede.lab.reproductions.framework.study import (
     simulation,
 )
 from antecede.lab.reproductions.pairs import pair_figures
-from antecede.lab.simulate.config.model import Clocks, Links, Scenario, Workload
-from antecede.lab.simulate.delays import Delay
-from antecede.lab.simulate.topology import Mesh
+from antecede.lab.simulate import Delay, Mesh
+from antecede.lab.simulate.config import Clocks, Links, Scenario, Workload
 
 LAMBDA_S = 0.010
 RATIOS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 6.0, 10.0, 20.0, 50.0)

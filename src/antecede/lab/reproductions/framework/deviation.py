@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from antecede.formatting import counted
-from antecede.lab.report.model import Row, Section
+from antecede.lab.report import Row, Section
 
 CLOSE, NEAR = 0.06, 0.10
 """Parts of the paper's figure by which ours may differ to be called so."""

@@ -34,16 +34,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from antecede.errors import LocalError
 from antecede.formatting import counted
-from antecede.lab.report.model import (
-    NO_FIGURES,
-    Claim,
-    Findings,
-    Plot,
-    Row,
-    Section,
-    Series,
-    filled,
-)
+from antecede.lab.report import NO_FIGURES, Claim, Findings, Plot, Row, Section, Series, filled
 from antecede.lab.reproductions.framework.deviation import beyond, listed, tally, unmet, within
 from antecede.lab.reproductions.framework.results import Results
 

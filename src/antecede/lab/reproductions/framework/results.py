@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from antecede.lab.report.model import Series
+from antecede.lab.report import Series
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.quantiles import student_t
 

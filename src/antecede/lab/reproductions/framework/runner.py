@@ -19,7 +19,7 @@ import pyarrow.compute
 from antecede.errors import InputError, LocalError
 from antecede.formatting import counted, duration, were
 from antecede.interrupts import Terminated
-from antecede.lab.report.model import Findings, checked_findings
+from antecede.lab.report import Findings, checked_findings
 from antecede.lab.reproductions.framework.code_digest import code_digest, modules_of
 from antecede.lab.reproductions.framework.execute import Failure
 from antecede.lab.reproductions.framework.results import Results

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config import Scenario
 
 
 class Run(NamedTuple):
@@ -41,7 +41,7 @@ class Run(NamedTuple):
 
     def load_scenario(self) -> Scenario:
         """Return the scenario as a value. Raises ScenarioError."""
-        from antecede.lab.simulate.config.file import scenario_from
+        from antecede.lab.simulate.config import scenario_from
 
         return scenario_from(self.scenario)
 

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy.typing as npt
 
 from antecede.errors import LocalError
-from antecede.lab.report.model import Findings
+from antecede.lab.report import Findings
 from antecede.lab.reproductions.framework.runs import Run, plain_text
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.simulate.config import Scenario
 
 if TYPE_CHECKING:
     from antecede.lab.reproductions.framework.results import Results
@@ -76,9 +76,9 @@ def simulation(
     `files` with their digests: results go stale when one of them changes. Raises InputError for
     such a file that cannot be read.
     """
-    from antecede.lab.check.loader import is_file_target
+    from antecede.lab.check import is_file_target
     from antecede.lab.reproductions.framework.user_files import files_of
-    from antecede.lab.simulate.config.file import scenario_mapping
+    from antecede.lab.simulate.config import scenario_mapping
 
     values = scenario_mapping(scenario)
     if is_file_target(scenario.protocol):  # workers have another working folder
@@ -110,7 +110,7 @@ def simulated(run: Run) -> Figures:
     InputError where a file of the user's has changed since the run was listed.
     """
     from antecede.lab.reproductions.framework.user_files import check_files
-    from antecede.lab.simulate.run import simulate
+    from antecede.lab.simulate import simulate
 
     scenario = run.load_scenario()
     check_files(scenario, run.parameters.get("files", {}))

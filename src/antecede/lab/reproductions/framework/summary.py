@@ -15,8 +15,7 @@ from typing import Any
 
 from antecede import __version__
 from antecede.errors import InputError
-from antecede.lab.report.atomic_files import write_whole
-from antecede.lab.report.model import Claim, Findings, Plot, Row, Section, Series
+from antecede.lab.report import Claim, Findings, Plot, Row, Section, Series, write_whole
 
 
 def summary(findings: Findings) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import antecede
 from antecede.errors import InputError
-from antecede.lab.check.loader import is_file_target, load_class
-from antecede.lab.simulate.config.model import Scenario
+from antecede.lab.check import is_file_target, load_class
+from antecede.lab.simulate.config import Scenario
 
 
 def files_of(scenario: Scenario) -> dict[str, str]:

@@ -14,16 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from antecede.core.protocols.base import Transmit
-from antecede.core.protocols.hierarchical.messages import Downward
-from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
+from antecede.core.protocols import Transmit
+from antecede.core.protocols.hierarchical import Downward, Topology, hierarchical
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import Figures
-from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.delays import US, Delay, picks
-from antecede.lab.simulate.random_streams import Stream, draws, key
-from antecede.lab.simulate.schedule import build_schedule
-from antecede.lab.simulate.topology import Hierarchy
+from antecede.lab.simulate import US, Delay, Hierarchy, Stream, build_schedule, draws, key, picks
+from antecede.lab.simulate.config import Scenario
 
 BLOCK = 1 << 16
 """Delays are drawn so many at a time."""

@@ -21,9 +21,8 @@ from antecede.lab.reproductions.framework.study import (
     simulation,
 )
 from antecede.lab.reproductions.hierarchy.last_field import last_figures
-from antecede.lab.simulate.config.model import Links, Scenario, Special, Workload
-from antecede.lab.simulate.delays import Delay
-from antecede.lab.simulate.topology import Hierarchy
+from antecede.lab.simulate import Delay, Hierarchy
+from antecede.lab.simulate.config import Links, Scenario, Special, Workload
 
 DELAYS = {"0-50 ms": (0.0, 0.05), "50-250 ms": (0.05, 0.25), "50-550 ms": (0.05, 0.55)}
 LARGEST = {"0-50 ms": 900, "50-250 ms": 500, "50-550 ms": 400}

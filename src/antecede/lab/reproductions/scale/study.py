@@ -15,10 +15,9 @@ from collections.abc import Iterator, Sequence
 from antecede.lab.reproductions.framework.page_builder import page_of
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import COST, Figures, Study, each_seed, simulated
-from antecede.lab.simulate.config.model import Links, Scenario, Workload
-from antecede.lab.simulate.delays import Delay
-from antecede.lab.simulate.topology import Hierarchy
-from antecede.tables.kernels.compile_time import timed
+from antecede.lab.simulate import Delay, Hierarchy
+from antecede.lab.simulate.config import Links, Scenario, Workload
+from antecede.tables.kernels import timed
 
 RATE_HZ = 1000.0
 GROUP, TEN = 100, 10

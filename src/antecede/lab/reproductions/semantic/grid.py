@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from antecede.lab.simulate.delays import Delay
+from antecede.lab.simulate import Delay
 
 USUAL: Mapping[str, Any] = {
     "members": 30,

@@ -14,13 +14,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from antecede.core.clocks.intervals import NODE_BYTES, nodes
-from antecede.core.protocols.base import MessageId
-from antecede.core.protocols.reply.messages import ID_BYTES, SbMessage
-from antecede.core.protocols.reply.sb import SemanticOrder
-from antecede.core.protocols.reply.state import SEQNO_BYTES
+from antecede.core.clocks import NODE_BYTES, nodes
+from antecede.core.protocols import ID_BYTES, SEQNO_BYTES, MessageId, SbMessage, SemanticOrder
 from antecede.lab.reproductions.semantic.orders import ORDERS, Outcome
-from antecede.lab.simulate.random_streams import Ints, Stream, draws, key
+from antecede.lab.simulate import Ints, Stream, draws, key
 
 POINTS = 60
 """Places of a curve."""

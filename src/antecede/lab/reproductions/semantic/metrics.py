@@ -6,15 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from antecede.core.protocols.base import MessageId
-from antecede.core.protocols.reply.messages import SbMessage, control_bytes
+from antecede.core.protocols import MessageId, SbMessage, control_bytes
 from antecede.lab.reproductions.framework.study import Figures
 from antecede.lab.reproductions.semantic.lists import held_figures, list_figures
 from antecede.lab.reproductions.semantic.orders import Outcome
-from antecede.lab.simulate.delays import US, Delay
-from antecede.lab.simulate.network import Network
-from antecede.lab.simulate.outputs.metrics import wait_figures
-from antecede.lab.simulate.random_streams import Ints
+from antecede.lab.simulate import US, Delay, Ints, Network
+from antecede.lab.simulate.outputs import wait_figures
 
 INTEGER_BYTES, PAIR_BYTES = 4, 8
 """By the accounting of the sources: an entry of a vector, a dependency of IDR."""

@@ -43,8 +43,7 @@ from typing import NamedTuple
 import numpy as np
 
 from antecede.lab.reproductions.semantic.workload import Load
-from antecede.lab.simulate.network import Network
-from antecede.lab.simulate.random_streams import Ints, Stream, draws, key
+from antecede.lab.simulate import Ints, Network, Stream, draws, key
 
 ORDERS = ("sb", "causal", "total")
 MOST_OBSERVERS = 32

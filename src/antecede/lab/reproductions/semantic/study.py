@@ -39,10 +39,8 @@ from antecede.lab.reproductions.semantic.lists import ARRIVALS, extreme_figures
 from antecede.lab.reproductions.semantic.metrics import figures_of
 from antecede.lab.reproductions.semantic.orders import orders
 from antecede.lab.reproductions.semantic.workload import content_digest, drawn_load, trace_load
-from antecede.lab.simulate.config.model import Links, Scenario, Workload
-from antecede.lab.simulate.delays import US
-from antecede.lab.simulate.network import Network
-from antecede.lab.simulate.topology import Mesh
+from antecede.lab.simulate import US, Mesh, Network
+from antecede.lab.simulate.config import Links, Scenario, Workload
 
 
 def runs(quick: bool, traces: Sequence[Path] = ()) -> Sequence[Run]:

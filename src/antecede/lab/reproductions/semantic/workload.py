@@ -18,11 +18,8 @@ import numpy as np
 
 from antecede.errors import InputError
 from antecede.lab.reproductions.framework.user_files import file_digest
-from antecede.lab.simulate.config.model import Scenario, Workload
-from antecede.lab.simulate.random_streams import Ints
-from antecede.lab.simulate.replay import replay_trace
-from antecede.lab.simulate.topology import Mesh
-from antecede.lab.simulate.workload import Traffic
+from antecede.lab.simulate import Ints, Mesh, Traffic, replay_trace
+from antecede.lab.simulate.config import Scenario, Workload
 
 MOST_AUTHORS = 1 << 20
 LONGEST_S = 1e9

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from antecede.formatting import counted
-from antecede.lab.report.model import Findings, Plot, Section, Series, filled
+from antecede.lab.report import Findings, Plot, Section, Series, filled
 from antecede.lab.reproductions.framework.results import Results
 from antecede.lab.reproductions.framework.runs import plain_text
 from antecede.lab.reproductions.framework.study import COST

@@ -24,8 +24,7 @@ from antecede.lab.reproductions.framework.deviation import listed
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import Study, simulated, simulation
 from antecede.lab.reproductions.sweeps.findings import findings, source
-from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.config.values import read_values, scenario_using
+from antecede.lab.simulate.config import Scenario, read_values, scenario_using
 
 MOST_RUNS = 100_000
 KIND = "sweep"

@@ -18,9 +18,8 @@ from antecede.lab.reproductions.framework.page_builder import page_of
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import Study, simulation
 from antecede.lab.reproductions.pairs import pair_figures
-from antecede.lab.simulate.config.model import Clocks, Links, Scenario, Special, Workload
-from antecede.lab.simulate.delays import Delay
-from antecede.lab.simulate.topology import PubSub
+from antecede.lab.simulate import Delay, PubSub
+from antecede.lab.simulate.config import Clocks, Links, Scenario, Special, Workload
 
 USUAL: Mapping[str, Any] = {"events": 2000, "topics": 10, "most": 5, "least": 0.5}
 """What does not vary: events, h, xt, and the least delay as a part of the largest."""

@@ -12,10 +12,8 @@ from dataclasses import replace
 from antecede.lab.reproductions.framework.page_builder import page_of
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import Study, each_seed, simulated, simulation
-from antecede.lab.simulate.config.model import Links, Partition, Scenario, Workload
-from antecede.lab.simulate.delays import US, Delay
-from antecede.lab.simulate.schedule import build_schedule
-from antecede.lab.simulate.topology import Hierarchy, Mesh, Topology
+from antecede.lab.simulate import US, Delay, Hierarchy, Mesh, Topology, build_schedule
+from antecede.lab.simulate.config import Links, Partition, Scenario, Workload
 
 BROADCAST = ("bss", "bss/differences", "idr", "hierarchical", "ses", "sent")
 SIZES, QUICK_SIZES = (6, 10, 20, 40, 60), (6, 10, 20)

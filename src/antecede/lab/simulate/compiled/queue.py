@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from antecede.lab.simulate.compiled.records import one
-from antecede.tables.kernels.jit import inlined_lent as inlined
-from antecede.tables.kernels.jit import njit_lent as njit
+from antecede.tables.kernels import inlined_lent as inlined
+from antecede.tables.kernels import njit_lent as njit
 
 Words = npt.NDArray[np.uint64]
 

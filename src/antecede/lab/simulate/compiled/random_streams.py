@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from antecede.tables.kernels.jit import inlined
+from antecede.tables.kernels import inlined
 
 I_FACTOR = np.uint64(0xA0761D6478BD642F)
 J_FACTOR = np.uint64(0xE7037ED1A0B428DB)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from antecede.tables.kernels.jit import inlined, njit
+from antecede.tables.kernels import inlined, njit
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]

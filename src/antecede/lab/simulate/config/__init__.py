@@ -1,1 +1,37 @@
 """Scenarios of the simulator: the model, and TOML files of it."""
+
+from typing import TYPE_CHECKING
+
+from antecede.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.lab.simulate.config.compatibility import check_fit, topologies_of
+    from antecede.lab.simulate.config.file import (
+        files_read,
+        read_scenario,
+        scenario_from,
+        scenario_mapping,
+        write_scenario,
+    )
+    from antecede.lab.simulate.config.model import (
+        FASTEST_HZ,
+        Clocks,
+        Links,
+        Partition,
+        Scenario,
+        Special,
+        Workload,
+    )
+    from antecede.lab.simulate.config.tables import choices
+    from antecede.lab.simulate.config.values import read_values, scenario_using
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "compatibility": "check_fit topologies_of",
+            "file": "files_read read_scenario scenario_from scenario_mapping write_scenario",
+            "model": "Clocks FASTEST_HZ Links Partition Scenario Special Workload",
+            "tables": "choices",
+            "values": "read_values scenario_using",
+        },
+    )

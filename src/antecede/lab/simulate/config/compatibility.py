@@ -18,12 +18,11 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from antecede.core.protocols import ENTRIES, Addressing, Entry, of_order
 from antecede.core.protocols import factory as build
-from antecede.core.protocols.base import Addressing
-from antecede.core.protocols.options.checks import with_trial
-from antecede.core.protocols.registry import ENTRIES, Entry, of_order
+from antecede.core.protocols.options import with_trial
 from antecede.errors import LocalError
-from antecede.lab.check.loader import is_file_target
+from antecede.lab.check import is_file_target
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.config.tables import choices, fault
 from antecede.lab.simulate.topology import (

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from antecede.errors import ScenarioError
-from antecede.lab.check.loader import is_file_target
+from antecede.lab.check import is_file_target
 from antecede.lab.simulate.config.compatibility import check_fit
 from antecede.lab.simulate.config.keys import (
     CLOCKS,

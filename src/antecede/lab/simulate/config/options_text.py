@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from antecede.core.clocks.bounds import Bounds
-from antecede.core.clocks.nanoseconds import NS
+from antecede.core.clocks import NS, Bounds
 from antecede.errors import LocalError
 from antecede.lab.simulate.config.tables import (
     check_keys,

@@ -15,12 +15,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from antecede.core.protocols.base import Protocol, Relation
-from antecede.core.protocols.options.checks import idle, with_trial
-from antecede.core.protocols.options.declared import options_of
-from antecede.core.protocols.registry import ENTRIES
+from antecede.core.protocols import ENTRIES, Protocol, Relation
+from antecede.core.protocols.options import idle, options_of, with_trial
 from antecede.errors import InputError
-from antecede.lab.check.loader import is_file_target, load_class
+from antecede.lab.check import is_file_target, load_class
 from antecede.lab.simulate.config.model import Scenario
 
 _RATES = {

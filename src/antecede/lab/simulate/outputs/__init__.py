@@ -1,1 +1,38 @@
 """What a run gives: figures, violations, unnecessary waits, traces."""
+
+from typing import TYPE_CHECKING
+
+from antecede.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.lab.simulate.outputs.confidence import (
+        BATCHES,
+        half_width,
+        half_widths,
+        short_batches,
+    )
+    from antecede.lab.simulate.outputs.global_states import RecordedState, snapshot_name
+    from antecede.lab.simulate.outputs.metric_selection import Measures
+    from antecede.lab.simulate.outputs.metrics import wait_figures
+    from antecede.lab.simulate.outputs.needless_holds import delivery_waits, wait_counts
+    from antecede.lab.simulate.outputs.pair_counts import meter_figures
+    from antecede.lab.simulate.outputs.result import Result
+    from antecede.lab.simulate.outputs.timestamps import stamped
+    from antecede.lab.simulate.outputs.trace import write_trace
+    from antecede.lab.simulate.outputs.violations import FULL
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "confidence": "BATCHES half_width half_widths short_batches",
+            "global_states": "RecordedState snapshot_name",
+            "metric_selection": "Measures",
+            "metrics": "wait_figures",
+            "needless_holds": "delivery_waits wait_counts",
+            "pair_counts": "meter_figures",
+            "result": "Result",
+            "timestamps": "stamped",
+            "trace": "write_trace",
+            "violations": "FULL",
+        },
+    )

@@ -20,10 +20,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from antecede.core.clocks.lanes import pack
-from antecede.core.protocols.base import Protocol
-from antecede.core.protocols.vector.base import INTEGER_BYTES, PAIR_BYTES, encode_with_pairs
-from antecede.core.protocols.vector.idr import IdrMessage
+from antecede.core.clocks import pack
+from antecede.core.protocols import (
+    INTEGER_BYTES,
+    PAIR_BYTES,
+    IdrMessage,
+    Protocol,
+    encode_with_pairs,
+)
 from antecede.errors import LocalError
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.delays import US

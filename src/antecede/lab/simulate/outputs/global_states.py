@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from antecede.core.clocks.encoding.wire import varint_size
-from antecede.core.global_snapshots import ALGORITHMS
-from antecede.core.global_snapshots.base import (
+from antecede.core.clocks.encoding import varint_size
+from antecede.core.global_snapshots import (
+    ALGORITHMS,
     Algorithm,
     Complete,
     Content,
@@ -26,8 +26,7 @@ from antecede.core.global_snapshots.base import (
     Record,
     Tell,
 )
-from antecede.core.oracle.cuts import Channel, Cuts, Witness
-from antecede.core.oracle.events import DELIVER, EVENT, RECEIVE, SEND, Event
+from antecede.core.oracle import DELIVER, EVENT, RECEIVE, SEND, Channel, Cuts, Event, Witness
 from antecede.errors import RemoteError
 from antecede.lab.simulate.config.model import Scenario, SnapshotPlan
 from antecede.lab.simulate.delays import US

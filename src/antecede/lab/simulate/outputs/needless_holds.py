@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from antecede.core.protocols.base import Relation
+from antecede.core.protocols import Relation
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.outputs.recording import ARRIVED, DELIVERED, RELEASED, SENT, Recording
 from antecede.lab.simulate.outputs.violations import FULL, pasts, violations, wanted

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.outputs.timestamps import stamped
 from antecede.lab.simulate.topology import PubSub
-from antecede.tables.false_causality.count import count_rules
-from antecede.tables.false_causality.rules import RULES
+from antecede.tables.false_causality import RULES, count_rules
 
 
 def rules_for(scenario: Scenario) -> list[str]:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from antecede.core.protocols.base import Relation
-from antecede.lab.check.causal_past import ARRIVED, DELIVERED, RELEASED, SENT
+from antecede.core.protocols import Relation
+from antecede.lab.check import ARRIVED, DELIVERED, RELEASED, SENT
 from antecede.lab.simulate.config.model import Scenario
 
 __all__ = [

@@ -40,7 +40,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from antecede.core.protocols.base import Relation
+from antecede.core.protocols import Relation
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.outputs.global_states import RecordedState
 

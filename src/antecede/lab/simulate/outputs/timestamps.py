@@ -28,9 +28,17 @@ from antecede.lab.simulate.network import Channels, channels
 from antecede.lab.simulate.random_streams import Stream, draws, key, units
 from antecede.lab.simulate.topology import Hierarchy
 from antecede.lab.simulate.workload import Traffic
-from antecede.tables.false_causality.kernels.timestamps import Clocks, Happenings, clocks_of
-from antecede.tables.false_causality.timestamps import ALL_TOPICS, Limits, Stamps, Words, limits_of
-from antecede.tables.kernels.arrays import Bools, Ints
+from antecede.tables.false_causality import (
+    ALL_TOPICS,
+    Clocks,
+    Happenings,
+    Limits,
+    Stamps,
+    Words,
+    clocks_of,
+    limits_of,
+)
+from antecede.tables.kernels import Bools, Ints
 
 _MAX_TOPICS = 64
 _PLAIN = ("partitions", "buffer", "service_s", "duplicate")

@@ -21,15 +21,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from antecede.core.protocols.base import Relation
-from antecede.lab.check.causal_past import LEARNS
+from antecede.core.protocols import Relation
+from antecede.lab.check import LEARNS
 from antecede.lab.simulate.clocks import MemberClocks
 from antecede.lab.simulate.outputs.global_states import snapshot_name
 from antecede.lab.simulate.outputs.recording import ARRIVED, RECORDED, SENT, Recording
 from antecede.lab.simulate.topology import names_of
-from antecede.tables.trace.arrow import write_events
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
-from antecede.tables.trace.user_tables.writing import PARQUET
+from antecede.tables.trace import DELIVER, RECEIVE, SEND, Event, write_events
+from antecede.tables.trace.user_tables import PARQUET
 
 NS = 1000
 

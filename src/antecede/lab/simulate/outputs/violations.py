@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from antecede.core.clocks.bits import positions
-from antecede.core.protocols.base import Relation
-from antecede.lab.check.causal_past import CausalPasts
+from antecede.core.clocks import positions
+from antecede.core.protocols import Relation
+from antecede.lab.check import CausalPasts
 from antecede.lab.simulate.outputs.recording import DELIVERED, RELEASED, SENT, Recording
 from antecede.lab.simulate.outputs.result import JUDGED
 from antecede.lab.simulate.random_streams import Stream, draws, key

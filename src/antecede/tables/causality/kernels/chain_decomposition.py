@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from antecede.tables.kernels.jit import njit
+from antecede.tables.kernels import njit
 
 Ints = NDArray[np.int64]
 Smalls = NDArray[np.int32]

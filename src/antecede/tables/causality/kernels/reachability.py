@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.tables.kernels.arrays import Bools, Ints
-from antecede.tables.kernels.jit import njit
+from antecede.tables.kernels import Bools, Ints, njit
 
 
 @njit

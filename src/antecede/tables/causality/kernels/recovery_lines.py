@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from antecede.tables.causality.kernels.chain_decomposition import Smalls
-from antecede.tables.kernels.arrays import Bools, Bytes, Ints
-from antecede.tables.kernels.jit import njit
+from antecede.tables.kernels import Bools, Bytes, Ints, njit
 
 NO, YES, UNKNOWN = 0, 1, 2
 """Whether a row is inside a cut."""

@@ -23,11 +23,20 @@ from typing import NamedTuple
 import numpy as np
 
 from antecede.tables.false_causality.kernels.rule_terms import FAR, LESS, NOT_MORE, Plan
-from antecede.tables.kernels.arrays import Ints
-from antecede.tables.kernels.fenwick import add, below
-from antecede.tables.kernels.graph import Graph, build_graph, sort_causes_first
-from antecede.tables.kernels.jit import inlined, njit
-from antecede.tables.kernels.pairs import MAX_BYTES, MAX_WORDS, count_ones, pair_counts
+from antecede.tables.kernels import (
+    MAX_BYTES,
+    MAX_WORDS,
+    Graph,
+    Ints,
+    add,
+    below,
+    build_graph,
+    count_ones,
+    inlined,
+    njit,
+    pair_counts,
+    sort_causes_first,
+)
 
 
 def depths(of: Graph) -> Ints:

@@ -11,9 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from antecede.tables.kernels.arrays import Bools, Ints
-from antecede.tables.kernels.jit import njit
-from antecede.tables.kernels.vector_clocks import ClockLog, entry_of, place_of
+from antecede.tables.kernels import Bools, ClockLog, Ints, entry_of, njit, place_of
 
 Counters = npt.NDArray[np.int32]
 

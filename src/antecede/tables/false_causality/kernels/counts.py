@@ -25,9 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antecede.tables.false_causality.kernels.rule_terms import ANY, FAR, LESS, Facts, Plan
-from antecede.tables.kernels.arrays import Bools, Ints
-from antecede.tables.kernels.fenwick import add, below
-from antecede.tables.kernels.jit import inlined, njit
+from antecede.tables.kernels import Bools, Ints, add, below, inlined, njit
 
 Words = npt.NDArray[np.uint64]
 Counters = npt.NDArray[np.int32]

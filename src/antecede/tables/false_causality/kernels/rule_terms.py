@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from antecede.tables.kernels.arrays import Ints
+from antecede.tables.kernels import Ints
 
 ANY, LESS, NOT_MORE = 0, 1, 2
 """How a term compares linear times."""

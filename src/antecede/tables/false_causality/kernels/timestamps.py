@@ -12,9 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from antecede.tables.kernels.arrays import Bools, Ints
-from antecede.tables.kernels.graph import build_graph, sort_causes_first
-from antecede.tables.kernels.jit import njit
+from antecede.tables.kernels import Bools, Ints, build_graph, njit, sort_causes_first
 
 Counters = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]

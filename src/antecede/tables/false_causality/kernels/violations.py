@@ -23,9 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from antecede.tables.false_causality.kernels.timestamps import Happenings
-from antecede.tables.kernels.arrays import Bools, Ints
-from antecede.tables.kernels.graph import Graph, sort_causes_first
-from antecede.tables.kernels.jit import njit
+from antecede.tables.kernels import Bools, Graph, Ints, njit, sort_causes_first
 
 NEVER = np.iinfo(np.int64).max
 """Place of a delivery that did not happen."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from antecede.tables.kernels.jit import njit
+from antecede.tables.kernels import njit
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]

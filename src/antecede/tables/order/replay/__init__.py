@@ -1,1 +1,37 @@
 """Logged bytes played back through the groups of their members: `antecede deliver`."""
+
+from typing import TYPE_CHECKING
+
+from antecede.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.tables.order.replay.member import ReplayedMember
+    from antecede.tables.order.replay.rows import RowOutcome
+    from antecede.tables.order.replay.spec import PER_S, DeliverSpec, DeliverStatus
+    from antecede.tables.order.replay.table import (
+        Engine,
+        Key,
+        added,
+        deliver_table,
+        deliver_wide,
+        read_log,
+        refused,
+        take_all,
+        times_of_rows,
+        with_outcomes,
+    )
+    from antecede.tables.order.replay.trace_export import trace_of
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "member": "ReplayedMember",
+            "rows": "RowOutcome",
+            "spec": "DeliverSpec DeliverStatus PER_S",
+            "table": (
+                "Engine Key added deliver_table deliver_wide read_log refused take_all "
+                "times_of_rows with_outcomes"
+            ),
+            "trace_export": "trace_of",
+        },
+    )

@@ -34,11 +34,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from antecede.core.clocks.nanoseconds import LONGEST_NS, Seconds, seconds_text, span_ns, up_ns
-from antecede.core.group.message import Blocked, GroupEffect, Id, Message
-from antecede.core.protocols.base import DUPLICATE, OWN, Relation
-from antecede.core.protocols.serialization.codec import pack_state, unpack_state
-from antecede.core.protocols.serialization.schema import (
+from antecede.core.clocks import LONGEST_NS, Seconds, seconds_text, span_ns, up_ns
+from antecede.core.group import Blocked, GroupEffect, Id, Message
+from antecede.core.protocols import DUPLICATE, OWN, Relation
+from antecede.core.protocols.serialization import (
     BYTES,
     NUMBER,
     SIGNED,
@@ -48,6 +47,8 @@ from antecede.core.protocols.serialization.schema import (
     OneOf,
     Shape,
     misfit,
+    pack_state,
+    unpack_state,
 )
 from antecede.errors import DecodeError, LocalError, ProtocolError
 from antecede.tables.order.replay.rows import Arrival, HeldRow, RowOutcome

@@ -13,10 +13,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal
 
-from antecede.core.group.group import Group
-from antecede.core.group.options import ALIASES
-from antecede.core.protocols.base import Protocol
-from antecede.core.protocols.registry import flat_class
+from antecede.core.group import ALIASES, Group
+from antecede.core.protocols import Protocol, flat_class
 from antecede.errors import InputError, LocalError
 
 Unit = Literal["s", "ms", "us", "ns"]

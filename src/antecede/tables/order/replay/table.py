@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 import pyarrow
 import pyarrow.compute
 
-from antecede.core.clocks.nanoseconds import NS
+from antecede.core.clocks import NS
 from antecede.errors import InputError, LocalError
 from antecede.tables.order.replay.member import ReplayedMember
 from antecede.tables.order.replay.rows import Arrival, RowOutcome
 from antecede.tables.order.replay.spec import ADDED, PER_S, DeliverSpec, DeliverStatus
-from antecede.tables.trace.identities import is_blank
+from antecede.tables.trace import is_blank
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute

@@ -16,9 +16,7 @@ import pyarrow
 from antecede.tables.order.replay.rows import Arrival
 from antecede.tables.order.replay.spec import DeliverSpec, DeliverStatus
 from antecede.tables.order.replay.table import read_log
-from antecede.tables.trace.arrow import SCHEMA
-from antecede.tables.trace.rows import conform
-from antecede.tables.trace.schema import DELIVER, EVENT, RECEIVE, SEND
+from antecede.tables.trace import DELIVER, EVENT, RECEIVE, SCHEMA, SEND, conform
 
 MS = 1_000_000
 LONGEST_TEXT = 200

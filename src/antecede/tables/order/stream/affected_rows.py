@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from antecede.tables.kernels.jit import inlined, njit
+from antecede.tables.kernels import inlined, njit
 from antecede.tables.order.stream.kernels.array_addresses import (
     bytes_at,
     ints_at,

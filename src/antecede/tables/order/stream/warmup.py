@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.tables.kernels.jit import first_on_machine
+from antecede.tables.kernels import first_on_machine
 from antecede.tables.order.stream.kernels.interning import Text
 from antecede.tables.order.stream.shard import Shard
 from antecede.tables.order.stream.storage.blobs import Memory

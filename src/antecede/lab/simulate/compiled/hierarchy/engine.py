@@ -17,10 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from antecede.core.protocols.base import Relation
-from antecede.core.protocols.hierarchical.roles import ACK_AFTER
-from antecede.core.protocols.hierarchical.super_peer import FLUSH_AFTER
-from antecede.core.protocols.registry import entry
+from antecede.core.protocols import Relation, entry
+from antecede.core.protocols.hierarchical import ACK_AFTER, FLUSH_AFTER
 from antecede.errors import ScenarioError
 from antecede.lab.simulate.compiled.hierarchy import loop
 from antecede.lab.simulate.compiled.hierarchy.metrics import figures, series

@@ -35,7 +35,7 @@ from antecede.lab.simulate.compiled.hierarchy.sets import (
     trim,
 )
 from antecede.lab.simulate.compiled.hierarchy.state import State
-from antecede.tables.kernels.bits import ones
+from antecede.tables.kernels import ones
 
 _0, _1, _4, _8 = (np.uint64(k) for k in (0, 1, 4, 8))
 

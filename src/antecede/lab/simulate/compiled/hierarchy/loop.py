@@ -39,7 +39,7 @@ from antecede.lab.simulate.compiled.queue import (
     open_bucket,
     settle,
 )
-from antecede.tables.kernels.jit import njit_lent as njit
+from antecede.tables.kernels import njit_lent as njit
 
 _0, _1 = np.uint64(0), np.uint64(1)
 

@@ -21,7 +21,7 @@ from antecede.lab.simulate.compiled.hierarchy.records import (
     SHADOW,
 )
 from antecede.lab.simulate.compiled.hierarchy.state import State
-from antecede.tables.kernels.bits import ones
+from antecede.tables.kernels import ones
 
 _0, _1, _6, _7, _9, _63 = (np.uint64(k) for k in (0, 1, 6, 7, 9, 63))
 

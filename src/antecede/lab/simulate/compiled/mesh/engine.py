@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from antecede.core.protocols.base import Relation
+from antecede.core.protocols import Relation
 from antecede.errors import ScenarioError
 from antecede.lab.simulate.compiled.mesh import loop
 from antecede.lab.simulate.compiled.mesh.state import (

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from antecede.lab.simulate.compiled.mesh.state import NUMBER, State
-from antecede.tables.kernels.jit import inlined_lent as inlined
+from antecede.tables.kernels import inlined_lent as inlined
 
 _0, _1, _3, _6, _7, _9 = (np.uint64(k) for k in (0, 1, 3, 6, 7, 9))
 _63 = np.uint64(63)

@@ -15,7 +15,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from antecede.tables.kernels.jit import inlined
+from antecede.tables.kernels import inlined
 
 _intrinsic: Any = intrinsic
 _numba: Any = numba

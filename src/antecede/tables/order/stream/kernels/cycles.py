@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.tables.kernels.components import on_cycles, strong_components
-from antecede.tables.kernels.jit import njit
+from antecede.tables.kernels import njit, on_cycles, strong_components
 from antecede.tables.order.stream.kernels.rows import (
     CYCLE,
     GIVEN,

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from antecede.tables.kernels.jit import njit
+from antecede.tables.kernels import njit
 from antecede.tables.order.stream.kernels.cycles import break_cycles
 from antecede.tables.order.stream.kernels.rows import (
     ABSENT,

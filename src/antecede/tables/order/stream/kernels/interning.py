@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from antecede.tables.kernels.jit import njit
+from antecede.tables.kernels import njit
 from antecede.tables.order.stream.kernels.key_hash import hash_bytes
 
 Bytes = NDArray[np.uint8]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from antecede.tables.kernels.jit import inlined
+from antecede.tables.kernels import inlined
 
 Bits = NDArray[np.uint8]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from antecede.tables.kernels.jit import njit
+from antecede.tables.kernels import njit
 from antecede.tables.order.stream.kernels.rows import DONE, FORGOTTEN
 
 Bits = NDArray[np.uint8]

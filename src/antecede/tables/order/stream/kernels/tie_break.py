@@ -7,7 +7,7 @@ size and no number of digits is too large.
 
 from __future__ import annotations
 
-from antecede.tables.kernels.jit import njit
+from antecede.tables.kernels import njit
 from antecede.tables.order.stream.kernels.rows import Bits, TieNames
 
 _PLUS, _MINUS, _POINT, _ZERO, _NINE = 43, 45, 46, 48, 57

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from antecede.tables.kernels.jit import njit
+from antecede.tables.kernels import njit
 from antecede.tables.order.stream.kernels.interning import Text, take_text
 from antecede.tables.order.stream.kernels.rows import NO_TIME
 from antecede.tables.order.stream.storage.blobs import Arrays, ShardParts, digests

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from antecede.tables.kernels.jit import inlined, njit
+from antecede.tables.kernels import inlined, njit
 from antecede.tables.order.stream.kernels.key_hash import hash_bytes
 
 Bits = NDArray[np.uint8]

@@ -1,0 +1,25 @@
+"""Names of a package that are imported from its modules when they are first asked for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package.
+
+    `homes`: the names of each module, separated by blanks; modules are relative to the package.
+    """
+    modules = {name: module for module, names in homes.items() for name in names.split()}
+
+    def get(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get
