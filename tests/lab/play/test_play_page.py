@@ -597,7 +597,7 @@ def test_ones_own_protocol_is_played_again_when_its_file_changes(
     shown.select_option("#judge", "causal")
     settled(shown, "bench.bench.runs[0].violations.length === 1")
     file.write_text(
-        OWN.replace("plain.unordered", "vector.bss").replace("Unordered", "Bss"), encoding="utf-8"
+        OWN.replace("basic.unordered", "vector.bss").replace("Unordered", "Bss"), encoding="utf-8"
     )
     said(shown, "The file has changed")
     settled(shown, "bench.bench.runs[0].violations.length === 0")

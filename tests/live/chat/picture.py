@@ -72,21 +72,24 @@ async def transcript() -> str:
 
 def picture(path: Path) -> None:
     """Make the picture of bob's page while the answer is held."""
+    from tests.helpers.browser import launched
     from tests.live.chat.test_browser import Window
 
-    with looping() as loop, tempfile.TemporaryDirectory() as folder:
+    with (
+        looping() as loop,
+        tempfile.TemporaryDirectory() as folder,
+        launched(Path(folder)) as found,
+    ):
         room = People()
         try:
             for name in ("alice", "bob", "carol"):
                 loop.do(room.add(name, page=name == "bob", **PATIENT))
             loop.do(room.all_here())
             loop.do(talk(room))
-            window = Window(Path(folder), room.pages["bob"].url)
-            try:
-                window.until(lambda: window.all("#held li"))
-                window.driver.save_screenshot(str(path))
-            finally:
-                window.driver.quit()
+            window = Window(found, room.pages["bob"].url)
+            window.until(lambda: window.all("#held li"))
+            window.page.screenshot(path=path)
+            window.pages.close()
         finally:
             loop.do(room.close())
 

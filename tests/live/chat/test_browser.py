@@ -3,85 +3,54 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from tests.helpers.browser import Pages, browser
 from tests.live.chat.people import PATIENT, Loop, People, looping
 from tests.live.loops import until
 
-pytest.importorskip("selenium", reason="selenium drives the browser: it is not installed")
+__all__ = ["browser"]
 
-from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
-from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.ui import WebDriverWait
-
-BROWSER = (
-    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-)
-DRIVER = shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (BROWSER and DRIVER), reason="needs Chromium and chromedriver on this machine"
-    ),
-]
-QUIET = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
+pytestmark = pytest.mark.slow
 SCRIPT = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
 
 
 class Window:
-    """A browser with the page of one member."""
+    """The page of one member."""
 
-    def __init__(self, folder: Path, url: str) -> None:
-        options = webdriver.ChromeOptions()
-        options.binary_location = str(BROWSER)
-        for one in (*QUIET, f"--user-data-dir={folder}", "--window-size=1100,760"):
-            options.add_argument(one)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.driver = webdriver.Chrome(options, webdriver.ChromeService(str(DRIVER)))
-        self.driver.get(url)
-        self.until(lambda: "you are" in self.find("#state").text)
+    def __init__(self, browser: Any, url: str) -> None:
+        self.pages = Pages(browser)
+        self.page = self.pages.blank(1100, 760)
+        self.page.goto(url)
+        self.until(lambda: "you are" in self.text("#state"))
 
-    def find(self, css: str) -> WebElement:
-        return self.driver.find_element(By.CSS_SELECTOR, css)
+    def text(self, css: str) -> str:
+        return str(self.page.inner_text(css)).strip()
 
-    def all(self, css: str) -> list[WebElement]:
-        return list(self.driver.find_elements(By.CSS_SELECTOR, css))
+    def all(self, css: str) -> list[str]:
+        found = "css => [...document.querySelectorAll(css)].map(one => one.innerText)"
+        return list(self.page.evaluate(found, css))
 
     def texts(self) -> list[str]:
-        return [one.text for one in self.all(".post .text")]
+        return self.all(".post .text")
 
-    def until(self, true: Any) -> None:
-        gone = [StaleElementReferenceException]  # the page was drawn anew meanwhile
-        WebDriverWait(self.driver, 60, 0.05, gone).until(lambda _: true())
+    def until(self, true: Callable[[], object]) -> None:
+        for _ in range(1200):
+            if true():
+                return
+            self.page.wait_for_timeout(50)
+        raise AssertionError("not so after 60 s")
 
-    def keys(self, *keys: str) -> None:
-        self.driver.switch_to.active_element.send_keys(*keys)
-
-    def errors(self) -> list[str]:
-        driver: Any = self.driver  # its method has no types
-        return [str(one["message"]) for one in driver.get_log("browser")]
-
-    def theme(self, name: str) -> None:
-        self.driver.execute_cdp_cmd(
-            "Emulation.setEmulatedMedia",
-            {"features": [{"name": "prefers-color-scheme", "value": name}]},
-        )
+    def say(self, text: str) -> None:
+        self.page.keyboard.type(text)
+        self.page.keyboard.press("Enter")
 
     def colour(self, css: str, what: str) -> tuple[int, int, int]:
-        value = self.driver.execute_script(
-            "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]", css, what
-        )
+        code = "([css, what]) => getComputedStyle(document.querySelector(css))[what]"
+        value = self.page.evaluate(code, [css, what])
         red, green, blue = value[value.index("(") + 1 : -1].split(",")[:3]
         return int(red), int(green), int(blue)
 
@@ -89,8 +58,8 @@ class Window:
 class Scene:
     """Alice and bob with a browser each, carol without."""
 
-    def __init__(self, loop: Loop, folder: Path) -> None:
-        self.loop, self.folder = loop, folder
+    def __init__(self, loop: Loop, browser: Any) -> None:
+        self.loop, self.browser = loop, browser
         self.people = People()
         self.windows: dict[str, Window] = {}
 
@@ -99,7 +68,7 @@ class Scene:
             self.loop.do(self.people.add(name, page=name != "carol", **PATIENT))
         self.loop.do(self.people.all_here())
         for name, page in self.people.pages.items():
-            self.windows[name] = Window(self.folder / name, page.url)
+            self.windows[name] = Window(self.browser, page.url)
 
     def say(self, name: str, text: str, answers: str | None = None) -> None:
         chat = self.people[name]
@@ -115,14 +84,14 @@ class Scene:
 
     def close(self) -> None:
         for window in self.windows.values():
-            window.driver.quit()
+            window.pages.close()
         self.loop.do(self.people.close())
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def scene(browser: Any) -> Iterator[Scene]:
     with looping() as loop:
-        made = Scene(loop, tmp_path)
+        made = Scene(loop, browser)
         try:
             made.begin()
             yield made
@@ -134,59 +103,59 @@ def test_two_browsers_a_thread_a_held_answer_and_a_script_that_does_not_run(scen
     alice, bob = scene.windows["alice"], scene.windows["bob"]
 
     # Words, and an answer in a thread, by keys alone.
-    alice.keys("lunch?", Keys.ENTER)
+    alice.say("lunch?")
     bob.until(lambda: bob.texts() == ["lunch?"])
-    bob.keys(Keys.ARROW_UP)
-    assert bob.driver.switch_to.active_element.get_attribute("data-number") == "1"
-    bob.keys(Keys.ENTER)
-    assert "to 1 alice: lunch?" in bob.find("#answers").text
-    bob.keys("yes", Keys.SHIFT, Keys.ENTER, Keys.SHIFT, "at noon", Keys.ENTER)
+    bob.page.keyboard.press("ArrowUp")
+    assert bob.page.evaluate("document.activeElement.dataset.number") == "1"
+    bob.page.keyboard.press("Enter")
+    assert "to 1 alice: lunch?" in bob.text("#answers")
+    bob.page.keyboard.type("yes")
+    bob.page.keyboard.press("Shift+Enter")
+    bob.say("at noon")
     alice.until(lambda: alice.texts() == ["lunch?", "yes\nat noon"])
-    below = alice.all("#threads > li > ul > li > .post")
-    assert [one.find_element(By.CSS_SELECTOR, "b").text for one in below] == ["bob"]
-    assert not bob.find("#answers").is_displayed()
-    assert [one.text for one in alice.all("#members li")] == ["alice (you)", "bob", "carol"]
+    assert alice.all("#threads > li > ul > li > .post b") == ["bob"]
+    assert not bob.page.is_visible("#answers")
+    assert alice.all("#members li") == ["alice (you)", "bob", "carol"]
 
     # Bob does not get what carol says, and alice's answer to it waits there.
     go_on = scene.people.stall("carol", "bob")
     scene.say("carol", "a question")
     scene.say("alice", "an answer", "a question")
     bob.until(lambda: bob.all("#held li"))
-    told = bob.find("#held").text
+    told = bob.text("#held")
     assert "alice's answer waits for a message of carol's that is not here" in told
-    bob.until(lambda: "alice can give it, and is asked" in bob.find("#held").text)
-    bob.until(lambda: re.search(r"for [1-9]\d* s", bob.find("#held").text))
+    bob.until(lambda: "alice can give it, and is asked" in bob.text("#held"))
+    bob.until(lambda: re.search(r"for [1-9]\d* s", bob.text("#held")))
     assert "an answer" not in bob.texts()
-    bob.find("#ask").click()
+    bob.page.click("#ask")
     bob.until(lambda: bob.texts()[-2:] == ["a question", "an answer"])
-    bob.until(lambda: not bob.find("#waiting").is_displayed())
-    assert "waited" in bob.find("#m4 .head").text
+    bob.until(lambda: not bob.page.is_visible("#waiting"))
+    assert "waited" in bob.text("#m4 .head")
     scene.loop.do(_called(go_on))
 
     # What others write is text.
     scene.say("carol", SCRIPT, "a question")
     for window in (alice, bob):
-        window.until(lambda window=window: SCRIPT in window.texts())
-        assert window.driver.title.endswith("design")
+        window.until(lambda window=window: SCRIPT in window.texts())  # type: ignore[misc]
+        assert window.page.title().endswith("design")
         assert not window.all("main img, main script")
-        assert not window.errors()
-        loaded = window.driver.execute_script(
-            "return performance.getEntriesByType('resource').map(one => new URL(one.name).host)"
+        assert window.pages.wrong == []
+        loaded = window.page.evaluate(
+            "performance.getEntriesByType('resource').map(one => new URL(one.name).host)"
         )
-        assert set(loaded) <= {window.driver.current_url.split("/")[2]}
+        assert set(loaded) <= {window.page.url.split("/")[2]}
 
     # An inline script that got in all the same would not run either.
-    alice.driver.execute_cdp_cmd("Runtime.enable", {})
-    refused = alice.driver.execute_script(
-        "try { document.body.innerHTML = '<b>x</b>' } catch (error) { return error.name }"
+    refused = alice.page.evaluate(
+        "() => { try { document.body.innerHTML = '<b>x</b>' } catch (error) { return error.name } }"
     )
     assert refused == "TypeError"
 
     # Escape answers nothing; wrong numbers cannot be chosen; too much is said to be so.
-    bob.keys(Keys.ESCAPE)
-    bob.driver.execute_script("document.getElementById('words').value = 'x'.repeat(70000)")
-    bob.keys(Keys.ENTER)
-    bob.until(lambda: "65,536 are the most" in bob.find("#wrong").text)
+    bob.page.keyboard.press("Escape")
+    bob.page.evaluate("document.getElementById('words').value = 'x'.repeat(70000)")
+    bob.page.keyboard.press("Enter")
+    bob.until(lambda: "65,536 are the most" in bob.text("#wrong"))
 
 
 async def _called(what: Any) -> None:
@@ -201,7 +170,7 @@ def test_both_themes_can_be_read_and_a_phone_is_wide_enough(scene: Scene) -> Non
     alice.until(lambda: len(alice.texts()) == 31)
     grounds = set()
     for name in ("light", "dark"):
-        alice.theme(name)
+        alice.page.emulate_media(color_scheme=name)
         ground = alice.colour("body", "backgroundColor")
         grounds.add(ground)
         pairs = [("body", "body"), (".number", ".post"), ("#state", "header"), (".row button",) * 2]
@@ -210,18 +179,15 @@ def test_both_themes_can_be_read_and_a_phone_is_wide_enough(scene: Scene) -> Non
             assert _contrast(alice.colour(ink, "color"), on) >= 4.5, (name, ink)
     assert len(grounds) == 2
     for width in (360, 1100):
-        alice.driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": 640, "deviceScaleFactor": 1, "mobile": width < 500},
-        )
-        wide = alice.driver.execute_script(
-            "return [document.documentElement, document.getElementById('talk')]"
+        alice.page.set_viewport_size({"width": width, "height": 640})
+        wide = alice.page.evaluate(
+            "[document.documentElement, document.getElementById('talk')]"
             ".map(one => one.scrollWidth - one.clientWidth)"
         )
         assert wide == [0, 0]
-        assert alice.find("#words").is_displayed()
-        assert alice.find("#m31").size["width"] > 200
-        assert ("to 30" in alice.find("#m31 .head").text, alice.all("#m3 .mark")) == (True, [])
+        assert alice.page.is_visible("#words")
+        assert alice.page.locator("#m31").bounding_box()["width"] > 200
+        assert ("to 30" in alice.text("#m31 .head"), alice.all("#m3 .mark")) == (True, [])
 
 
 def _contrast(one: tuple[int, int, int], other: tuple[int, int, int]) -> float:
@@ -242,18 +208,18 @@ def test_a_page_finds_back_by_itself(scene: Scene) -> None:
     alice.until(lambda: alice.texts() == ["before"])
     port = int(page.url.split(":")[2].split("/")[0])
     scene.loop.do(_called(page._server.close))
-    alice.until(lambda: "not connected" in alice.find("#state").text)
-    alice.keys("into nowhere", Keys.ENTER)
-    alice.until(lambda: "Not sent" in alice.find("#wrong").text)
-    assert alice.find("#words").get_property("value") == "into nowhere"
+    alice.until(lambda: "not connected" in alice.text("#state"))
+    alice.say("into nowhere")
+    alice.until(lambda: "Not sent" in alice.text("#wrong"))
+    assert alice.page.input_value("#words") == "into nowhere"
     scene.say("bob", "meanwhile")
     scene.loop.do(page._server.open("127.0.0.1", port))
     alice.until(lambda: alice.texts() == ["before", "meanwhile"])
-    alice.keys(Keys.ENTER)
+    alice.page.keyboard.press("Enter")
     alice.until(lambda: alice.texts() == ["before", "meanwhile", "into nowhere"])
 
 
 def test_who_has_another_path_sees_nothing(scene: Scene) -> None:
     alice, page = scene.windows["alice"], scene.people.pages["alice"]
-    alice.driver.get(page.url.rsplit("/", 2)[0] + "/")
-    assert alice.find("body").text == "there is nothing here"
+    alice.page.goto(page.url.rsplit("/", 2)[0] + "/")
+    assert alice.text("body") == "there is nothing here"

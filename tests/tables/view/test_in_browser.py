@@ -192,12 +192,12 @@ def test_the_keyboard_alone_reaches_everything(opened: Opened) -> None:
     shown.keyboard.press("e")
     assert shown.evaluate(chosen) == "a receive"
     shown.keyboard.press("ArrowDown")
-    before = shown.evaluate("[antecede.tables.view.x0, antecede.tables.view.x1]")
+    before = shown.evaluate("[antecede.view.x0, antecede.view.x1]")
     shown.keyboard.press("+")
-    after = shown.evaluate("[antecede.tables.view.x0, antecede.tables.view.x1]")
+    after = shown.evaluate("[antecede.view.x0, antecede.view.x1]")
     assert after[1] - after[0] < before[1] - before[0]
     shown.keyboard.press("Shift+ArrowRight")
-    assert shown.evaluate("antecede.tables.view.x0") > after[0]
+    assert shown.evaluate("antecede.view.x0") > after[0]
     shown.keyboard.press("Escape")
     assert shown.evaluate("antecede.scene.chosen") == -1
     shown.keyboard.press("/")
@@ -261,7 +261,7 @@ def test_a_narrow_screen_has_all_of_it_and_touch_moves_it(opened: Opened) -> Non
     assert stage["height"] > 150
     assert panel["height"] > 120
     assert panel["y"] >= stage["y"] + stage["height"]
-    before = shown.evaluate("antecede.tables.view.x0")
+    before = shown.evaluate("antecede.view.x0")
     pinch = """([ids, steps]) => {
       const canvas = antecede.canvas;
       canvas.setPointerCapture = () => {};
@@ -274,9 +274,9 @@ def test_a_narrow_screen_has_all_of_it_and_touch_moves_it(opened: Opened) -> Non
       for (const id of ids) fire("pointerup", id, 0);
     }"""
     shown.evaluate(pinch, [[1], [[1, 230], [1, 260]]])
-    moved_ = shown.evaluate("antecede.tables.view.x0")
+    moved_ = shown.evaluate("antecede.view.x0")
     assert moved_ < before
-    width = "antecede.tables.view.x1 - antecede.tables.view.x0"
+    width = "antecede.view.x1 - antecede.view.x0"
     was = shown.evaluate(width)
     shown.evaluate(pinch, [[1, 2], [[1, 120], [2, 300]]])
     assert shown.evaluate(width) < was
@@ -295,7 +295,7 @@ def test_a_log_cannot_run_script_in_the_page(opened: Opened, evil: str) -> None:
     shown.evaluate("antecede.reveal(0)")
     for tab in ("members", "event", "help", "findings"):
         shown.click(f"#tab-{tab}")
-    shown.evaluate("antecede.core.group('topics')")
+    shown.evaluate("antecede.group('topics')")
     shown.fill("#search", evil)
     shown.evaluate("antecede.reveal(2)")
     shown.wait_for_timeout(60)
@@ -334,7 +334,7 @@ def test_an_address_opens_the_same_view(opened: Opened) -> None:
     shown.evaluate("antecede.arrange((lanes) => { lanes.order = 'name'; lanes.hidden.add(1); })")
     shown.fill("#search", "x1")
     shown.wait_for_timeout(700)
-    state = """() => [antecede.scene.axis.name, antecede.tables.view.x0, antecede.tables.view.x1,
+    state = """() => [antecede.scene.axis.name, antecede.view.x0, antecede.view.x1,
       antecede.scene.chosen, antecede.scene.lanes.order, [...antecede.scene.lanes.hidden],
       antecede.query, antecede.theme, antecede.tab]"""
     first = shown.evaluate(state)
@@ -389,7 +389,7 @@ def test_members_are_hidden_ordered_grouped_and_dragged(opened: Opened) -> None:
     shown.fill("#before", "")
     shown.select_option("#group", "")
     box = shown.locator("#picture").bounding_box()
-    tall = shown.evaluate("antecede.tables.view.laneH")
+    tall = shown.evaluate("antecede.view.laneH")
     shown.mouse.move(box["x"] + 20, box["y"] + 30 + tall / 2)
     shown.mouse.down()
     shown.mouse.move(box["x"] + 20, box["y"] + 30 + tall * 2.1, steps=4)
@@ -399,7 +399,7 @@ def test_members_are_hidden_ordered_grouped_and_dragged(opened: Opened) -> None:
 
 def test_wheel_and_drag_move_the_picture(opened: Opened) -> None:
     shown = opened(drawn(1))
-    view = "[antecede.tables.view.x0, antecede.tables.view.x1]"
+    view = "[antecede.view.x0, antecede.view.x1]"
     before = shown.evaluate(view)
     box = shown.locator("#picture").bounding_box()
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -533,7 +533,7 @@ def test_lines_end_near_the_picture_and_stay_where_they_are(opened: Opened) -> N
 
     def value_of(x: float) -> float:
         left, width, x0, x1 = shown.evaluate(
-            "(({ left, width, x0, x1 }) => [left, width, x0, x1])(antecede.tables.view)"
+            "(({ left, width, x0, x1 }) => [left, width, x0, x1])(antecede.view)"
         )
         return float(x0 + (x - left) / (width - left) * (x1 - x0))
 
@@ -545,9 +545,7 @@ def test_lines_end_near_the_picture_and_stay_where_they_are(opened: Opened) -> N
         found = []
         for shape in (line, bow):
             (drawn,) = [one for one in map(numbers, shape.findall(path)) if slopes(one)]
-            low, high = shown.evaluate(
-                "[antecede.tables.view.left - 61, antecede.tables.view.width + 61]"
-            )
+            low, high = shown.evaluate("[antecede.view.left - 61, antecede.view.width + 61]")
             found.append((drawn, all(low <= x <= high for x in drawn[::2])))
         assert all(inside for _, inside in found)
         a, b = (

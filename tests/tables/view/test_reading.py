@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.tables.view.conftest import Opened, wait_until
+from tests.helpers.browser import wait_until
+from tests.tables.view.conftest import Opened
 from tests.tables.view.made import MS, T0, drawn, held, moved, trace_of
 
-SEEN = "[antecede.tables.view.x0, antecede.tables.view.x1]"
+SEEN = "[antecede.view.x0, antecede.view.x1]"
 
 
 def crowd(events: int = 900) -> Any:
@@ -73,7 +74,7 @@ def test_the_end_of_a_span_is_in_sight(opened: Opened) -> None:
     span = {"kind": "event", "id": "s", "member": "p", "start_time": T0, "end_time": T0 + 90 * MS}
     late = {"kind": "event", "id": "t", "member": "q", "start_time": T0 + 5 * MS}
     shown = opened(trace_of([span, late]))
-    assert shown.evaluate("antecede.tables.view.x1") >= 90 * MS
+    assert shown.evaluate("antecede.view.x1") >= 90 * MS
     shown.evaluate("antecede.setAxis('logical')")
     assert shown.evaluate("antecede.scene.high") <= 1
 
@@ -86,11 +87,11 @@ def test_a_few_times_far_off_do_not_make_a_dot_of_the_others(opened: Opened) -> 
     assert 390 * MS < high - low < 500 * MS
     assert "1 event far off in time: All shows them too" in shown.inner_text("#status")
     shown.click("#all")
-    assert shown.evaluate("antecede.tables.view.x1") > year * MS
+    assert shown.evaluate("antecede.view.x1") > year * MS
     shown.wait_for_timeout(300)
     assert "far off" not in shown.inner_text("#status")
     even = opened(trace_of([*rows, moved("send", "late", "p0", 900)]))
-    assert even.evaluate("antecede.tables.view.x1") > 900 * MS  # near enough to be seen with them
+    assert even.evaluate("antecede.view.x1") > 900 * MS  # near enough to be seen with them
 
 
 def test_only_these_shows_all_of_them_and_gives_back_what_was_seen(opened: Opened) -> None:

@@ -102,7 +102,7 @@ def meter(
 def violations(
     df: DataFrame, *, relation: str | None = None, run_bytes: int = RUN_BYTES
 ) -> DataFrame:
-    """Return what `tables.false_causality.violations.violations` returns of the same events, rows
+    """Return what `tables.false_causality.find_violations` returns of the same events, rows
     in any order.
 
     One task a run, bounded as in `meter`. Raises as `meter`.
