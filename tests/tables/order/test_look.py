@@ -57,6 +57,6 @@ def test_nothing_is_said_where_it_would_not_open(
     def unreadable(*_: object) -> object:
         raise OSError("no room")
 
-    monkeypatch.setattr("antecede.tables.trace.user_tables.writing.write_table", unreadable)
+    monkeypatch.setattr("antecede.tables.trace.user_tables.write_table", unreadable)
     assert main(["order", str(log), "-o", str(out)]) == 0
     assert "To look at it" not in capsys.readouterr().out
