@@ -1,8 +1,8 @@
 """The command line: one table of commands; each one's module is loaded only when it runs.
 
-A command's module has `add_arguments(parser)` and `run(args) -> int`. Exit codes: 0 done,
-1 the answer is "no" (a check found a violation, an audit was asked to be strict), 2 the input
-or the call is wrong, 130 interrupted, 143 terminated.
+A command's module has `add_arguments(parser)` and `run(args) -> int`, and may have `OPTION_RULES`
+(`antecede.cli.option_rules`). Exit codes: 0 done, 1 the answer is "no" (a check found a violation,
+an audit was asked to be strict), 2 the input or the call is wrong, 130 interrupted, 143 terminated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 from antecede import __version__
-from antecede.cli.unused_options import given_of
+from antecede.cli.option_rules import add_to_help, check_rules, given_of
 from antecede.errors import AntecedeError, MissingExtraError
 from antecede.formatting import harmless
 from antecede.interrupts import Terminated
@@ -145,7 +145,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             parser.print_help()
             return 0
         parsed.given = given_of(parser, arguments)
-        code = int(importlib.import_module(COMMANDS[parsed.command].module).run(parsed))
+        module = importlib.import_module(COMMANDS[parsed.command].module)
+        check_rules(parsed, parser, getattr(module, "OPTION_RULES", ()))
+        code = int(module.run(parsed))
         if sys.stdout is not None:
             sys.stdout.flush()  # so that a full disk or a closed pipe is met here
         return code
@@ -214,7 +216,9 @@ def _parser(loaded: str | None, *, helps: bool = False) -> argparse.ArgumentPars
         sub = commands.add_parser(name, help=command.help, description=command.help)
         if name == loaded:
             try:
-                _load(name, command).add_arguments(sub)
+                module = _load(name, command)
+                module.add_arguments(sub)
+                add_to_help(sub, getattr(module, "OPTION_RULES", ()))
             except MissingExtraError as error:
                 if not helps:
                     raise

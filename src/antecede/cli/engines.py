@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow
 import pyarrow.parquet
 
-from antecede.cli.unused_options import refuse_unused
+from antecede.cli.option_rules import refuse_unused
 from antecede.errors import AntecedeError, InputError
 from antecede.tables.trace import ReadOptions, all_inputs, implied_format, reader
 from antecede.tables.trace.formats import count_commits, is_repository

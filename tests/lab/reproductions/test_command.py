@@ -78,9 +78,12 @@ def test_failed_runs_end_with_1_and_are_told(
     [
         (["hierarchie"], "no study 'hierarchie'; there are hierarchy"),
         ([TOY, "--only", "peers"], "no run's key matches 'peers'"),
-        ([TOY, "--engine", "local", "--master", "local[2]"], "--engine local runs without Spark"),
+        (
+            [TOY, "--engine", "local", "--master", "local[2]"],
+            "--master has no effect",
+        ),
         ([TOY, "--conf", "spark.executor.cores"], "write KEY=VALUE"),
-        ([TOY, "--fresh", "--redraw"], "--fresh forgets what --redraw would draw"),
+        ([TOY, "--fresh", "--redraw"], "--fresh has no effect beside --redraw"),
         ([TOY, "--redraw"], "has no results to draw"),
         (
             [TOY, "--master", "nonsense://x"],

@@ -31,7 +31,7 @@ def package(tmp_path: Path) -> Path:
     (target / "tables/kernels").mkdir(parents=True)
     (target / "__init__.py").touch()
     (target / "tables/__init__.py").touch()
-    for name in ("errors.py", "tables/kernels/__init__.py", "tables/kernels/jit.py"):
+    for name in ("errors.py", "lazy.py", "tables/kernels/__init__.py", "tables/kernels/jit.py"):
         shutil.copy(source / name, target / name)
     (target / "tables" / "kernels" / "inner.py").write_text(
         "from antecede.tables.kernels.jit import njit\n@njit\ndef inner(x):\n    return x + 1\n"

@@ -13,7 +13,7 @@ import pyarrow.parquet
 
 from antecede.cli.files.output import check_folder, draft_of
 from antecede.cli.files.pages import look
-from antecede.cli.unused_options import refuse_unused
+from antecede.cli.option_rules import excludes, needs
 from antecede.errors import InputError
 from antecede.formatting import count_and_part, counted, were
 from antecede.lab.demo import (
@@ -30,6 +30,11 @@ from antecede.progress import Progress
 from antecede.tables.trace import read, to_batch
 
 MEMBERS = 8
+
+OPTION_RULES = (
+    excludes("seconds seed", "trace", why="nobody talks"),
+    needs("format", "trace", why="nothing is read"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,10 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Take the tour and write its page."""
-    if args.trace:
-        refuse_unused(args, "with --trace nobody talks", unused=["seconds", "seed"])
-    else:
-        refuse_unused(args, "without --trace nothing is read", unused=["format"])
     written = ("index.html", "quarantine.parquet" if args.trace else "trace.parquet")
     check_folder(args.output, written, args.trace or ())
     try:

@@ -15,16 +15,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from antecede.cli.experiments.reproduce.command import (
+    RUN_RULES,
     WRITTEN,
     add_runs,
     add_spark,
-    check_redraw,
     checked_spark,
     spark_engine_of,
     write_page,
 )
 from antecede.cli.experiments.reproduce.report import table_text, told_runs, wrapped
 from antecede.cli.files.output import check_folder
+from antecede.cli.option_rules import excludes, needs
 from antecede.cli.text_table import width_of_terminal
 from antecede.errors import InputError
 from antecede.formatting import counted
@@ -48,6 +49,12 @@ from antecede.lab.reproductions.sweeps import (
 
 SHOWN_ROWS = 40
 """Most settings printed; the page and the CSV file have all."""
+
+OPTION_RULES = (
+    *RUN_RULES,
+    excludes("jobs", "redraw", why="nothing is run"),
+    needs("jobs", engine="local"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,9 +90,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(f"--seeds {args.seeds}: the least is 1")
     if args.seed < 0:
         raise InputError(f"--seed {args.seed}: seeds are 0 or more")
-    if args.jobs is not None and (args.jobs < 1 or args.engine != "local"):
-        raise InputError(f"--jobs {args.jobs}: 1 or more, and of --engine local")
-    check_redraw(args)
+    if args.jobs is not None and args.jobs < 1:
+        raise InputError(f"--jobs {args.jobs}: 1 or more")
     checked_spark(args)
     sweep = read_sweep(args.scenario, args.over, range(args.seed, args.seed + args.seeds))
     folder = Path(args.out or Path("out", "sweeps", sweep.path.stem))

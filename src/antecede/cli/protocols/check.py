@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from antecede.cli.files.output import check_apart, check_writable, save_text
 from antecede.cli.files.pages import check_page, write_page_of
+from antecede.cli.option_rules import excludes, needs
 from antecede.cli.protocols.draw import write_svg
 from antecede.core.protocols import ENTRIES
 from antecede.core.protocols.options import split_options
@@ -19,6 +19,16 @@ from antecede.lab.check import CaseResult, Verdict, cases, judge_all, run_check
 from antecede.lab.check.harness import LIMIT_S
 from antecede.lab.check.scenario import report, run_of, script_of
 from antecede.lab.diagram import draw_svg, from_run
+
+OPTION_RULES = (
+    needs("jobs quick", "all"),
+    excludes(
+        "target options variant members messages thorough seed save svg page force call_limit",
+        "all",
+        why="all protocols are checked within the default bounds",
+    ),
+    needs("force", "save", "svg", "page", why="nothing is written"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,11 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="every protocol and variant: is each as expected?"
     )
-    parser.add_argument("--jobs", type=int, metavar="N", help="with --all: how many at a time")
+    parser.add_argument("--jobs", type=int, metavar="N", help="how many protocols at a time")
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="with --all: smaller searches, and no variants that keep their promises",
+        help="smaller searches, and no variants that keep their promises",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the adversarial network")
     parser.add_argument("--save", metavar="F", help="write the counterexample as a scenario")
@@ -68,16 +78,8 @@ def run(args: argparse.Namespace) -> int:
         raise LocalError(f"--call-limit is {args.call_limit:g}; it is more than 0 seconds")
     if args.all:
         return _everything(args)
-    if args.jobs is not None:
-        raise LocalError("--jobs is for --all")
-    if args.quick:
-        raise LocalError("--quick is for --all")
     if args.target is None:
         raise LocalError("name a protocol, or your own FILE.py:CLASS; --all is all built-in ones")
-    if args.force and not (args.save or args.svg or args.page):
-        raise LocalError(
-            "--force is for --save, --svg and --page: without these nothing is written"
-        )
     options = split_options(args.options)
     check_apart(args.save, args.svg, args.page)
     check_page(args.page)
@@ -106,10 +108,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _everything(args: argparse.Namespace) -> int:
     """Judge all built-in protocols; returns 0 when each is as expected."""
-    given = [name for name in _ALONE if getattr(args, name) != _ALONE[name]]
-    if given or args.target is not None or args.options:
-        what = f"--{given[0].replace('_', '-')}" if given else "a protocol"
-        raise LocalError(f"--all looks at everything within the default bounds: leave out {what}")
     asked, rows = cases(quick=args.quick), []
     width = max(len(case.name) for case in asked)
     if not args.json:
@@ -126,21 +124,6 @@ def _everything(args: argparse.Namespace) -> int:
         within = ", within small bounds" if args.quick else ""
         print(f"\n{len(rows)} protocols and variants, {as_expected}{within}")
     return 1 if wrong else 0
-
-
-_ALONE: Mapping[str, Any] = {
-    "variant": "",
-    "members": None,
-    "messages": None,
-    "thorough": False,
-    "seed": 0,
-    "save": None,
-    "svg": None,
-    "page": None,
-    "force": False,
-    "call_limit": LIMIT_S,
-}
-"""Options that mean nothing beside --all, and their defaults."""
 
 
 def _row(row: CaseResult, width: int) -> Iterator[str]:

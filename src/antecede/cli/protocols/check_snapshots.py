@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from antecede.cli.files.output import check_writable, save_text
-from antecede.cli.unused_options import refuse_unused
+from antecede.cli.option_rules import needs, refuse_unused
 from antecede.core.global_snapshots import ALGORITHMS
 from antecede.errors import LocalError
 from antecede.formatting import counted
@@ -20,6 +20,8 @@ from antecede.lab.diagram import draw_svg, draw_text, from_failure
 from antecede.progress import Progress
 
 RUN_MEMBERS, RUN_MESSAGES = 6, 100
+
+OPTION_RULES = (needs("force", "svg", why="nothing is written"),)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,8 +108,6 @@ def _check(args: argparse.Namespace) -> None:
         refuse_unused(args, "no random run is played", unused=["seed"])
     if args.svg is not None:
         check_writable(Path(args.svg), [], args.force)
-    else:
-        refuse_unused(args, "without --svg nothing is written", unused=["force"])
 
 
 def _move(move: Any) -> str:

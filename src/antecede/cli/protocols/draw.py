@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from antecede.cli.files.output import check_writable, draft_of, save_text
-from antecede.cli.unused_options import refuse_unused
+from antecede.cli.option_rules import needs, refuse_unused
 from antecede.core.clocks import seconds_text, signed_text
 from antecede.core.diagram_model import Diagram
 from antecede.errors import FormatError, InputError, MissingExtraError, ScriptError
@@ -38,6 +38,8 @@ from antecede.lab.diagram import LIGHT, THEMES, draw_stacked, draw_text, stacked
 
 MIN_WIDTH, MAX_WIDTH = 40, 100
 SVG, PNG, PDF = "svg", "png", "pdf"
+
+OPTION_RULES = (needs("force theme", SVG, PNG, PDF, why="no picture is written"),)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,8 +83,6 @@ def run(args: argparse.Namespace) -> int:
     outs = {format: Path(out) for format in (SVG, PNG, PDF) if (out := getattr(args, format))}
     for out in outs.values():
         check_writable(out, [args.script], args.force)
-    if not outs:
-        refuse_unused(args, "no picture is written", unused=["force", "theme"])
     if len({out.absolute() for out in outs.values()}) < len(outs):
         raise InputError("two pictures would have one name")
     if args.regex is not None or not _is_script(args.script):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 
 from antecede.cli.files.browser import serve_until_interrupted
-from antecede.cli.unused_options import refuse_unused
+from antecede.cli.option_rules import excludes
 from antecede.core.pages import Guarded
 from antecede.errors import InputError
 from antecede.lab.check.scenario import script_file
 from antecede.lab.play import Bench, Opened
+
+OPTION_RULES = (excludes("script", "exercise", why="an exercise has its own scenario"),)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,8 +35,6 @@ def run(args: argparse.Namespace) -> int:
     """Serve the bench until Ctrl-C; returns the exit code."""
     if not 0 <= args.port < 65_536:
         raise InputError(f"--port {args.port}: ports go from 0 (any) to 65535")
-    if args.exercise is not None:
-        refuse_unused(args, "an exercise brings its own scene", unused=["script"])
     opened = _opened(args)
     opened.try_protocols()
     site = Bench(opened)

@@ -17,9 +17,9 @@ import pyarrow.compute
 
 from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say_shortage
 from antecede.cli.files.output import check_writable, draft_of
+from antecede.cli.option_rules import excludes, needs
 from antecede.cli.trace_options import add_read_arguments, read_options
 from antecede.cli.traces.ask_output import Further, only_one, plain_rows
-from antecede.cli.unused_options import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import aligned, counted, harmless
 from antecede.tables.audit import clock_skew, skew_findings
@@ -118,6 +118,12 @@ class Answer(NamedTuple):
     yes: bool = True
 
 
+OPTION_RULES = (
+    excludes("most", "table", "json", why="all rows are printed"),
+    needs("force", "out", why="nothing is written"),
+)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede ask`."""
     add_read_arguments(parser, text=True)
@@ -155,11 +161,7 @@ def run(args: argparse.Namespace) -> int:
     out = None if args.out is None else Path(args.out)
     if args.most < 1:
         raise InputError(f"--most {args.most}: a number of rows, 1 or more")
-    if args.table or args.json:
-        refuse_unused(args, "all rows are printed", unused=["most"])
-    if out is None:
-        refuse_unused(args, "without -o nothing is written", unused=["force"])
-    else:
+    if out is not None:
         check_writable(out, paths, args.force)
         format_of(out)
     asked, events, further = _found(args, paths, question, ids)

@@ -13,8 +13,8 @@ from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say
 from antecede.cli.files.output import check_apart, check_writable, draft_of
 from antecede.cli.files.pages import check_page, write_page_of_files
 from antecede.cli.files.quarantine import save_quarantine
+from antecede.cli.option_rules import needs, refuse_unused
 from antecede.cli.trace_options import add_read_arguments, one_way, read_options
-from antecede.cli.unused_options import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import harmless
 from antecede.tables.audit import PAIR_STEPS, Pairs, audit
@@ -33,6 +33,12 @@ def _number(text: str) -> int:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no number: give the path first, or --missing=20 {text}"
         ) from None
+
+
+OPTION_RULES = (
+    needs("force", "quarantine", "page", why="nothing is written"),
+    needs("pair_steps pair_ranks", pairs="estimate"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -92,13 +98,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the report; 0 when it could be made."""
     aside = None if args.quarantine is None else Path(args.quarantine)
-    if aside is None and args.page is None:
-        refuse_unused(args, "without --quarantine or --page nothing is written", unused=["force"])
     if args.missing < 0:
         raise InputError(f"--missing {args.missing}: a number of ids, 0 or more")
-    if args.pairs != "estimate":
-        why = f"--pairs {args.pairs} estimates nothing"
-        refuse_unused(args, why, unused=["pair_steps", "pair_ranks"])
     options = one_way(read_options(args))
     engine = chosen_engine(args, args.paths, args.format, options)
     if args.page is not None:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from antecede.cli.option_rules import excludes, needs
 from antecede.cli.trace_options import add_read_arguments, read_options
 from antecede.cli.traces.ask import WORDS
-from antecede.cli.unused_options import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.tables.causality import (
@@ -29,6 +29,11 @@ from antecede.tables.causality import (
 from antecede.tables.trace import SOURCE, read
 
 SHOWN: Final = 10
+
+OPTION_RULES = (
+    needs("most_states", "possibly", "definitely"),
+    excludes("most", "json", why="JSON lists all"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,12 +88,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("no cut: say MEMBER=POSITION for those that have something inside")
     if positions and args.marked is not None:
         raise InputError("--marked says where the cut is: leave out the positions, or it")
-    if args.possibly is None and args.definitely is None:
-        refuse_unused(args, "no predicate is asked for", unused=["most_states"])
     if args.most < 1 or args.most_states < 1:
         raise InputError("--most and --most-states are 1 or more")
-    if args.json:
-        refuse_unused(args, "JSON lists all", unused=["most"])
     asked = Causality(read(paths, args.format, read_options(args)), by=args.by)
     states = States(asked, args.in_run)
     answers: dict[str, Any] = {}

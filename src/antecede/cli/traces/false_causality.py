@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from antecede.cli.engines import SPARK, add_engine_arguments, chosen_engine, say_shortage
+from antecede.cli.option_rules import excludes, refuse_unused
 from antecede.cli.trace_options import add_read_arguments, one_way, read_options
 from antecede.cli.traces.false_causality_text import Asked, Known, report
-from antecede.cli.unused_options import refuse_unused
 from antecede.core.clocks import Bounds
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError, LocalError
@@ -28,6 +28,8 @@ from antecede.tables.false_causality import (
     summarize,
 )
 from antecede.tables.trace import evidence, read
+
+OPTION_RULES = (excludes("each witnesses", "json", why="JSON has everything"),)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -123,8 +125,6 @@ def _list(option: str, text: str | None) -> list[str] | None:
 
 def _check_used(args: argparse.Namespace) -> None:
     """Refuse options that what is asked for does not look at."""
-    if args.json:
-        refuse_unused(args, "--json prints everything", unused=["each", "witnesses"])
     if args.witnesses < 0:
         raise InputError(f"--witnesses {args.witnesses}: a number of deliveries, 0 or more")
     names = _list("--rules", args.rules)

@@ -16,7 +16,7 @@ import pyarrow.parquet
 
 from antecede.cli.files.output import check_apart, check_writable, draft_of
 from antecede.cli.files.pages import check_page, write_page_of_table
-from antecede.cli.unused_options import refuse_unused
+from antecede.cli.option_rules import needs, refuse_unused
 from antecede.core.clocks import Bounds
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError
@@ -45,6 +45,11 @@ WORDS = {"true": True, "false": False, "none": None}
 """As scenarios write them; the word "false" would count as true."""
 SHOWN = 5
 """So many reasons and held rows are printed."""
+
+OPTION_RULES = (
+    needs("prefix", "out", why="no columns are written"),
+    needs("force", "out", "page", "example", why="nothing is written"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,10 +118,6 @@ def run(args: argparse.Namespace) -> int:
         refuse_unused(args, "--example makes FILE and delivers nothing", but=used)
         return _example(path, spec, args)
     out = None if args.out is None else Path(args.out)
-    if out is None:
-        refuse_unused(args, "without -o no columns are written", unused=["prefix"])
-        if args.page is None:
-            refuse_unused(args, "without -o or --page nothing is written", unused=["force"])
     if args.page is not None:
         check_page(args.page)
         check_apart(args.page, args.out)

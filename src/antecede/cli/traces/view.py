@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from antecede.cli.files.browser import open_browser, serve_until_interrupted
 from antecede.cli.files.output import check_writable, save_text
+from antecede.cli.option_rules import excludes, needs, refuse_unused
 from antecede.cli.trace_options import add_read_arguments, one_way, read_options
-from antecede.cli.unused_options import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import counted, harmless
 from antecede.progress import Progress
@@ -37,6 +37,15 @@ from antecede.tables.view import (
 SPARK: Final = "spark"
 MOST_FINDINGS: Final = 8
 """Findings that are printed."""
+
+_OF_SERVERS = "serve follow port no_browser"
+OPTION_RULES = (
+    needs("master", engine=SPARK),
+    needs("in_run", "around"),
+    needs("force", "out", "tiles", why="nothing is replaced"),
+    excludes(f"out around most {_OF_SERVERS}", "tiles", why="pieces are made, and no page"),
+    excludes(_OF_SERVERS, "out", why="a page is written, and none is served"),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -144,30 +153,14 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError(f"--most {args.most}: a number of events, 1 or more")
     if not 0 <= args.port < 65_536:
         raise InputError(f"--port {args.port}: ports go from 0 (any) to 65535")
-    served = args.serve or args.follow
-    if args.engine != SPARK:
-        refuse_unused(args, "without --engine spark nothing runs there", unused=["master"])
-    if args.around is None:
-        refuse_unused(args, "without --around no event is looked for", unused=["in_run"])
-    if args.tiles is not None:
-        why = "--tiles makes pieces and no page"
-        refuse_unused(
-            args, why, unused=["out", "around", "most", "serve", "follow", "port", "no_browser"]
-        )
-    elif args.engine == SPARK:
+    if args.tiles is None and args.engine == SPARK:
         raise InputError("--engine spark cuts a trace into pieces: say --tiles DIR, where to")
     if args.out is not None:
-        why = "-o writes a page and serves none"
-        refuse_unused(args, why, unused=["serve", "follow", "port", "no_browser"])
         if Path(args.out).suffix.lower() not in (".html", ".htm"):
             raise InputError("name a page that ends in .html", path=args.out)
         check_writable(Path(args.out), args.paths, args.force)
-    elif args.tiles is None:
-        refuse_unused(args, "without -o or --tiles nothing is replaced", unused=["force"])
     if args.serve and not args.follow:
         refuse_unused(args, "--serve hands out the whole trace, in pieces", unused=["most"])
-    if not served and args.out is not None and args.port:
-        raise InputError("--port is of a server, and none runs")
 
 
 def _read(args: argparse.Namespace) -> Trace:

@@ -23,8 +23,8 @@ from antecede.cli.experiments.compare.scenarios import (
 )
 from antecede.cli.experiments.compare.table import csv_lines, markdown, plain_values, report
 from antecede.cli.files.output import check_writable, save_text
+from antecede.cli.option_rules import needs, refuse_unused
 from antecede.cli.text_table import width_of_terminal
-from antecede.cli.unused_options import refuse_unused
 from antecede.core.protocols import Protocol
 from antecede.errors import InputError, ScenarioError
 from antecede.lab.check import is_file_target
@@ -40,6 +40,8 @@ LOOSEN = {
     "run": "--seconds",
 }
 """What to lower, in place of a scenario file's keys."""
+
+OPTION_RULES = (needs("force", "csv", why="nothing is written"),)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,9 +96,7 @@ def run(args: argparse.Namespace) -> int:
     if args.seed < 0:
         raise InputError(f"--seed {args.seed}: seeds are 0 or more")
     asked, sizes = protocols_of(args.protocols), sizes_of(args.members)
-    if args.csv is None:
-        refuse_unused(args, "without --csv nothing is written", unused=["force"])
-    else:
+    if args.csv is not None:
         own = [one.target for one in asked if is_file_target(one.target)]
         read = [target.rpartition(":")[0] for target in own]
         check_writable(Path(args.csv), read, args.force)

@@ -19,8 +19,8 @@ import pyarrow
 
 from antecede.cli.experiments.reproduce.report import report
 from antecede.cli.files.output import check_folder
+from antecede.cli.option_rules import excludes, refuse_unused
 from antecede.cli.text_table import width_of_terminal
-from antecede.cli.unused_options import refuse_unused
 from antecede.errors import AntecedeError, InputError, SetupError
 from antecede.lab.report import Findings
 from antecede.lab.reproductions.framework import (
@@ -41,6 +41,12 @@ if TYPE_CHECKING:
 
 ALL = "all"
 """Instead of a name: every study, in one session of Spark."""
+
+RUN_RULES = (
+    excludes("fresh only engine master py_files conf", "redraw", why="nothing is run"),
+    excludes("master py_files conf", engine="local", why="it runs without Spark"),
+)
+OPTION_RULES = RUN_RULES
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +112,6 @@ def run(args: argparse.Namespace) -> int:
         refuse_unused(args, "without NAME the studies are listed", but=[""])
         print(listed())
         return 0
-    check_redraw(args)
     checked_spark(args)
     _check_folders(args)
     with _engine(args) as engine:
@@ -146,19 +151,8 @@ def check_same_study(folder: Path, name: str) -> None:
         )
 
 
-def check_redraw(args: argparse.Namespace) -> None:
-    """Raise InputError for options that --redraw, which runs nothing, does not look at."""
-    if args.redraw:
-        if args.fresh:
-            raise InputError("--fresh forgets what --redraw would draw")
-        where = ("engine", "master", "py_files", "conf", "jobs", "only")
-        refuse_unused(args, "--redraw runs nothing and draws all that there is", unused=where)
-
-
 def checked_spark(args: argparse.Namespace) -> None:
-    """Raise InputError for options of `add_spark` that do not go together."""
-    if args.engine == "local" and (args.master or args.py_files or args.conf):
-        raise InputError("--engine local runs without Spark: no --master, --py-files or --conf")
+    """Raise InputError for options of `add_spark` that Spark cannot take."""
     _settings(args.conf)
     _files(args)
     _check_master(args.master)

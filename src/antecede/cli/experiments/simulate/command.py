@@ -19,8 +19,8 @@ from antecede.cli.experiments.simulate.report import report, title
 from antecede.cli.experiments.simulate.snapshots import plain_state
 from antecede.cli.files.output import check_apart, check_writable, draft_of
 from antecede.cli.files.pages import look
+from antecede.cli.option_rules import needs, refuse_unused
 from antecede.cli.text_table import width_of_terminal
-from antecede.cli.unused_options import refuse_unused
 from antecede.errors import InputError, MissingExtraError
 from antecede.interrupts import interruptible
 from antecede.lab.simulate import (
@@ -45,6 +45,8 @@ TEMPLATES = ("mesh", "hierarchy", "pubsub")
 SMALL = 200_000
 """Deliveries that the readable engine makes within seconds; it tells encoded bytes and violations
 too, and loads no compiled kernels."""
+
+OPTION_RULES = (needs("force", "trace", "save_plot", why="nothing is written"),)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -131,9 +133,6 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError(
             "--trace: one run by the readable engine is written; no --seeds, no engine"
         )
-    if args.trace is None and args.save_plot is None:
-        why = "without --trace or --save-plot nothing is written"
-        refuse_unused(args, why, unused=["force"])
     check_apart(args.trace, args.save_plot)
     for out in (args.trace, args.save_plot):
         if out is not None:

@@ -12,8 +12,8 @@ from typing import Any
 
 from antecede.cli.engines import Engine, needed_bytes
 from antecede.cli.files.folders import check_new_folder, draft_folder
+from antecede.cli.option_rules import refuse_unused
 from antecede.cli.spark_session import session
-from antecede.cli.unused_options import refuse_unused
 from antecede.errors import InputError
 from antecede.formatting import harmless
 from antecede.progress import Progress

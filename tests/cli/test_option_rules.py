@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
+import importlib
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from antecede.cli import main
+from antecede.cli import COMMANDS, main
+from antecede.cli.option_rules import OptionRule
 
 MESH = '[topology]\nkind="mesh"\npeers=3\n[run]\nduration_s=0.2\n'
 TABLE = "id,after\na,\nb,a\n"
@@ -122,3 +125,41 @@ def test_an_order_in_place_of_a_protocol_gets_the_protocols_to_name(
         assert "docs/protocols/README.md" in said
     assert main(["simulate", "mesh.toml"]) == 2
     assert "is an order, not a protocol" in capsys.readouterr().err
+
+
+WITH_RULES = {
+    name: importlib.import_module(command.module).OPTION_RULES
+    for name, command in COMMANDS.items()
+    if hasattr(importlib.import_module(command.module), "OPTION_RULES")
+}
+
+
+@pytest.mark.parametrize("name", WITH_RULES)
+def test_rules_name_options_of_their_command_and_stand_in_its_help(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = argparse.ArgumentParser()
+    importlib.import_module(COMMANDS[name].module).add_arguments(parser)
+    known = {action.dest: action for action in parser._actions}
+    with pytest.raises(SystemExit, match="0"):
+        main([name, "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    rules: tuple[OptionRule, ...] = WITH_RULES[name]
+    for rule in rules:
+        assert {*rule.options, *dict(rule.others)} <= known.keys()
+    assert told.count("no effect without") + told.count("no effect beside") >= len(rules)
+
+
+def test_a_rule_says_what_is_missing_or_in_the_way(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "t.csv", "--force"]) == 2
+    assert capsys.readouterr().err == (
+        "antecede: --force has no effect without --quarantine or --page (nothing is written): "
+        "leave out --force\n"
+    )
+    assert main(["meter", "t.csv", "--json", "--each", "--witnesses", "5"]) == 2
+    assert capsys.readouterr().err == (
+        "antecede: --each, --witnesses have no effect beside --json (JSON has everything): "
+        "leave out --each, --witnesses\n"
+    )
