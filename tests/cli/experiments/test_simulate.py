@@ -336,8 +336,8 @@ def test_what_auto_leaves_to_the_readable_engine_ends_before_memory_does(tmp_pat
 import sys
 from antecede.cli.experiments.simulate import command
 from antecede.cli import main
-from antecede.lab.simulate import memory
-command.SMALL, memory.free_bytes = 0, lambda: 32 << 20
+from antecede.lab.simulate import memory_guard
+command.SMALL, memory_guard.free_bytes = 0, lambda: 32 << 20
 sys.exit(main(["simulate", {str(path)!r}]))
 """
     ended = subprocess.run(
