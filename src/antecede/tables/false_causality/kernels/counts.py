@@ -14,7 +14,7 @@ Work: O(messages * lanes * conditions), for the tree times the logarithm of a la
 beside messages; so are lanes by topics where the observer's subscription is small. With as many
 lanes as messages this is no better than all pairs; no better form is known to us then.
 
-The oracle beside this is `kernels.meter_pairs`.
+The oracle beside this is `tests/reference/meter_pairs.py`.
 """
 
 from __future__ import annotations
