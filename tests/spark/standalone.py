@@ -47,7 +47,13 @@ def snapshot(folder: Path) -> tuple[Path, Path]:
     copy = folder / "shipped"
     ignored = shutil.ignore_patterns("__pycache__", "*.toml")
     shutil.copytree(ROOT / "src" / "antecede", copy / "antecede", ignore=ignored)
-    for path in ("__init__.py", "studies/__init__.py", "studies/toy.py", "spark/__init__.py"):
+    for path in (
+        "__init__.py",
+        "lab/__init__.py",
+        "lab/reproductions/__init__.py",
+        "lab/reproductions/toy.py",
+        "spark/__init__.py",
+    ):
         (copy / "tests" / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "tests" / path, copy / "tests" / path)
     zipped = shutil.make_archive(str(folder / "shipped"), "zip", copy)

@@ -138,7 +138,8 @@ def test_the_checker_notices_or_it_is_known_why_not(family: str) -> None:
     score = judge_mutants(find_target(name), every=every)
     assert [outcome.mutant.key for outcome in score.unexplained] == []
     assert score.stale == ()
-    assert score.killed >= len(score.outcomes) * LEAST_KILLED.get(family, 0.6)
+    if every == 1:  # of a few sampled ones the share says nothing
+        assert score.killed >= len(score.outcomes) * LEAST_KILLED.get(family, 0.6)
     for outcome in score.outcomes:
         if outcome.killed_by is not None:
             assert outcome.killed_by.sentence()

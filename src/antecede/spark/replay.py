@@ -23,7 +23,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
-from antecede.spark.session import local_session
 from antecede.spark.streams.replay import delivered_schema
 from antecede.spark.workers import ready_workers
 from antecede.tables.order.replay import DeliverSpec, deliver_table, read_log
@@ -54,6 +53,9 @@ def _as_frame(spark: SparkSession, table: pa.Table, folder: str) -> DataFrame:
 
 @contextmanager
 def _session() -> Iterator[SparkSession]:
+    # Not above: `python -m antecede.spark.java` imports the package before it runs the module.
+    from antecede.spark.session import local_session
+
     active = SparkSession.getActiveSession()
     session = local_session() if active is None else active
     try:

@@ -108,23 +108,30 @@ def test_the_digest_of_the_code_follows_its_sources(
         return code_digest.code_digest(("own",))
 
     package = tmp_path / "antecede"
-    for path in ("simulate/run.py", "errors.py", "report/page.py", "studies/other.py"):
+    for path in (
+        "lab/simulate/run.py",
+        "core/clocks/bits.py",
+        "errors.py",
+        "lab/report/page.py",
+        "lab/reproductions/other.py",
+    ):
         (package / path).parent.mkdir(parents=True, exist_ok=True)
         (package / path).write_text("1")
     (tmp_path / "own.py").write_text("1")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(code_digest, "files", lambda name: package)
     before = digest()
-    for path in ("report/page.py", "studies/other.py"):
+    for path in ("lab/report/page.py", "lab/reproductions/other.py"):
         (package / path).write_text("2")
         assert digest() == before
     seen = {before}
-    for file in (package / "simulate/run.py", package / "errors.py", tmp_path / "own.py"):
+    followed = ("lab/simulate/run.py", "core/clocks/bits.py", "errors.py")
+    for file in (*(package / path for path in followed), tmp_path / "own.py"):
         file.write_text("2")
         seen.add(digest())
     monkeypatch.setattr(code_digest, "__version__", "9.9")
     seen.add(digest())
-    assert len(seen) == 5
+    assert len(seen) == 6
     code_digest.code_digest.cache_clear()
 
 

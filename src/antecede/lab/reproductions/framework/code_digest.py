@@ -21,7 +21,18 @@ from antecede.errors import LocalError
 from antecede.lab.reproductions.framework.study import Study
 from antecede.lab.reproductions.framework.user_files import imported_beside
 
-_NO_FIGURES = ("studies", "report", "demo", "cli", "live", "spark", "diagram")
+_NO_FIGURES = (
+    "cli/",
+    "live/",
+    "spark/",
+    "lab/demo/",
+    "lab/diagram/",
+    "lab/play/",
+    "lab/record/",
+    "lab/report/",
+    "lab/reproductions/",
+)
+"""Folders that no figure depends on."""
 
 
 def modules_of(study: Study) -> tuple[str, ...]:
@@ -49,7 +60,7 @@ def _sources(folder: Traversable, prefix: str) -> Iterator[tuple[str, bytes]]:
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if entry.name.endswith(".py"):
             yield prefix + entry.name, entry.read_bytes()
-        elif entry.is_dir() and (prefix or entry.name not in _NO_FIGURES):
+        elif entry.is_dir() and f"{prefix}{entry.name}/" not in _NO_FIGURES:
             yield from _sources(entry, f"{prefix}{entry.name}/")
 
 
