@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,7 +110,19 @@ def test_an_interface_gives_the_names_that_type_checkers_see(path: Path) -> None
         assert getattr(importlib.import_module(package), name) is getattr(home, name)
 
 
+def test_dir_lists_the_names_before_their_first_use() -> None:
+    packages = [".".join(path.parent.relative_to(ROOT / "src").parts) for path in INTERFACES]
+    code = f"""
+import importlib
+for package in {packages}:
+    module = importlib.import_module(package)
+    missing = set(getattr(module, "__all__", ())) - set(dir(module))
+    assert not missing, (package, missing)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_a_name_that_no_module_has_is_no_attribute() -> None:
-    get = lazy_names("antecede.core", {"oracle": "History"})
+    get, _ = lazy_names("antecede.core", {"oracle": "History"})
     with pytest.raises(AttributeError, match=r"module 'antecede.core' has no attribute 'Histori'"):
         get("Histori")

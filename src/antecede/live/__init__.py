@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from antecede.live.timekeeping import Alarm, Delays, proposed_bounds
     from antecede.live.tls import Tls
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "events": "Change ChangeKind GivenUp Id Message View",

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from antecede.spark.session import cluster_session, local_session, quiet_failures
     from antecede.spark.tiles import write_tiles
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "evidence": "describe_none source_in supports_way",

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
         up_ns,
     )
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "bits": (

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from antecede.core.group.options import ALIASES, Limits
     from antecede.core.group.state import Threads
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "group": "Group",

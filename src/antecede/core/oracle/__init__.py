@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from antecede.core.oracle.events import DELIVER, EVENT, RECEIVE, SEND, Event
     from antecede.core.oracle.history import History
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "channels": "CAUSAL FIFO Model arrivals deliveries",

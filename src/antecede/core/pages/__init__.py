@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from antecede.core.pages.bundle import as_title, filled, joined, read_asset
     from antecede.core.pages.local_server import JSON, NOTHING, Answer, Guarded, plain
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "bundle": "as_title filled joined read_asset",

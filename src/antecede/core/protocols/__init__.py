@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     )
     from antecede.core.protocols.vector.idr import Idr, IdrMessage
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "base": (

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from antecede.lab.check.results import EARLY, STUCK, UNNECESSARY, Failure, Verdict, named_from
     from antecede.lab.check.target import Target
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "causal_past": "ARRIVED CausalPasts DELIVERED LEARNS RELEASED SENT",

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from antecede.lab.demo.engines import SparkStart
     from antecede.lab.demo.page import write_page
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "arrivals": "Arrivals arrivals_of events_of with_declared_causes",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from antecede.lab.diagram.themes import LIGHT, THEMES, page_switches
     from antecede.lab.diagram.trace_window import from_events
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "notebook": "Picture picture state_table states_of",

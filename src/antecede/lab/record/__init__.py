@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from antecede.lab.record.example_logs import Talk, recorded
     from antecede.lab.record.recorder import record, summary
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "example_logs": "Talk recorded",

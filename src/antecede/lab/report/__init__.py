@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from antecede.lab.report.plots import draw_plot, slots_of
     from antecede.lab.report.study import look, write_study
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "atomic_files": "write_whole",

@@ -7,4 +7,4 @@ from antecede.lazy import lazy_names
 if TYPE_CHECKING:
     from antecede.lab.reproductions.hierarchy.study import scenario_of
 else:
-    __getattr__ = lazy_names(__name__, {"hierarchy.study": "scenario_of"})
+    __getattr__, __dir__ = lazy_names(__name__, {"hierarchy.study": "scenario_of"})

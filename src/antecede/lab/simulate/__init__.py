@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     )
     from antecede.lab.simulate.workload import Traffic
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "delays": "Delay LONGEST_S US delay_in_full parse_delay picks",

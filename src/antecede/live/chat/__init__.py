@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from antecede.live.chat.web import HERE, Page, checked_place
     from antecede.live.chat.words import MAX_BYTES, name_of, one_line
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "drawing": "summary",

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from antecede.spark.audits.quarantine import quarantined
     from antecede.spark.audits.totals import total_by_causes, total_by_clocks, with_read
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "false_causality_report": "meter_report",

@@ -7,7 +7,7 @@ from antecede.lazy import lazy_names
 if TYPE_CHECKING:
     from antecede.spark.relations.queries import Part, part, way_of
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "queries": "Part part way_of",

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from antecede.spark.sources.order_tables import Done, Survey, order_files, survey
     from antecede.spark.sources.table_tasks import tables_of, work_of
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "event_tables": "events_of_tables typed_failures write_bad",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from antecede.tables.audit.skew_text import skew_findings
     from antecede.tables.audit.violations import early_details, merge_violations, of_parts, part_of
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "add_vector_clocks": "with_clocks",

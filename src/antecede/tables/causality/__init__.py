@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         refuse_taken,
     )
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "clock_log_diagram": "from_clocks",

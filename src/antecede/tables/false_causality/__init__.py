@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
     from antecede.tables.false_causality.violations import VIOLATION_SCHEMA, find_violations
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "count": "count_rules",

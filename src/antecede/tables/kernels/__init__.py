@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         hash_longs,
     )
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "arrays": "Bools Bytes Ints",

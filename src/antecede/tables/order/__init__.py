@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         spec_of,
     )
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "baselines": (

@@ -102,7 +102,7 @@ if TYPE_CHECKING:
         steps_back,
     )
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "arrow": "Trace implied_format read read_batches to_batch write_events",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         write_tiles,
     )
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "columns": "OF_ARRIVALS OF_OTHERS",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         varints,
     )
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "compact": (

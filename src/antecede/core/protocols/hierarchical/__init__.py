@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from antecede.core.protocols.hierarchical.roles import ACK_AFTER, Topology, hierarchical
     from antecede.core.protocols.hierarchical.super_peer import FLUSH_AFTER, SuperPeer
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "external": "ExternalPeer",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         split_options,
     )
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "checks": "check_flags idle is_word_set plain_options with_trial",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from antecede.core.protocols.serialization.states import check_frontier, check_state
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "codec": "pack_state unpack_state",

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from antecede.core.protocols.topics.messages import MAX_TOPIC_BYTES, checked_topics
     from antecede.core.protocols.topics.subscriptions import Subscriptions
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "messages": "MAX_TOPIC_BYTES checked_topics",

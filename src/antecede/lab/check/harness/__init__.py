@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         SENT,
     )
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "driver": "ImpossibleError",

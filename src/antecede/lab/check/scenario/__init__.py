@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from antecede.lab.check.scenario.state_text import describe
     from antecede.lab.check.scenario.verdict import report
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "actions": "Action Arrive Blocked Join Leave Lose Send State Tick line_of",

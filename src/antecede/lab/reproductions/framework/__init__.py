@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from antecede.lab.reproductions.framework.study import Figures, Study, simulated, simulation
     from antecede.lab.reproductions.framework.summary import read_summary, write_summary
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "execute": "run_locally",

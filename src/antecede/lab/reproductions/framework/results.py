@@ -154,12 +154,6 @@ class Results:
             style,
         )
 
-    def share_line(self, label: str, above: str, below: str, x: str, /) -> Series:
-        """Return a line of a plot: the share (`share`) over the parameter `x`."""
-        shares = [(at, there.share(above, below)) for at, there in self.by(x)]
-        points = [(at, share) for at, share in shares if share is not None]
-        return Series(label, [float(at) for at, _ in points], [share for _, share in points])
-
     def slope(self, quantity: str, x: str, /, **conditions: Any) -> float | None:
         """Return the least-squares slope of the quantity over `x`; None below two places of x."""
         line = self.line("", quantity, x, **conditions)

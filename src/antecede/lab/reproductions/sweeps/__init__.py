@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from antecede.lab.reproductions.sweeps.folder import TABLE, check_same_grid
     from antecede.lab.reproductions.sweeps.sweep import Sweep, read_sweep, sweep_study
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "findings": "table_csv",

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from antecede.lab.simulate.compiled.hierarchy.engine import run_hierarchy
     from antecede.lab.simulate.compiled.mesh.engine import run_mesh
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "hierarchy.engine": "run_hierarchy",

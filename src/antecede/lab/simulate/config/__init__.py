@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from antecede.lab.simulate.config.tables import choices
     from antecede.lab.simulate.config.values import read_values, scenario_using
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "compatibility": "check_fit topologies_of",

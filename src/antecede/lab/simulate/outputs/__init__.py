@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from antecede.lab.simulate.outputs.trace import write_trace
     from antecede.lab.simulate.outputs.violations import FULL
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "confidence": "BATCHES half_width half_widths short_batches",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from antecede.tables.order.replay.trace_export import trace_of
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "member": "ReplayedMember",

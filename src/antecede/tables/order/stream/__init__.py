@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from antecede.tables.order.stream.types import Batch, Links, ShardOutput, ShardPlan, nothing_new
     from antecede.tables.order.stream.warmup import warm_up, warm_up_once
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "columns": "PART StreamColumns check_columns check_nulls joined unpacked",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         used,
     )
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "git": "count_commits is_repository",

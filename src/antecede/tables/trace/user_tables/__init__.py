@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         write_table,
     )
 else:
-    __getattr__ = lazy_names(
+    __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "append_columns": "Appender OWN UnlikeError with_further with_own",
