@@ -13,16 +13,10 @@ from hypothesis import strategies as st
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.errors import InputError, LocalError
-from antecede.tables.false_causality.count import (
-    TOPIC_CAUSAL,
-    Counts,
-    count_pairs,
-    facts_of,
-    plan_of,
-)
+from antecede.tables.false_causality.count import Counts, count_pairs, facts_of, plan_of
 from antecede.tables.false_causality.kernels.counts import count_causal, count_ordered, lanes_of
 from antecede.tables.false_causality.measure import measure, observed
-from antecede.tables.false_causality.rules import RULES
+from antecede.tables.false_causality.rules import RULES, TOPIC_CAUSAL
 from antecede.tables.false_causality.timestamps import Stamps, limits_of
 from antecede.tables.false_causality.trace import runs_of
 from antecede.tables.trace.arrow import to_batch

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from antecede.tables.kernels import Bools, Ints, graph
+from antecede.tables.kernels import Bools, Ints, encode_column, graph
 from antecede.tables.trace import DELIVER, EVENT, RECEIVE, conform
 from antecede.tables.trace.formats import Entry
 
@@ -41,10 +41,8 @@ class Log:
     entries: Iterator[Entry]
     events: int
     several_runs: bool
-    computed: bool
-    """Whether the clocks were computed from causes."""
-    left_out: dict[str, int] = field(default_factory=dict)
-    """Rows by reason."""
+    computed: bool  # whether the clocks were computed from causes
+    left_out: dict[str, int] = field(default_factory=dict)  # rows by reason
 
 
 def with_clocks(events: pa.Table, format: str = "table") -> Log:
@@ -107,7 +105,7 @@ def _said(text: str | None, kind: str, identity: str) -> str:
 
 def _distinct(table: pa.Table) -> tuple[pa.Table, dict[str, int]]:
     """Drop later rows of an id; receipts and deliveries all stay."""
-    codes = _codes(graph.keys(table))
+    codes = encode_column(graph.keys(table))[1]
     told = np.flatnonzero(~_second_hand(table))
     _, first = np.unique(codes[told], return_index=True)
     keep = _second_hand(table)
@@ -130,12 +128,12 @@ def _causes(table: pa.Table) -> tuple[Ints, Ints]:
     edges = graph.edge_table(table.take(told))
     edges = edges.filter(edges["parent"].is_valid())
     child, parent = told[edges["child"].to_numpy()], told[edges["parent"].to_numpy()]
-    codes = _codes(graph.keys(table))
+    codes = encode_column(graph.keys(table))[1]
     sent = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
     sent[codes[told]] = told
     copies = np.flatnonzero(second)
     source = sent[codes[copies]]
-    at = codes * (len(table) + 1) + _codes(table["member"])
+    at = codes * (len(table) + 1) + encode_column(table["member"], nulls=True)[1]
     received = copies[_is(table, RECEIVE)[copies]][::-1]
     delivered = copies[_is(table, DELIVER)[copies]]
     first = dict(zip(at[received].tolist(), received.tolist(), strict=True))
@@ -179,8 +177,8 @@ def _entries(table: pa.Table, causes: graph.Graph) -> Iterator[Entry]:
 
 def _order(table: pa.Table, causes: graph.Graph, members: list[str]) -> Ints:
     """Return an order of all rows that keeps causes, and each member's own where they let it."""
-    run = _codes(table["run"])
-    member = _codes(pa.array(members, pa.string()))
+    run = encode_column(table["run"], nulls=True)[1]
+    member = encode_column(pa.array(members, pa.string()))[1]
     rows = np.lexsort((np.arange(len(table)), member, run))
     same = (member[rows][1:] == member[rows][:-1]) & (run[rows][1:] == run[rows][:-1])
     after, before = rows[1:][same], rows[:-1][same]
@@ -206,7 +204,7 @@ def _traces_as_runs(table: pa.Table) -> pa.Table:
     if _several(table) or not one_each:
         return table
     trace = pc.list_flatten(topics)
-    code = _codes(trace)
+    code = encode_column(trace, nulls=True)[1]
     edges = graph.edge_table(table)
     edges = edges.filter(edges["parent"].is_valid())
     crossing = code[edges["child"].to_numpy()] != code[edges["parent"].to_numpy()]
@@ -216,7 +214,7 @@ def _traces_as_runs(table: pa.Table) -> pa.Table:
 
 def _runs_together(table: pa.Table, order: Ints) -> Ints:
     """Sort by run, in the order in which runs begin, keeping the order within each."""
-    return order[np.argsort(_codes(table["run"])[order], kind="stable")]
+    return order[np.argsort(encode_column(table["run"], nulls=True)[1][order], kind="stable")]
 
 
 def _several(table: pa.Table) -> bool:
@@ -231,12 +229,3 @@ def _second_hand(table: pa.Table) -> Bools:
 def _is(table: pa.Table, kind: str) -> Bools:
     found: Bools = pc.equal(table["kind"], kind).to_numpy()
     return found.copy()
-
-
-def _codes(values: Any) -> Ints:
-    """Number the distinct values in the order of their first row, null being one of them [n]."""
-    if isinstance(values, pa.ChunkedArray):
-        values = pa.array(values.to_pylist(), pa.string())
-    encoded = values.dictionary_encode(null_encoding="encode")
-    codes: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes

@@ -16,25 +16,21 @@ import pyarrow.compute
 
 from antecede.quantiles import quantile
 from antecede.tables.audit.counts import Counts
-from antecede.tables.kernels import Ints, graph
+from antecede.tables.kernels import Ints, encode_column, graph
 from antecede.tables.trace import DELIVER, RECEIVE
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
 QUANTILES = {"min": 0.0, "p50": 0.5, "p99": 0.99, "max": 1.0}
-PIECE = 1 << 20
-"""Edges that are looked at together."""
+PIECE = 1 << 20  # edges that are looked at together
 
 
 class _Receipts(NamedTuple):
     """The first arrival of each message at each receiver that has a time for it."""
 
-    start: Ints
-    """[events + 1]: where each event's receipts begin."""
-    receiver: Ints
-    """[receipts] number of the receiver, ascending within an event."""
-    time: Ints
-    """[receipts] arrival in ns by the receiver's clock."""
+    start: Ints  # [events + 1] where each event's receipts begin
+    receiver: Ints  # [receipts] number of the receiver, ascending within an event
+    time: Ints  # [receipts] arrival in ns by the receiver's clock
 
 
 def arrivals(table: pa.Table, counts: Counts) -> dict[str, Any]:
@@ -54,23 +50,22 @@ def arrivals(table: pa.Table, counts: Counts) -> dict[str, Any]:
     several = np.flatnonzero(count > 1)
     first, last = _ends(receipts, count)
     spread = np.sort(last[several] - first[several])
-    found: dict[str, Any] = {
+    apart = {name: int(quantile(spread, q)) for name, q in QUANTILES.items() if len(several)}
+    pieces = range(0, len(counts.sender), PIECE)
+    both = (count[counts.sender] > 0) & (count[counts.receiver] > 0)
+    late = last[counts.sender[both]] > first[counts.receiver[both]]
+    return {
         "receivers": pc.count_distinct(rows["member"]).as_py(),
         "receipts_without_time": len(rows) - len(timed),
         "messages_with_several_times": len(several),
-        "spread_ns": {name: int(quantile(spread, q)) for name, q in QUANTILES.items()}
-        if len(several)
-        else None,
+        "spread_ns": apart or None,
+        "edges_late_at_a_receiver": sum(
+            _late_at_one(counts.sender[k : k + PIECE], counts.receiver[k : k + PIECE], receipts)
+            for k in pieces
+        ),
+        "edges_late_over_all_receivers": int(np.count_nonzero(late)),
+        "offsets_ns": _offsets(names, receipts, counts.events),
     }
-    found["edges_late_at_a_receiver"] = sum(
-        _late_at_one(counts.sender[k : k + PIECE], counts.receiver[k : k + PIECE], receipts)
-        for k in range(0, len(counts.sender), PIECE)
-    )
-    both = (count[counts.sender] > 0) & (count[counts.receiver] > 0)
-    late = last[counts.sender[both]] > first[counts.receiver[both]]
-    found["edges_late_over_all_receivers"] = int(np.count_nonzero(late))
-    found["offsets_ns"] = _offsets(names, receipts, counts.events)
-    return found
 
 
 def _receipts(timed: pa.Table, events: pa.Table) -> tuple[list[str], _Receipts]:
@@ -78,10 +73,7 @@ def _receipts(timed: pa.Table, events: pa.Table) -> tuple[list[str], _Receipts]:
     at: Any = pc.index_in(graph.keys(timed), value_set=graph.keys(events))
     known = at.is_valid()
     timed, event = timed.filter(known), at.filter(known).to_numpy().astype(np.int64)
-    coded = pc.dictionary_encode(timed["member"].combine_chunks())
-    if isinstance(coded, pa.ChunkedArray):  # no chunk at all
-        return [], _Receipts(np.zeros(len(events) + 1, np.int64), *_empty(), *_empty())
-    receiver = coded.indices.to_numpy().astype(np.int64)
+    names, receiver = encode_column(timed["member"])
     time = timed["arrival"].to_numpy()
     order = np.lexsort((time, receiver, event))
     event, receiver, time = event[order], receiver[order], time[order]
@@ -89,11 +81,7 @@ def _receipts(timed: pa.Table, events: pa.Table) -> tuple[list[str], _Receipts]:
     keep = np.concatenate((np.ones(min(1, len(event)), np.bool_), ~again))
     start = np.zeros(len(events) + 1, np.int64)
     np.cumsum(np.bincount(event[keep], minlength=len(events)), out=start[1:])
-    return coded.dictionary.to_pylist(), _Receipts(start, receiver[keep], time[keep])
-
-
-def _empty() -> tuple[Ints]:
-    return (np.zeros(0, np.int64),)
+    return names, _Receipts(start, receiver[keep], time[keep])
 
 
 def _ends(receipts: _Receipts, count: Ints) -> tuple[Ints, Ints]:
@@ -112,13 +100,13 @@ def _late_at_one(cause: Ints, effect: Ints, receipts: _Receipts) -> int:
     edge = np.repeat(np.arange(len(effect)), count)
     before = np.cumsum(count) - count
     at = np.arange(len(edge)) - before[edge] + receipts.start[effect][edge]
-    width = int(receipts.receiver.max(initial=0)) + 1
+    if not len(edge):
+        return 0
+    width = int(receipts.receiver.max()) + 1
     event = np.repeat(np.arange(len(receipts.start) - 1), np.diff(receipts.start))
     keys = event * width + receipts.receiver  # ascending
     wanted = cause[edge] * width + receipts.receiver[at]
-    place = np.minimum(np.searchsorted(keys, wanted), max(0, len(keys) - 1))
-    if not len(keys):
-        return 0
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     late = (keys[place] == wanted) & (receipts.time[place] > receipts.time[at])
     return len(np.unique(edge[late]))
 

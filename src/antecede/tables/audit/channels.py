@@ -17,7 +17,7 @@ import pyarrow.compute
 
 from antecede.errors import CycleError
 from antecede.formatting import count_and_part, counted
-from antecede.tables.kernels import Bools, Ints, channels, graph
+from antecede.tables.kernels import Bools, Ints, channels, encode_column, graph
 from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
@@ -56,14 +56,14 @@ class _Rows:
         self.table = table.filter(told)
         kind = self.table["kind"]
         self.is_kind = {k: pc.equal(kind, k).to_numpy() for k in (SEND, RECEIVE, DELIVER)}
-        self.message = _codes(graph.keys(self.table))
-        runs, members = _codes(self.table["run"]), _codes(self.table["member"])
-        pairs = runs * (int(members.max(initial=0)) + 1) + members
+        self.message = encode_column(graph.keys(self.table))[1]
+        runs = encode_column(self.table["run"], nulls=True)[1]
+        names, members = encode_column(self.table["member"])
+        pairs = runs * len(names) + members
         _, self.member = np.unique(pairs, return_inverse=True)
         sends = np.flatnonzero(self.is_kind[SEND])
         sent, first = np.unique(self.message[sends], return_index=True)
-        self.sent = sends[first]
-        """[messages] row of the first send of each message."""
+        self.sent = sends[first]  # [messages] row of the first send of each message
         self.number = np.full(int(self.message.max(initial=-1)) + 1, -1, np.int64)
         self.number[sent] = np.arange(len(sent))
 
@@ -132,15 +132,6 @@ class _Rows:
             "file_order": row["file_order"],
             "never": bool(copies.never[copy]),
         }
-
-
-def _codes(values: Any) -> Ints:
-    """Return a number for each value, from 0; null is a value like any other [n]."""
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    codes = values.dictionary_encode(null_encoding="encode").indices
-    numbers: Ints = codes.to_numpy(zero_copy_only=False).astype(np.int64)
-    return numbers
 
 
 def merge_channels(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

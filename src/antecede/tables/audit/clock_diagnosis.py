@@ -2,16 +2,15 @@
 
 Theory of operation
 -------------------
-Bounds on differences (`differences`) are kept by many shifts. Whoever reads a report asks which
-hosts to look at, so the fewest are told: all others keep their times. Let those that may shift be
-S; the others are one node of shift 0. Where a path of negative length leads from one unshifted
-host to another, one of the two must be in S: each is tried (a tree of depth k has 2^k leaves for
-k hosts). Small sets come first, and all of the least size are found, so it is known whether
-another choice would do as well. Where that takes too long, hosts of a solution of least sum are
-taken back one by one, and the set is no longer claimed to be the least.
+Many shifts satisfy the bounds (`difference_constraints`). A report names the hosts to look at, so
+the fewest are searched; all others keep their times. Let S be those that may shift; the others are
+one node of shift 0. Where a path of negative length leads from one unshifted host to another, one
+of the two must be in S: each is tried (a tree of depth k has 2^k leaves for k hosts). Small sets
+come first, and all of the least size are found, so other choices are counted. Where that takes too
+long, hosts of a solution of least sum are taken back one by one, and `fewest` is false.
 
-Of one set S the shifts have the least sum of absolute values; the range of each is what the
-bounds leave it while every host outside S keeps its time.
+The shifts of a set S have the least sum of absolute values. The range of each is what the bounds
+leave it while every host outside S keeps its time.
 """
 
 from __future__ import annotations
@@ -22,25 +21,19 @@ from typing import NamedTuple
 
 from antecede.tables.audit.difference_constraints import Arc, by_begin, least_total, shortest
 
-MAX_STEPS = 500_000
-"""Arcs looked at in search of the fewest."""
-MAX_SETS = 16
-"""Sets of the least size that are compared by the sum of their shifts."""
+MAX_STEPS = 500_000  # arcs looked at in search of the fewest
+MAX_SETS = 16  # sets of the least size that are compared by the sum of their shifts
 
 Hosts = frozenset[int]
 
 
 class Blame(NamedTuple):
-    """Who must shift, by how much, within which range, and how sure that is."""
+    """Hosts that must shift, by how much and within which range."""
 
-    shifts: dict[int, int]
-    """By host; the hosts that are not named keep their times."""
-    ranges: dict[int, tuple[int | None, int | None]]
-    """Least and most of each, while all others outside keep their times; None: no bound."""
-    fewest: bool
-    """Whether no smaller set of hosts would do."""
-    others: int
-    """How many other sets of this size would do (at most `MAX_SETS`)."""
+    shifts: dict[int, int]  # by host; all others keep their times
+    ranges: dict[int, tuple[int | None, int | None]]  # least and most of each; None: no bound
+    fewest: bool  # no smaller set of hosts would do
+    others: int  # number of other sets of this size that would do, at most `MAX_SETS`
 
 
 def blame(hosts: int, arcs: Sequence[Arc], known: Sequence[int]) -> Blame:

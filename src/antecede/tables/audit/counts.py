@@ -18,14 +18,13 @@ from antecede.tables.audit.pairs import (
     keys_of,
     pairs_within_runs,
 )
-from antecede.tables.kernels import Bools, Ints, graph, vector_clocks
+from antecede.tables.kernels import Bools, Ints, encode_column, graph, vector_clocks
 from antecede.tables.trace import ORDERS, refuse
 from antecede.tables.trace.user_tables import several_in_one
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
-SHOWN_IDS = 8
-"""Ids of a cycle that its reason names."""
+SHOWN_IDS = 8  # ids of a cycle that its reason names
 
 
 @dataclass
@@ -33,10 +32,8 @@ class Counts:
     """The keys of the report that are counted here, and what the details are made of."""
 
     events: pa.Table
-    sender: Ints
-    """[edges] row of the cause of each edge."""
-    receiver: Ints
-    """[edges] row of the effect."""
+    sender: Ints  # [edges] row of the cause
+    receiver: Ints  # [edges] row of the effect
     keys: dict[str, Any]
     quarantine: pa.Table | None = None
     details: dict[str, Any] = field(default_factory=dict)
@@ -107,28 +104,21 @@ def by_clocks(events: pa.Table) -> Counts:
 def add_common(counts: Counts) -> None:
     """Add the keys that both kinds share: messages, members, cross-member edges, inversions."""
     events = counts.events
-    member = events["member"].combine_chunks()
-    code = pc.fill_null(_codes(member), -1).to_numpy()
+    members, code = encode_column(events["member"])
     above, below = code[counts.sender], code[counts.receiver]
     known = (above >= 0) & (below >= 0)
     counts.keys["messages"] = len(events)
-    counts.keys["members"] = len(np.unique(code[code >= 0])) or None
+    counts.keys["members"] = len(members) or None
     counts.keys["cross_member_edges"] = (
-        int(np.count_nonzero(known & (above != below))) if (code >= 0).any() else None
+        int(np.count_nonzero(known & (above != below))) if members else None
     )
-    inverted = {order: backward(counts, order) for order in ORDERS}
+    inverted = {order: steps for order in ORDERS if (steps := backward(counts, order)) is not None}
     counts.keys["inversions"] = {
-        order: int(np.count_nonzero(steps > 0))
-        for order, steps in inverted.items()
-        if steps is not None
+        order: int(np.count_nonzero(steps > 0)) for order, steps in inverted.items()
     }
-    counts.details["compared_edges"] = {
-        order: len(steps) for order, steps in inverted.items() if steps is not None
-    }
+    counts.details["compared_edges"] = {order: len(steps) for order, steps in inverted.items()}
     counts.details["max_inversions"] = {
-        order: int(steps.max(initial=0))
-        for order, steps in inverted.items()
-        if steps is not None and (steps > 0).any()
+        order: int(steps.max()) for order, steps in inverted.items() if (steps > 0).any()
     }
 
 
@@ -174,13 +164,9 @@ def _several_in_one(events: pa.Table, edges: Any) -> dict[str, Any]:
     return {"separator_hint": hint} if hint else {}
 
 
-def _codes(values: Any) -> Any:
-    return values.dictionary_encode().indices
-
-
 def _cycle_reasons(events: pa.Table, of: graph.Graph, cycle: Ints) -> list[str]:
     """Name one cycle through each group of events that cause each other."""
-    reasons: dict[int, str] = {}
+    reasons = []
     ids = events["id"]
     child = of.child()
     for number in range(int(cycle.max()) + 1):
@@ -189,7 +175,7 @@ def _cycle_reasons(events: pa.Table, of: graph.Graph, cycle: Ints) -> list[str]:
         circle = [ids[row].as_py() for row in graph.one_cycle(part)]
         shown = " <- ".join(circle[:SHOWN_IDS])
         more = f" <- ... ({len(circle)} in all)" if len(circle) > SHOWN_IDS else ""
-        reasons[number] = f"causes form a cycle: {shown}{more} <- {circle[0]}"
+        reasons.append(f"causes form a cycle: {shown}{more} <- {circle[0]}")
     return [reasons[int(number)] for number in cycle[cycle >= 0]]
 
 
@@ -209,15 +195,21 @@ def _unlogged(events: pa.Table, log: vector_clocks.ClockLog) -> dict[str, Any]:
     beyond = beyond[np.argsort(log.row[event[beyond]], kind="stable")]
     _, first = np.unique(log.entry_member[beyond], return_index=True)
     shown = beyond[np.sort(first)]
-    rows = events.take(log.row[event[shown]]).to_pylist()
-    places = []
-    for entry, row, host in zip(shown, rows, _hosts(events, log, shown, event[shown]), strict=True):
-        numbers = {
+    rows = events.take(log.row[event[shown]])
+    places = [
+        {
+            "host": host,
             "count": int(log.entry_count[entry]),
             "logged": int(logged[log.entry_member[entry]]),
+            **row,
         }
-        where = {column: row[column] for column in ("member", "run", "id", "source", "line")}
-        places.append({"host": host, **numbers, **where})
+        for entry, row, host in zip(
+            shown,
+            rows.select(["member", "run", "id", "source", "line"]).to_pylist(),
+            _hosts(events, log, shown, event[shown]),
+            strict=True,
+        )
+    ]
     return {"unlogged_entries": len(beyond), "unlogged_hosts": places}
 
 
@@ -239,18 +231,16 @@ def _clock_defects(
 ) -> list[dict[str, Any]]:
     found = []
     for event in np.flatnonzero(lowered):
-        row = events.slice(int(log.row[event]), 1).to_pylist()[0]
-        before = events.slice(int(log.row[event - 1]), 1).to_pylist()[0]
-        now = dict(zip(row["clock_members"], row["clock_counts"], strict=True))
-        then = dict(zip(before["clock_members"], before["clock_counts"], strict=True))
+        before, row = events.take(log.row[[event - 1, event]]).to_pylist()
+        then, now = (
+            dict(zip(one["clock_members"], one["clock_counts"], strict=True))
+            for one in (before, row)
+        )
         found.append(
             {
                 "member": row["member"],
                 "position": int(event - log.start[log.member[event]]) + 1,
-                "run": row["run"],
-                "id": row["id"],
-                "source": row["source"],
-                "line": row["line"],
+                **{name: row[name] for name in ("run", "id", "source", "line")},
                 "entries": {
                     name: [count, now.get(name, 0)]
                     for name, count in then.items()

@@ -26,22 +26,17 @@ class Arc(NamedTuple):
     before: int
     after: int
     weight: int
-    edge: int = -1
-    """Edge of the trace that it comes from."""
+    edge: int = -1  # edge of the trace that it comes from
     rule: str = ""
 
 
 class Solution(NamedTuple):
     """Shifts that keep all bounds, or the contradiction."""
 
-    shifts: list[int] | None
-    """[processes] with the least sum of absolute values; None where there are none."""
-    least_largest: int | None
-    """What the largest absolute value must be at least, over all solutions, ns."""
-    contradiction: list[Arc]
-    """Arcs of a cycle of negative weight; empty where there is none."""
-    least: bool = True
-    """Whether the sum of the shifts is the least; not where that would have taken too long."""
+    shifts: list[int] | None  # [processes] of least sum of absolute values; None: a contradiction
+    least_largest: int | None  # least possible largest absolute value, ns
+    contradiction: list[Arc]  # arcs of a cycle of negative weight
+    least: bool = True  # False: the least sum would have taken too long
 
 
 def solve(processes: int, arcs: Sequence[Arc]) -> Solution:

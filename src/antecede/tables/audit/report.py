@@ -20,7 +20,8 @@ from antecede.tables.trace.user_tables import guessed_columns, list_separators
 
 SHOWN_DEFECTS = 3
 SHOWN_REASONS = 5
-EFFECTS_FIRST = "Effects before their cause"
+STANDS_OUT = 3
+"""Times as far from the median as any other: the offset of a receiver whose clock is wrong."""
 
 _WORDS = {  # what an event, and what an edge is called
     "mail": ("messages", "senders", "replies"),
@@ -54,11 +55,42 @@ _NOTED = {  # details that readers count, shown where they are not 0
     "context_lines": "lines annotated as causes alone",
     "nearest_ancestors": "answered mail absent, nearest known ancestor used",
 }
+_CLOCK_NOTES = {  # detail -> what it counts, what is said of it, advice
+    "repeated_counters": (
+        "event",
+        "with the same number as the one before at the host",
+        "such events cannot be told apart by their clocks: pairs are not counted",
+    ),
+    "mutual_events": (
+        "event",
+        "before itself, by the clocks",
+        "two events know each other: a merge gone wrong; pairs are not counted",
+    ),
+    "unmerged_events": (
+        "event",
+        "aware of another, but not of all that it knew",
+        "their clocks were not merged entry by entry: order may be lost",
+    ),
+    "clock_gaps": ("gap", "in the hosts' own numbers", "events are missing in the log"),
+}
+_READING_NOTES = {
+    "counter_resets": (
+        "time",
+        "a device began to count again from a lower number",
+        "the counter tells no order across that: uplinks on both sides count as concurrent",
+    ),
+    "lost_changes": (
+        "change",
+        "lost in damaged places, by the positions named after them",
+        "positions there are what the changes that follow say; see --quarantine FILE",
+    ),
+}
 _POSITIONS = ("ingest", "file_order")
+Notes = Iterator[tuple[str, str]]  # what a user should know, and what to do about it
 
 
 class Finding(NamedTuple):
-    """One thing that a user should know, and what to do about it."""
+    """Observation for the user, and advice."""
 
     what: str
     advice: str
@@ -99,7 +131,9 @@ def summary(report: AuditReport) -> str:
             (_ORDER_MEANING[order], _part_compared(report, order), _largest(report, order))
             for order, _ in _worst_first(report)
         ]
-        header = (_inversions_title(report), "edges", "largest step back")
+        # The rows of deliveries are others than those of the orders.
+        title = f"Effects {'sent ' if _counts_deliveries(report) else ''}before their cause"
+        header = (title, "edges", "largest step back")
         lines += ["", table(header, rows, indent="")]
     clocks = skew_text.pair_table(report.details.get("clock_skew") or {"pairs": ()})
     lines += ["", clocks] if clocks else []
@@ -151,99 +185,81 @@ def _listed_apart(report: AuditReport) -> str:
     return "".join(apart)
 
 
-def _inversions_title(report: AuditReport) -> str:
-    """Say which rows the orders are of, where those of deliveries are others."""
+def _counts_deliveries(report: AuditReport) -> bool:
     told = report.details.get("early")
-    return "Effects sent before their cause" if told and told["count"] else EFFECTS_FIRST
+    return bool(told and told["count"])
 
 
 def findings(report: AuditReport) -> Iterator[Finding]:
     """Yield what is wrong or surprising, the worst first."""
+    yield from itertools.starmap(Finding, _notes(report))
+
+
+def _notes(report: AuditReport) -> Notes:
+    details = report.details
     yield from _clock_findings(report)
     yield from _lost_rows(report)
-    if skew := report.details.get("clock_skew"):
-        what = _WORDS.get(report.format, ("events",))[0]
-        yield from (Finding(*found) for found in skew_text.skew_findings(skew, what))
-    if told := report.details.get("early"):
-        yield from (Finding(*found) for found in violations.findings(told))
-    if heard := report.details.get("arrivals"):
-        yield from (Finding(*found) for found in arrival_findings(heard, report.edges))
-    yield from _reading(report)
+    if skew := details.get("clock_skew"):
+        yield from skew_text.skew_findings(skew, _WORDS.get(report.format, ("events",))[0])
+    if told := details.get("early"):
+        yield from violations.findings(told)
+    if heard := details.get("arrivals"):
+        yield from arrival_findings(heard, report.edges)
+    yield from _counted_details(details, _READING_NOTES)
     yield from _inversions(report)
-    _, _, edges = _words(report)
     if report.missing_parents:
-        ids = report.details.get("missing_ids")
+        ids = details.get("missing_ids")
         to = "" if ids is None else f" to {counted(ids, 'id')}"
-        yield Finding(
+        yield (
             f"{counted(report.missing_parents, 'reference')}{to} not in the trace",
             "a consumer that waits for them waits for ever: --missing lists the ids",
         )
-    if hint := report.details.get("separator_hint"):
+    if hint := details.get("separator_hint"):
         what, say = list_separators.words(hint)
-        yield Finding(what, f"{say}, then audit again")
-    if report.details.get("shallow"):
-        yield Finding(
+        yield what, f"{say}, then audit again"
+    if details.get("shallow"):
+        yield (
             "the repository is a shallow clone: its oldest commits lack their parents",
             "`git fetch --unshallow`, then audit again",
         )
-    causes = Causes(report.self_parents or 0).with_read(report.details)
-    yield from (Finding(*note) for note in causes.notes())
+    yield from Causes(report.self_parents or 0).with_read(details).notes()
     if report.duplicates:
-        yield Finding(
+        rows = details.get("conflicting_rows", 0)
+        aside = f"; {rows:,} of them, which differ from it, are set aside" if rows else ""
+        yield (
             f"{counted(report.duplicates, 'later row')} of an id already seen",
-            "the first row of an id counts" + _conflicting(report),
+            f"the first row of an id counts{aside}",
         )
     if report.redundant_edges and report.roots is not None:  # by clocks they are steps of members
         part = count_and_part(report.redundant_edges, report.edges)
-        yield Finding(
-            f"{part} of {report.edges:,} {edges} are implied by others",
+        yield (
+            f"{part} of {report.edges:,} {_words(report)[2]} are implied by others",
             "control information could leave them out",
         )
 
 
-def _conflicting(report: AuditReport) -> str:
-    rows = report.details.get("conflicting_rows", 0)
-    return f"; {rows:,} of them, which differ from it, are set aside" if rows else ""
+def _counted_details(details: dict[str, Any], notes: dict[str, tuple[str, str, str]]) -> Notes:
+    for name, (one, what, advice) in notes.items():
+        if count := details.get(name):
+            yield f"{counted(count, one)} {what}", advice
 
 
-def _clock_findings(report: AuditReport) -> Iterator[Finding]:
+def _clock_findings(report: AuditReport) -> Notes:
     defects = report.clock_defects or []
     if defects:
         shown = ", ".join(_defect(defect) for defect in defects[:SHOWN_DEFECTS])
         more = f" and {len(defects) - SHOWN_DEFECTS:,} more" if len(defects) > SHOWN_DEFECTS else ""
-        yield Finding(
+        yield (
             f"{counted(len(defects), 'clock')} with an entry lost or lowered: {shown}{more}",
             "a restart, or several executions in one file (--delimiter)? pairs are not counted",
         )
-    if count := report.details.get("repeated_counters"):
-        yield Finding(
-            f"{counted(count, 'event')} with the same number as the one before at the host",
-            "such events cannot be told apart by their clocks: pairs are not counted",
-        )
-    if count := report.details.get("mutual_events"):
-        yield Finding(
-            f"{counted(count, 'event')} before itself, by the clocks",
-            "two events know each other: a merge gone wrong; pairs are not counted",
-        )
-    if count := report.details.get("unmerged_events"):
-        yield Finding(
-            f"{counted(count, 'event')} aware of another, but not of all that it knew",
-            "their clocks were not merged entry by entry: order may be lost",
-        )
-    if count := report.details.get("clock_gaps"):
-        yield Finding(
-            f"{counted(count, 'gap')} in the hosts' own numbers", "events are missing in the log"
-        )
-    yield from _unlogged(report)
-
-
-def _unlogged(report: AuditReport) -> Iterator[Finding]:
+    yield from _counted_details(report.details, _CLOCK_NOTES)
     if hosts := report.details.get("unlogged_hosts"):
         entries = counted(report.details["unlogged_entries"], "clock entry", "clock entries")
         shown = "; ".join(_place(place) for place in hosts[:SHOWN_DEFECTS])
         rest = len(hosts) - SHOWN_DEFECTS
         more = f"; and {counted(rest, 'more host')}" if rest > 0 else ""
-        yield Finding(
+        yield (
             f"{entries} beyond the last event that the log has of a host: {shown}{more}",
             "the log is cut off or lacks a host, or a clock is wrong: events that are not there "
             "order nothing",
@@ -261,76 +277,59 @@ def _place(place: dict[str, Any]) -> str:
     return f"{', '.join(where)}: {place['count']:,} of host {place['host']!r}{run}, {last}"
 
 
-def _lost_rows(report: AuditReport) -> Iterator[Finding]:
-    for note in sequence.notes(report.details):
-        yield Finding(note, "gone by: each member's own numbers (--by seq)")
-    if cycles := report.details.get("cycles"):
-        count = report.details["events_on_cycles"]
-        yield Finding(
-            f"{counted(count, 'event')} that cause each other set aside, "
+def _lost_rows(report: AuditReport) -> Notes:
+    details = report.details
+    for note in sequence.notes(details):
+        yield note, "gone by: each member's own numbers (--by seq)"
+    if cycles := details.get("cycles"):
+        yield (
+            f"{counted(details['events_on_cycles'], 'event')} that cause each other set aside, "
             f"in {counted(cycles, 'cycle')}",
             "no order has every cause first; the reasons name the ids (--quarantine FILE)",
         )
-    reasons = list(report.details.get("quarantine", {}).items())
+    reasons = list(details.get("quarantine", {}).items())
     if reasons:
         shown = "; ".join(f"{count:,} x {reason}" for reason, count in reasons[:SHOWN_REASONS])
-        yield Finding(
-            f"{counted(report.details['quarantined'], 'bad row')} set aside: {shown}",
+        yield (
+            f"{counted(details['quarantined'], 'bad row')} set aside: {shown}",
             "the others were counted; see them with --quarantine FILE",
         )
     if report.causality_source == evidence.NONE:
-        yield Finding(
-            str(report.details[evidence.WHY]),
+        yield (
+            str(details[evidence.WHY]),
             "so every event counts as a root, and every pair as concurrent",
         )
     elif report.causality_source == evidence.RECEIPTS:
-        yield Finding(
+        yield (
             "no event declares a cause that is there; receipts and deliveries tell what came "
             "before what",
             "early deliveries go by these; roots, edges and pairs go by declared causes alone",
         )
-    if unreadable := time_text.unreadable(report.details):
-        yield Finding(
-            unreadable, f"left out of the clocks' inversions; {time_text.WHAT_IS_READABLE}"
-        )
-    if zones := time_text.unknown_zones(report.details):
-        yield Finding(zones, f"left out of the clocks' inversions; {time_text.KNOWN_ZONES}")
-    yield from itertools.starmap(Finding, time_text.suspicions(report.details))
+    if unreadable := time_text.unreadable(details):
+        yield unreadable, f"left out of the clocks' inversions; {time_text.WHAT_IS_READABLE}"
+    if zones := time_text.unknown_zones(details):
+        yield zones, f"left out of the clocks' inversions; {time_text.KNOWN_ZONES}"
+    yield from time_text.suspicions(details)
 
 
-def _reading(report: AuditReport) -> Iterator[Finding]:
-    """Yield what a reader found out about its file."""
-    if resets := report.details.get("counter_resets"):
-        yield Finding(
-            f"{counted(resets, 'time')} a device began to count again from a lower number",
-            "the counter tells no order across that: uplinks on both sides count as concurrent",
-        )
-    if lost := report.details.get("lost_changes"):
-        yield Finding(
-            f"{counted(lost, 'change')} lost in damaged places, by the positions named after them",
-            "positions there are what the changes that follow say; see --quarantine FILE",
-        )
-
-
-def _inversions(report: AuditReport) -> Iterator[Finding]:
-    _, _, edges = _words(report)
+def _inversions(report: AuditReport) -> Notes:
     # Where members wrote their deliveries down, rows of several members were put together, file by
     # file as a rule: then a place in the file is no time, and each member's own rows are judged.
-    told = report.details.get("early")
-    apart = _POSITIONS if told and told["count"] else ()
+    apart = _POSITIONS if _counts_deliveries(report) else ()
     wrong = [(one, count) for one, count in _worst_first(report) if count and one not in apart]
     if wrong:
         order, count = wrong[0]
         compared = report.details["compared_edges"][order]
-        part = count_and_part(count, compared)
         told = "" if compared == report.edges else " whose ends both tell"
         more = len(wrong) - 1
         err = "order errs" if more == 1 else "orders err"
         also = f"; {more} more {err}, see below" if more else ""
-        yield Finding(
-            f"{part} of {compared:,} {edges}{told} have the effect before its cause "
-            f"{_ORDER_MEANING[order]}, by up to {_largest(report, order)}"
-            f"{_worst(report, order)}{also}",
+        worst = report.details.get("worst_inversions", {}).get(order)
+        named = f" ({worst['effect']} before its cause {worst['cause']})" if worst else ""
+        yield (
+            f"{count_and_part(count, compared)} of {compared:,} {_words(report)[2]}{told} have the "
+            f"effect before its cause {_ORDER_MEANING[order]}, by up to "
+            f"{_largest(report, order)}{named}{also}",
             "sorting does not mend it: `antecede order` puts every cause before its effects",
         )
 
@@ -342,18 +341,14 @@ def _part_compared(report: AuditReport, order: str) -> str:
     return part if compared == report.edges else f"{part} of {compared:,}"
 
 
-def _worst(report: AuditReport, order: str) -> str:
-    worst = report.details.get("worst_inversions", {}).get(order)
-    return "" if worst is None else f" ({worst['effect']} before its cause {worst['cause']})"
-
-
 def _worst_first(report: AuditReport) -> list[tuple[str, int]]:
     return sorted(report.inversions.items(), key=lambda pair: -pair[1])
 
 
 def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
     _, members, edges = _words(report)
-    steps = _program_order(report)
+    # By clocks the immediate dependencies have each event's own one before among them.
+    steps = "program order included" if report.roots is None else ""
     shown = (
         (edges, report.edges, "program order not included" if steps else ""),
         (f"of these between {members}", report.cross_member_edges, ""),
@@ -393,11 +388,6 @@ def _estimates(details: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield "immediate dependencies", "unknown", "not counted where pairs are estimated"
 
 
-def _program_order(report: AuditReport) -> str:
-    """Say what is among the immediate dependencies by clocks: each event's own one before."""
-    return "program order included" if report.roots is None else ""
-
-
 def _defect(defect: dict[str, object]) -> str:
     line = f", line {defect['line']}" if defect["line"] else ""
     return f"{defect['member']} at {defect['position']}{line}"
@@ -414,10 +404,7 @@ def _words(report: AuditReport) -> tuple[str, str, str]:
     return _WORDS.get(report.format, ("events", "members", "edges"))
 
 
-NS_IN_MS = 10**6
-
-
-def arrival_findings(arrivals: dict[str, Any], edges: int) -> Iterator[tuple[str, str]]:
+def arrival_findings(arrivals: dict[str, Any], edges: int) -> Notes:
     """Yield (what, advice) on receivers whose arrivals contradict causes or each other."""
     if late := arrivals["edges_late_at_a_receiver"]:
         yield (
@@ -435,7 +422,8 @@ def arrival_findings(arrivals: dict[str, Any], edges: int) -> Iterator[tuple[str
         name, ahead = off
         where = "ahead of" if ahead > 0 else "behind"
         yield (
-            f"{name} tells times {_time(abs(ahead))} {where} the typical receiver's (median)",
+            f"{name} tells times {duration(abs(ahead) / 1e6)} {where} the typical "
+            "receiver's (median)",
             "its clock is wrong, or it reports late",
         )
 
@@ -449,7 +437,7 @@ def arrival_counts(arrivals: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     if spread := arrivals["spread_ns"]:
         for name, value in spread.items():
             shown = {"min": "least", "max": "largest"}.get(name, name)
-            yield f"  apart by, {shown}", _time(value), ""
+            yield f"  apart by, {shown}", duration(value / 1e6), ""
 
 
 def farthest(offsets_ns: dict[str, int]) -> tuple[str, int] | None:
@@ -464,13 +452,6 @@ def farthest(offsets_ns: dict[str, int]) -> tuple[str, int] | None:
     apart = sorted((abs(value - middle), name) for name, value in offsets_ns.items())
     (second, _), (most, name) = apart[-2:]
     return (name, offsets_ns[name] - middle) if most > STANDS_OUT * second else None
-
-
-STANDS_OUT = 3
-
-
-def _time(ns: int) -> str:
-    return duration(ns / NS_IN_MS)
 
 
 @dataclass(frozen=True, slots=True)

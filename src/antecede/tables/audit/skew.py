@@ -1,10 +1,10 @@
-"""By how much the clocks of processes must differ for their spans to be possible.
+"""Shifts between the clocks of processes without which their spans are impossible.
 
 Theory of operation
 -------------------
-Timestamps are never changed. A shift s[h] is what one would add to all times of process h; it
-stands for an offset that stays the same over the trace (a clock that drifts or steps has none,
-and may show as a contradiction). Each edge between two processes bounds a difference of shifts:
+Timestamps are never changed. A shift s[h] is added to all times of process h. It stands for an
+offset that stays the same over the trace (a clock that drifts or steps has none, and may show as a
+contradiction). Each edge between two processes bounds a difference of shifts:
 
     a child starts no earlier than its parent:
         s[child] - s[parent] >= start(parent) - start(child)
@@ -14,34 +14,40 @@ and may show as a contradiction). Each edge between two processes bounds a diffe
 The second holds for a server's span below the client's span of the same call, where it is not
 longer than that one; nothing else in a span says that the parent waits. Edges are reduced to
 the tightest bound in each direction of each pair, so time is linear in edges and the rest goes
-by processes. What all bounds allow together is a system of difference constraints, solved by
-shortest paths (Bellman and Ford): the tightest bounds are arcs x -> y of weight w, for
-s[y] <= s[x] + w. A cycle of negative weight is a contradiction, and its arcs are the witness.
+by processes. `difference_constraints` solves the system of all bounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute
 
 from antecede.tables.audit.clock_diagnosis import Blame, blame
-from antecede.tables.audit.difference_constraints import Arc, Solution, solve
-from antecede.tables.kernels import Ints
+from antecede.tables.audit.difference_constraints import Arc, solve
+from antecede.tables.kernels import Bools, Ints, encode_column
 from antecede.tables.trace.formats import CLIENT, SERVER
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
-Bools = npt.NDArray[np.bool_]
-
 STARTS = "a child starts no earlier than its parent"
 CONTAINED = "a call contains the work that it waits for"
-_FAR = 1 << 62
-"""Times beyond are left out: differences must fit into 64 bits."""
+_FAR = 1 << 62  # times beyond are left out: differences must fit into 64 bits
+
+
+class Edges(NamedTuple):
+    """Edges between two processes, both ends of known start [edges]."""
+
+    above: Ints  # process of the cause
+    below: Ints  # process of the effect
+    cause: Ints  # row
+    effect: Ints  # row
+    early: Ints  # ns by which the effect has the earlier time, if above 0
+    call: Bools  # the parent waits for the child
+    violated: Bools  # the times as recorded contradict a bound
 
 
 def clock_skew(
@@ -52,127 +58,81 @@ def clock_skew(
     `events` in the schema; `sender` and `receiver` are rows of the cause and the effect [edges];
     `column` is the time that each event has by its process's clock.
     """
-    names, code = _processes(events)
+    names, code = encode_column(events["member"])
     start, started = _times(events, column)
     timed = started[sender] & started[receiver] & (code[sender] >= 0) & (code[receiver] >= 0)
     within = timed & (code[sender] == code[receiver]) & (start[sender] > start[receiver])
     across = timed & (code[sender] != code[receiver])
     sender, receiver = sender[across], receiver[across]
     above, below = code[sender], code[receiver]
-    lower = start[sender] - start[receiver]
-    upper, call = _contained(events, sender, receiver, lower)
+    early = start[sender] - start[receiver]
+    upper, call = _contained(events, sender, receiver, early)
+    edges = Edges(above, below, sender, receiver, early, call, (early > 0) | (call & (upper < 0)))
     arcs = [
-        *_tightest(below, above, -lower, np.arange(len(lower)), STARTS),
+        *_tightest(below, above, -early, np.arange(len(early)), STARTS),
         *_tightest(above[call], below[call], upper[call], np.flatnonzero(call), CONTAINED),
     ]
-    violated = (lower > 0) | (call & (upper < 0))
     solution = solve(len(names), arcs)
-    found = None if solution.shifts is None else blame(len(names), arcs, solution.shifts)
-    shifts = None if found is None else {names[host]: s for host, s in found.shifts.items()}
-    worst = _Worst(events, names, Sides(above, below, sender, receiver, lower))
+    contradicted = solution.shifts is None
+    found = Blame({}, {}, False, 0)
+    if solution.shifts is not None:
+        found = blame(len(names), arcs, solution.shifts)
+    shifts = {names[host]: shift for host, shift in found.shifts.items()}
+    total, best = (sum(map(abs, of)) for of in (shifts.values(), solution.shifts or ()))
+    ids = events["id"]
+    hosts = sorted(found.shifts.items(), key=lambda one: (-abs(one[1]), one[0]))
     return {
-        "hosts": [] if found is None else _hosts(names, found, worst),
-        "fewest": None if found is None else found.fewest,
-        "other_choices": None if found is None else found.others,
-        "worst": worst.of(None),
-        "pairs": _pairs(names, arcs, Edges(above, below, call, violated)),
+        "hosts": [
+            {
+                "host": names[host],
+                "shift_ns": shift,
+                "from_ns": found.ranges[host][0],
+                "to_ns": found.ranges[host][1],
+                "worst": _worst(ids, names, edges, host),
+            }
+            for host, shift in hosts
+        ],
+        "fewest": None if contradicted else found.fewest,
+        "other_choices": None if contradicted else found.others,
+        "worst": _worst(ids, names, edges),
+        "pairs": _pairs(names, arcs, edges),
         "violations_within_a_process": int(np.count_nonzero(within)),
-        "consistent": shifts is not None,
-        "shifts_ns": None if shifts is None else dict(sorted(shifts.items())),
-        "total_shift_ns": None if shifts is None else sum(map(abs, shifts.values())),
-        "least_total": _is_least(shifts, solution),
+        "consistent": not contradicted,
+        "shifts_ns": None if contradicted else dict(sorted(shifts.items())),
+        "total_shift_ns": None if contradicted else total,
+        "least_total": None if contradicted else solution.least and total == best,
         "least_largest_shift_ns": solution.least_largest,
         "contradiction": [
             {
                 "rule": arc.rule,
-                "parent": events["id"][int(sender[arc.edge])].as_py(),
-                "child": events["id"][int(receiver[arc.edge])].as_py(),
+                "parent": ids[int(sender[arc.edge])].as_py(),
+                "child": ids[int(receiver[arc.edge])].as_py(),
                 "of": names[below[arc.edge]],
                 "against": names[above[arc.edge]],
-                "least_ns" if arc.rule == STARTS else "most_ns": (
-                    -arc.weight if arc.rule == STARTS else arc.weight
-                ),
+                **({"least_ns": -arc.weight} if arc.rule == STARTS else {"most_ns": arc.weight}),
             }
             for arc in solution.contradiction
         ],
     }
 
 
-def _is_least(shifts: Mapping[str, int] | None, solution: Solution) -> bool | None:
-    """Tell whether no shifts at all have a smaller sum; None where there are none."""
-    if shifts is None or solution.shifts is None:
+def _worst(
+    ids: Any, names: Sequence[str], edges: Edges, host: int | None = None
+) -> dict[str, Any] | None:
+    """Return the edge with the earliest effect, of those that touch a host; None where none is."""
+    early = edges.early
+    if host is not None:
+        early = np.where((edges.above == host) | (edges.below == host), early, 0)
+    if early.max(initial=0) <= 0:
         return None
-    ours, best = (sum(map(abs, them)) for them in (shifts.values(), solution.shifts))
-    return solution.least and ours == best
-
-
-class Sides(NamedTuple):
-    """Both ends of the edges between two processes, and by how much the effect is too early."""
-
-    above: Ints
-    below: Ints
-    cause: Ints
-    effect: Ints
-    early: Ints
-    """[edges] ns, above 0 where the effect has the earlier time."""
-
-
-class _Worst:
-    """Which effect is the earliest before its cause, of all or of those that touch a process."""
-
-    def __init__(self, events: pa.Table, names: Sequence[str], sides: Sides) -> None:
-        self.ids, self.names, self.sides = events["id"], names, sides
-
-    def of(self, host: int | None) -> dict[str, Any] | None:
-        """Return the worst edge; None where no effect is early."""
-        sides = self.sides
-        early = sides.early
-        if host is not None:
-            early = np.where((sides.above == host) | (sides.below == host), early, 0)
-        if not len(early) or early.max() <= 0:
-            return None
-        edge = int(early.argmax())
-        return {
-            "cause": self.ids[int(sides.cause[edge])].as_py(),
-            "effect": self.ids[int(sides.effect[edge])].as_py(),
-            "of": self.names[sides.below[edge]],
-            "against": self.names[sides.above[edge]],
-            "early_ns": int(early[edge]),
-        }
-
-
-def _hosts(names: Sequence[str], found: Blame, worst: _Worst) -> list[dict[str, Any]]:
-    """Return those whose clocks are wrong, the largest shift first."""
-    return [
-        {
-            "host": names[host],
-            "shift_ns": shift,
-            "from_ns": found.ranges[host][0],
-            "to_ns": found.ranges[host][1],
-            "worst": worst.of(host),
-        }
-        for host, shift in sorted(found.shifts.items(), key=lambda one: (-abs(one[1]), one[0]))
-    ]
-
-
-class Edges(NamedTuple):
-    """Edges between two processes, both of known start [edges]."""
-
-    above: Ints
-    """Process of the parent."""
-    below: Ints
-    """Process of the child."""
-    call: Bools
-    """Whether the parent waits for the child."""
-    violated: Bools
-    """Whether the times as recorded contradict a bound."""
-
-
-def _processes(events: pa.Table) -> tuple[list[str], Ints]:
-    """Return the processes' names, and the number of each event's, -1 if unknown [n]."""
-    encoded = events["member"].combine_chunks().dictionary_encode()
-    code: Ints = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64)
-    return [str(name) for name in encoded.dictionary.to_pylist()], code
+    edge = int(early.argmax())
+    return {
+        "cause": ids[int(edges.cause[edge])].as_py(),
+        "effect": ids[int(edges.effect[edge])].as_py(),
+        "of": names[edges.below[edge]],
+        "against": names[edges.above[edge]],
+        "early_ns": int(early[edge]),
+    }
 
 
 def _times(events: pa.Table, column: str) -> tuple[Ints, Bools]:
@@ -203,13 +163,9 @@ def _tightest(before: Ints, after: Ints, weight: Ints, edge: Ints, rule: str) ->
     before, after = before[order], after[order]
     first = np.ones(len(order), np.bool_)
     first[1:] = (before[1:] != before[:-1]) | (after[1:] != after[:-1])
-    kept = order[first]
-    columns = (before[first], after[first], weight[kept], edge[kept])
-    return [Arc(x, y, w, e, rule) for x, y, w, e in zip(*map(_list, columns), strict=True)]
-
-
-def _list(numbers: Ints) -> list[int]:
-    return [int(number) for number in numbers]
+    columns = (before[first], after[first], weight[order[first]], edge[order[first]])
+    bounds = zip(*(of.tolist() for of in columns), strict=True)
+    return [Arc(x, y, least, number, rule) for x, y, least, number in bounds]
 
 
 def _pairs(names: Sequence[str], arcs: Sequence[Arc], edges: Edges) -> list[dict[str, Any]]:
@@ -224,10 +180,10 @@ def _pairs(names: Sequence[str], arcs: Sequence[Arc], edges: Edges) -> list[dict
     for x, y in {(min(pair), max(pair)) for pair in counted}:
         down, up = counted.get((x, y), none), counted.get((y, x), none)
         of, against = (y, x) if (down[0], names[y]) >= (up[0], names[x]) else (x, y)
-        least = weight.get((of, against))
-        upper = weight.get((against, of))
+        least, upper = weight.get((of, against)), weight.get((against, of))
         lower = None if least is None else -least
         possible = lower is None or upper is None or lower <= upper
+        middle = None if lower is None or upper is None else (lower + upper) // 2
         found.append(
             {
                 "of": names[of],
@@ -235,9 +191,7 @@ def _pairs(names: Sequence[str], arcs: Sequence[Arc], edges: Edges) -> list[dict
                 "least_shift_ns": max(lower or 0, 0) + min(upper or 0, 0) if possible else None,
                 "lower_ns": lower,
                 "upper_ns": upper,
-                "middle_ns": (lower + upper) // 2
-                if possible and lower is not None and upper is not None
-                else None,
+                "middle_ns": middle if possible else None,
                 "edges": down[0] + up[0],
                 "calls": down[1] + up[1],
                 "violations": down[2] + up[2],

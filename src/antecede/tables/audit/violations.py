@@ -22,7 +22,6 @@ from antecede.tables.false_causality import (
     Early,
     Tally,
     added,
-    by_run,
     early_deliveries,
     judged,
     row_order,
@@ -56,10 +55,8 @@ class Part(NamedTuple):
     """What one run tells, as far as a whole trace needs it."""
 
     rows: dict[str, int]
-    found: Early
-    """Without the early ones but the first of each way."""
-    why: str | None
-    """Why nothing in it could be counted; then nothing in the trace is."""
+    found: Early  # without the early ones but the first of each way
+    why: str | None  # why nothing in it could be counted; then nothing in the trace is
     sends: bool
     listed_back: dict[str, dict[str, Any]]
 
@@ -73,8 +70,10 @@ def part_of(run: pa.Table) -> Part:
         why = error.message
     firsts = {name: rows.sort_by("file_order").slice(0, 1) for name, rows in found.tables.items()}
     found = replace(found, table=found.table.slice(0, 0), tables=firsts)
-    sends = SEND in run["kind"].to_pylist()
-    return Part(_rows(run), found, why, sends, row_order.steps_back(run))
+    kinds = run["kind"].to_pylist()
+    delivered = kinds.count(DELIVER)
+    rows = {"deliveries": delivered, "receipts": 0 if delivered else kinds.count(RECEIVE)}
+    return Part(rows, found, why, SEND in kinds, row_order.steps_back(run))
 
 
 def of_parts(parts: Sequence[Part]) -> dict[str, Any]:
@@ -96,7 +95,11 @@ def of_parts(parts: Sequence[Part]) -> dict[str, Any]:
         "runs": found.total.runs if found.deliveries else 0,
         "by": found.by if found.deliveries else {},
         "of": found.to_dict() if found.deliveries else {},
-        "first": _first_of(found.tables),
+        "first": _earliest(
+            row | {"relation": relation}
+            for relation, table in found.tables.items()
+            for row in table.sort_by("file_order").slice(0, 1).to_pylist()
+        ),
         "in_part": found.partial,
         "rows_not_counted": lost if why else _plain(Tally()),
         "not_counted": why,
@@ -104,30 +107,8 @@ def of_parts(parts: Sequence[Part]) -> dict[str, Any]:
     }
 
 
-def _rows(table: pa.Table) -> dict[str, int]:
-    """Count the rows that are judged: of each run its deliveries, else its receipts."""
-    total = {"deliveries": 0, "receipts": 0}
-    for _, run in by_run(table):
-        kinds = run["kind"].to_pylist()
-        if DELIVER in kinds:
-            total["deliveries"] += kinds.count(DELIVER)
-        else:
-            total["receipts"] += kinds.count(RECEIVE)
-    return total
-
-
 def _plain(tally: Tally) -> dict[str, int]:
     return {"deliveries": tally.deliveries, "receipts": tally.receipts}
-
-
-def _first_of(tables: Mapping[str, pa.Table]) -> dict[str, Any] | None:
-    """Return the first early one by any way, and by which; None of none."""
-    firsts = [
-        row | {"relation": relation}
-        for relation, table in tables.items()
-        for row in table.sort_by("file_order").slice(0, 1).to_pylist()
-    ]
-    return _earliest(firsts)
 
 
 def _earliest(firsts: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
@@ -207,9 +188,9 @@ def nothing_early(found: Mapping[str, Any]) -> str:
 def counts(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield rows of the table of counts."""
     for name, tally in _tallies(found).items():
-        what = "deliveries" if tally.deliveries or not tally.receipts else ""
-        what = " and ".join(word for word in (what, "receipts" if tally.receipts else "") if word)
-        label = f"{what} before a cause, {way(name, tally, found['runs'])}"
+        words = ["deliveries"] if tally.deliveries or not tally.receipts else []
+        words += ["receipts"] if tally.receipts else []
+        label = f"{' and '.join(words)} before a cause, {way(name, tally, found['runs'])}"
         yield label, f"{tally.early:,}", f"{tally.early / max(tally.of, 1):.1%} of {tally.of:,}"
     if found["count"] and found["in_part"]:
         yield "messages that came to some members only", f"{found['in_part']:,}", ""

@@ -12,8 +12,7 @@ from antecede.tables.causality.global_states import States
 from antecede.tables.causality.queries import CLOCKS, Causality
 from antecede.tables.trace import Trace
 
-MOST_EVENTS = 300
-"""More are no picture but a page: `antecede view`."""
+MOST_EVENTS = 300  # more are no picture but a page: `antecede view`
 
 
 def from_clocks(trace: Trace, run: str | None = None, title: str = "") -> Diagram:
@@ -37,7 +36,11 @@ def from_clocks(trace: Trace, run: str | None = None, title: str = "") -> Diagra
     labels = states.labels()
     marks = tuple(
         Mark(
-            lane[row], float(depth[row]), diagram_model.LOCAL, labels[row], _line(states.said(row))
+            lane[row],
+            float(depth[row]),
+            diagram_model.LOCAL,
+            labels[row],
+            _line(str(states.texts[row])),
         )
         for row in rows
     )

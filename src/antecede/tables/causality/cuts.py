@@ -27,7 +27,7 @@ from antecede.tables.causality.kernels.recovery_lines import (
 )
 from antecede.tables.causality.labels import group_names, stamped, text
 from antecede.tables.causality.spec import order_spec, refuse_fixed, refuse_taken
-from antecede.tables.kernels import MISSING, Bools, Bytes, Ints
+from antecede.tables.kernels import Bools, Bytes, Ints, encode_column
 from antecede.tables.order import Array, Digests, Graph, OrderSpec, graph_of, identities
 from antecede.tables.trace import unsupported
 
@@ -123,14 +123,13 @@ def cut_verdict(cut: pyarrow.Table, *, group: str | None = None) -> pyarrow.Tabl
     for key in keys:
         table = table.append_column(key, cut[key])
     made = table.group_by(keys).aggregate([(name, "sum") for name in names])
-    made = made.rename_columns([name.removesuffix("_sum") for name in made.column_names])
-    made = made.select([*keys, *names])
-    counted = [pc.fill_null(made[name], 0) for name in names]  # of no rows at all
-    violations, unknown = counted[2], counted[4]
-    known = pc.or_(pc.greater(violations, 0), pc.equal(unknown, 0))
-    verdict = pc.if_else(known, pc.equal(violations, 0), pa.scalar(None, pa.bool_()))
-    columns = [*(made[key] for key in keys), verdict, *counted]
-    told: pyarrow.Table = pa.table(columns, names=[*keys, "consistent", *names])
+    sums = {name: pc.fill_null(made[f"{name}_sum"], 0) for name in names}  # null of no rows at all
+    sound = pc.equal(sums["violations"], 0)
+    known = pc.or_(pc.invert(sound), pc.equal(sums["unknown"], 0))
+    verdict = pc.if_else(known, sound, pa.scalar(None, pa.bool_()))
+    told: pyarrow.Table = pa.table(
+        {**{key: made[key] for key in keys}, "consistent": verdict, **sums}
+    )
     return told
 
 
@@ -160,12 +159,10 @@ def judged(
         lists = [pa.array([], pa.list_(pa.string()))] * 3
         return [pa.array([], pa.bool_()), *lists, pa.array([], pa.string())], True
     graph = graph_of(table, spec, digest)
-    keys, message = graph.keys, np.ones(len(graph.causes), np.bool_)
-    if spec.clock is not None:
-        message = immediate_edges(graph)
-    told = crossing(
-        keys.offsets, graph.causes, graph.kinds, MISSING, graph.alive, side, process, message
-    )
+    everything = np.ones(len(graph.causes), np.bool_)
+    message = everything if spec.clock is None else immediate_edges(graph)
+    edges = graph.keys.offsets, graph.causes, graph.kinds
+    told = crossing(*edges, graph.alive, side, process, message)
     inside = pa.array(side == YES, mask=(side == UNKNOWN) | ~graph.alive)
     lists = [_named(graph, told == what) for what in (CROSSED, TRANSIT, UNCLEAR)]
     return [inside, *lists, graph.statuses()], graph.is_supported(spec)
@@ -173,32 +170,18 @@ def judged(
 
 def process_codes(table: pyarrow.Table, spec: OrderSpec, process: str) -> Ints:
     """Number the processes of all groups; a null is a number of its own."""
-    columns = {"process": _plain(table, process)}
-    columns["group"] = group_names(table, spec.group)
-    codes = np.zeros(table.num_rows, np.int64)
-    for column in columns.values():
-        encoded = column.dictionary_encode()
-        more = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False) + 1
-        codes = codes * (len(encoded.dictionary) + 1) + more
-    numbers: Ints = np.unique(codes, return_inverse=True)[1].astype(np.int64)
-    return numbers
+    names = text(identities(combined(table, process), f"column {process}"))
+    names, code = encode_column(names)
+    group = encode_column(group_names(table, spec.group))[1]
+    numbers: Ints = np.unique(group * (len(names) + 1) + code, return_inverse=True)[1]
+    return numbers.astype(np.int64)
 
 
 def immediate_edges(graph: Graph) -> Bools:
     """Return the edges that no other cause implies, group by group of the stamps."""
     made = stamped(graph, 2**31 - 1, pa.nulls(len(graph.alive), pa.string()))
     # Edges stay within groups, and so do the chains that an edge can meet.
-    return immediate(
-        graph.keys.offsets,
-        graph.causes,
-        graph.alive,
-        made.chain,
-        made.position,
-        made.start,
-        made.size,
-        made.chains,
-        made.positions,
-    )
+    return immediate(graph.keys.offsets, graph.causes, graph.alive, made)
 
 
 def _named(graph: Graph, which: Bools) -> Array:
@@ -240,11 +223,11 @@ def _sides(table: pyarrow.Table, positions: Positions, process: str, at: str) ->
     if len(strangers):
         raise InputError(stranger(strangers[0].as_py()))
     limit = limits.take(pc.index_in(processes, names))
-    inside = pc.fill_null(pc.less_equal(moments, limit), False).to_numpy(False)
-    named = identities(processes, f"column {process}").is_valid()
-    known = pc.and_(named, moments.is_valid()).to_numpy(False)
-    side: Bytes = np.where(known, np.where(inside, YES, NO), UNKNOWN).astype(np.int8)
-    return side
+    inside = pc.fill_null(pc.less_equal(moments, limit), False)
+    known = pc.and_(identities(processes, f"column {process}").is_valid(), moments.is_valid())
+    side = pc.if_else(known, pc.if_else(inside, YES, NO), UNKNOWN)
+    found: Bytes = side.to_numpy(zero_copy_only=False).astype(np.int8)
+    return found
 
 
 def check_positions(positions: Positions) -> None:
@@ -266,7 +249,3 @@ def combined(table: pyarrow.Table, name: str) -> Array:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-
-
-def _plain(table: pyarrow.Table, name: str) -> Array:
-    return text(identities(combined(table, name), f"column {name}"))

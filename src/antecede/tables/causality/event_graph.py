@@ -1,4 +1,4 @@
-"""The graph of an execution that wrote down sendings and receipts: events, and what each follows.
+"""Graph of an execution with rows of sendings and receipts.
 
 Happened-before of Lamport 1978: a member's events follow each other as listed, and an arrival of a
 message follows its sending. Rows of several runs never follow each other.
@@ -12,34 +12,20 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
-from antecede.tables.kernels import Bools, Ints, causes_first
+from antecede.tables.causality.kernels.reachability import Steps
+from antecede.tables.kernels import Bools, Ints, causes_first, encode_column
 from antecede.tables.trace import DELIVER, RECEIVE, SEND, are_blank
 
 pc: Any = pyarrow.compute
 NOWHERE = -1
 
 
-class Steps(NamedTuple):
-    """A graph of events in compressed form; see `antecede.tables.kernels.topological`.
-
-    `offsets` [rows + 1] cuts `causes` [edges], row numbers or -1; `alive` [rows] take part;
-    `order` lists these, causes first.
-    """
-
-    offsets: Ints
-    causes: Ints
-    alive: Bools
-    order: Ints
-
-
 class Execution(NamedTuple):
-    """An execution's rows as a graph, and what is odd about them."""
+    """Rows of an execution as a graph, and their oddities."""
 
     steps: Steps
-    never_sent: int
-    """Arrivals of messages that no row says to be sent: nothing comes before them there."""
-    on_cycles: int
-    """Rows that would have to come before themselves: they have no place."""
+    never_sent: int  # arrivals of messages without a sending
+    on_cycles: int  # rows without a place: they would have to come before themselves
 
 
 def tells_of_arrivals(events: pyarrow.Table) -> bool:
@@ -53,7 +39,7 @@ def execution(events: pyarrow.Table) -> Execution:
 
     A row without a member follows nothing of its own. O(rows log rows).
     """
-    run, member, message = (_codes(events, name) for name in ("run", "member", "id"))
+    run, member, message = (encode_column(events[n])[1] + 1 for n in ("run", "member", "id"))
     kind: Any = events["kind"]
     sends = pc.equal(kind, SEND).to_numpy().astype(np.bool_)
     arrivals = pc.is_in(kind, pyarrow.array([RECEIVE, DELIVER])).to_numpy().astype(np.bool_)
@@ -70,21 +56,11 @@ def execution(events: pyarrow.Table) -> Execution:
     both = np.stack([own, np.where(sent == own, NOWHERE, sent)], axis=1)
     told = both != NOWHERE
     offsets = np.concatenate([[0], np.cumsum(told.sum(axis=1))]).astype(np.int64)
-    causes = both[told].astype(np.int64)
+    causes = both[told]
     alive = np.ones(len(own), np.bool_)
     order, on_cycle = causes_first(offsets, causes, alive)
     steps = Steps(offsets, causes, alive & ~on_cycle, order)
     return Execution(steps, never, int(on_cycle.sum()))
-
-
-def _codes(events: pyarrow.Table, name: str) -> Ints:
-    """Number the values of a column; 0 for null."""
-    column: Any = events[name].combine_chunks()
-    encoded = column.dictionary_encode()
-    codes: Ints = (
-        pc.fill_null(encoded.indices.cast(pyarrow.int64()), NOWHERE).to_numpy().astype(np.int64) + 1
-    )
-    return codes
 
 
 def _first(copy: Ints, member: Ints, place: Ints, arrivals: Bools) -> Bools:

@@ -1,19 +1,18 @@
-"""`States`: the global states of one trace: is a cut consistent, what proves that it is not, what
-is in the channels, which consistent states are nearest, where recovery from checkpoints ends.
+"""Global states of one trace: consistency of cuts, channels, nearest consistent states, recovery.
 
 Source: Sahai et al. 2020, "Global State of a Distributed System"; Mattern 1989; Randell 1975 (the
-domino effect). A cut holds the first events of each member, up to a position: the how manieth event
-of the member, from 1; in logs of vector clocks the member's own entry. Members that a cut does not
-name have nothing inside. Consistent: whatever happened before an event inside is inside.
+domino effect). A cut holds the first events of each member, up to a position. A position is the
+number of the event among the member's, from 1; in logs of vector clocks the member's own entry.
+Members that a cut does not name have nothing inside. A cut is consistent when all that happened
+before an event inside is inside.
 
-What clocks count of members where the log does not have the event that they count.
-
-A vector clock says how many events of each member came before (Fidge 1988; Mattern 1989), those too
-that nobody wrote down. So a cut below such a count does not hold all that came before.
+A vector clock counts all events of each member that came before (Fidge 1988; Mattern 1989), also
+those that the log lacks. So a cut below such a count does not hold all that came before.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -25,12 +24,16 @@ import pyarrow.compute
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.tables.causality.event_graph import before_at_member, with_own
-from antecede.tables.causality.kernels.reachability import before, behind
-from antecede.tables.causality.queries import CLOCKS, EVENTS, Causality
+from antecede.tables.causality.kernels.reachability import Steps, before, behind, longest_chains
+from antecede.tables.causality.queries import CLOCKS, EVENTS, Causality, is_text
 from antecede.tables.kernels import Bools, Ints, causes_first
 from antecede.tables.trace import SEND
 
+pa: Any = pyarrow
+pc: Any = pyarrow.compute
 UNLOGGED: Final = "an event that the trace does not have"
+Cut = Mapping[str, int]  # member -> position: how many of its events are inside
+LOOK_ALIKE: Final = 8
 
 
 class Unlogged(NamedTuple):
@@ -41,38 +44,6 @@ class Unlogged(NamedTuple):
     row: Ints
     member: Ints
     number: Ints
-
-
-def unlogged(
-    events: pyarrow.Table, member: Ints, position: Ints, members: Sequence[str]
-) -> Unlogged:
-    """Return such entries of the clocks of events.
-
-    `member`, `position` [events]: of each the number of its member, and its own entry. What is
-    counted behind a member's last event is taken as that one: no cut goes further.
-    """
-    lists = [events[name].combine_chunks() for name in ("clock_members", "clock_counts")]
-    names = pc.list_flatten(lists[0])
-    if not len(names):
-        nothing = np.empty(0, np.int64)
-        return Unlogged(nothing, nothing, nothing)
-    row = pc.list_parent_indices(lists[0]).to_numpy().astype(np.int64)
-    of = pc.fill_null(pc.index_in(names, pa.array(list(members))), -1).to_numpy().astype(np.int64)
-    count = pc.fill_null(pc.list_flatten(lists[1]), 0).to_numpy().astype(np.int64)
-    last = np.zeros(len(members), np.int64)
-    np.maximum.at(last, member, position)
-    values, code = np.unique(np.concatenate([position, count]), return_inverse=True)
-    there = member * len(values) + code[: len(position)]
-    asked = of * len(values) + code[len(position) :]
-    lacking = (of >= 0) & (count > 0) & (count < last[of]) & ~np.isin(asked, there)
-    return Unlogged(row[lacking], of[lacking], count[lacking])
-
-
-pa: Any = pyarrow
-pc: Any = pyarrow.compute
-Cut = Mapping[str, int]
-"""Member -> position: how many of its events are inside."""
-LOOK_ALIKE: Final = 8
 
 
 class Place(NamedTuple):
@@ -102,24 +73,20 @@ class Channel(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What is said of a cut."""
+    """Judgement of a cut."""
 
     cut: dict[str, int]
     proof: tuple[Crossing, ...]
-    """Causes outside of effects inside, the direct ones: none, and the cut is consistent."""
+    """Direct causes outside of effects inside; empty for a consistent cut."""
     channels: tuple[Channel, ...]
     nowhere: int
-    """Messages sent inside of which the trace has no arrival, but at their senders; 0 where it has
-    none to tell.
-    """
-    greatest: dict[str, int]
-    """The greatest consistent cut at or below this one."""
-    least: dict[str, int]
-    """The least consistent cut at or above it."""
+    """Messages sent inside that arrive nowhere but at their senders; 0 without rows of arrivals."""
+    greatest: dict[str, int]  # the greatest consistent cut at or below this one
+    least: dict[str, int]  # the least consistent cut at or above it
 
     @property
     def consistent(self) -> bool:
-        """Whether it is a state that can have been."""
+        """Whether the state is possible."""
         return not self.proof
 
 
@@ -133,20 +100,16 @@ class Step(NamedTuple):
 
 
 class Recovery(NamedTuple):
-    """Where all members can go on from, and how they got there."""
+    """Line from which all members can go on, and the way to it."""
 
-    begin: dict[str, int]
-    """The last checkpoints."""
+    begin: dict[str, int]  # the last checkpoints
     line: dict[str, int]
     steps: tuple[Step, ...]
 
     @property
     def domino(self) -> dict[str, int]:
-        """How many checkpoints each member lost on the way; those that lost none left out."""
-        found: dict[str, int] = {}
-        for step in self.steps:
-            found[step.member] = found.get(step.member, 0) + 1
-        return found
+        """Number of checkpoints that each member lost; members that lost none left out."""
+        return dict(Counter(step.member for step in self.steps))
 
 
 class States:
@@ -174,24 +137,22 @@ class States:
         self._ids: Any = events["id"].combine_chunks()
         codes = pc.index_in(events["member"], pa.array(self.members, pa.string()))
         self._member: Ints = pc.fill_null(codes, -1).to_numpy().astype(np.int64)
-        """Of each event the number of its member; -1: it has none, and stands for what goes from
-        its causes to its effects alone."""
+        """[events] number of the member; -1: none, the event only connects causes and effects."""
         self._kinds: Any = events["kind"].combine_chunks()
         self._offsets, self._causes = asked.edges_among(self._rows)
+        self._effect = np.repeat(np.arange(len(self._rows)), np.diff(self._offsets))
         self._position = self._positions(events)
         self.length = {
             name: int(self._position[self._member == k].max())
             for k, name in enumerate(self.members)
         }
         """Member -> its last position."""
-        self._own = before_at_member(np.zeros_like(self._member), self._member + 1, self._position)
         self._walk = self._with_own()
         self._waits: dict[int, tuple[tuple[int, int], ...]] = {}
-        by_clocks = events if asked.by == CLOCKS else events.slice(0, 0)
-        self._unlogged = unlogged(by_clocks, self._member, self._position, self.members)
+        self._unlogged = self._find_unlogged(events if asked.by == CLOCKS else events.slice(0, 0))
 
     def _positions(self, events: pyarrow.Table) -> Ints:
-        """Return of each event its place among those of its member, from 1."""
+        """Return the place of each event among those of its member, from 1."""
         if self._asked.by == CLOCKS:
             return self._asked.own_counts(self._rows)
         place = events["file_order"].to_numpy()
@@ -202,13 +163,36 @@ class States:
         position[self._member < 0] = 0
         return position
 
-    def _with_own(self) -> tuple[Ints, Ints, Ints]:
-        """Return order, offsets and causes of the graph in which members' events follow each other.
+    def _find_unlogged(self, events: pyarrow.Table) -> Unlogged:
+        """Return the entries of the events' clocks whose last counted event is not there.
 
-        Raises InputError where that is none: declared causes against the order of a member's rows.
+        A count behind a member's last event is taken as that one: no cut goes further.
         """
-        offsets, causes = with_own(self._offsets, self._causes, self._own)
-        alive = np.ones(len(self._own), np.bool_)
+        lists = [events[name].combine_chunks() for name in ("clock_members", "clock_counts")]
+        names = pc.list_flatten(lists[0])
+        if not len(names):
+            return Unlogged(*(np.empty(0, np.int64) for _ in Unlogged._fields))
+        member, position = self._member, self._position
+        row = pc.list_parent_indices(lists[0]).to_numpy().astype(np.int64)
+        of = pc.fill_null(pc.index_in(names, pa.array(self.members)), -1)
+        of = of.to_numpy().astype(np.int64)
+        count = pc.fill_null(pc.list_flatten(lists[1]), 0).to_numpy().astype(np.int64)
+        last = np.zeros(len(self.members), np.int64)
+        np.maximum.at(last, member, position)
+        values, code = np.unique(np.concatenate([position, count]), return_inverse=True)
+        there = member * len(values) + code[: len(position)]
+        asked = of * len(values) + code[len(position) :]
+        lacking = (of >= 0) & (count > 0) & (count < last[of]) & ~np.isin(asked, there)
+        return Unlogged(row[lacking], of[lacking], count[lacking])
+
+    def _with_own(self) -> Steps:
+        """Return the graph in which members' events follow each other.
+
+        Raises InputError for declared causes against the order of a member's rows.
+        """
+        own = before_at_member(np.zeros_like(self._member), self._member + 1, self._position)
+        offsets, causes = with_own(self._offsets, self._causes, own)
+        alive = np.ones(len(own), np.bool_)
         order, on_cycle = causes_first(offsets, causes, alive)
         if on_cycle.any():
             row = int(np.flatnonzero(on_cycle & (self._member >= 0))[0])
@@ -216,7 +200,21 @@ class States:
                 f"{self._place(row)} comes after its own effect as its member's rows are listed: "
                 "such a member has no local states. `antecede order` first"
             )
-        return order, offsets, causes
+        return Steps(offsets, causes, alive, order)
+
+    @cached_property
+    def _direct(self) -> Bools:
+        """Mask of the edges to causes that are there; by clocks, of those that no other implies."""
+        told: Bools = self._causes >= 0
+        return told & self._asked.immediate_among(self._rows) if self._asked.by == CLOCKS else told
+
+    @cached_property
+    def _between(self) -> Bools:
+        """Mask of the direct edges from one member to another."""
+        source = self._member[np.maximum(self._causes, 0)]
+        target = self._member[self._effect]
+        found: Bools = self._direct & (source != target) & (source >= 0) & (target >= 0)
+        return found
 
     # -- cuts ----------------------------------------------------------------------------------
 
@@ -226,7 +224,7 @@ class States:
         inside = self._inside(limit)
         channels, nowhere = self._channels(inside)
         return Verdict(
-            dict(zip(self.members, limit.tolist(), strict=True)),
+            self._named(limit),
             tuple(self._proof(limit)),
             tuple(channels),
             nowhere,
@@ -265,17 +263,13 @@ class States:
     def _proof(self, limit: Ints) -> Iterable[Crossing]:
         """Yield causes outside of effects inside, in the order of the effects' positions."""
         inside = self._inside(limit)
-        outside = (self._member >= 0) & ~inside
-        via = _through_no_member(self._walk, self._member, outside)
-        effect = np.repeat(np.arange(len(inside)), np.diff(self._offsets))
+        via = self._through_no_member((self._member >= 0) & ~inside)
         cause = self._causes
-        wrong = (cause >= 0) & inside[effect] & (via[np.maximum(cause, 0)] >= 0)
-        if self._asked.by == CLOCKS:
-            wrong &= self._asked.immediate_among(self._rows)
+        wrong = self._direct & inside[self._effect] & (via[np.maximum(cause, 0)] >= 0)
         edges = np.flatnonzero(wrong)
         unlogged = self._unlogged_outside(inside, limit)
         lacking = np.array([row for row, _ in unlogged], np.int64)
-        found = np.concatenate([effect[edges], lacking])
+        found = np.concatenate([self._effect[edges], lacking])
         # Named one by one: a line of recovery asks for the first alone, again and again.
         for k in np.lexsort((self._position[found], self._member[found])).tolist():
             known = k < len(edges)
@@ -285,8 +279,9 @@ class States:
             yield Crossing(source, self._place(int(found[k])))
 
     def _unlogged_outside(self, inside: Bools, limit: Ints) -> list[tuple[int, Place]]:
-        """Return events inside whose clocks count more of a member than is inside, where the trace
-        does not have the event that they count; those alone that know it from no other such event.
+        """Return events inside with clocks that count an unlogged event outside, and that event.
+
+        Events that know it from another such event are left out.
         """
         told = self._unlogged
         wrong = np.flatnonzero(inside[told.row] & (told.number > limit[told.member]))
@@ -300,16 +295,10 @@ class States:
         return found
 
     def _channels(self, inside: Bools) -> tuple[list[Channel], int]:
-        effect = np.repeat(np.arange(len(inside)), np.diff(self._offsets))
-        cause = self._causes
-        under_way = (cause >= 0) & ~inside[effect] & inside[np.maximum(cause, 0)]
-        under_way &= self._member[effect] != self._member[np.maximum(cause, 0)]
-        under_way &= self._member[effect] >= 0
-        if self._asked.by == CLOCKS:
-            under_way &= self._asked.immediate_among(self._rows)
+        under_way = self._between & ~inside[self._effect] & inside[self._causes]
         found: dict[tuple[int, int], dict[str, None]] = {}
         for edge in np.flatnonzero(under_way).tolist():
-            sender, target = int(cause[edge]), int(effect[edge])
+            sender, target = int(self._causes[edge]), int(self._effect[edge])
             key = int(self._member[sender]), int(self._member[target])
             found.setdefault(key, {})[self._ids[sender].as_py()] = None
         names = self.members
@@ -319,30 +308,25 @@ class States:
         return channels, self._nowhere(inside)
 
     def _nowhere(self, inside: Bools) -> int:
-        """Count messages sent inside of which no arrival is told, but at their senders."""
+        """Count messages sent inside that arrive nowhere but at their senders."""
         if self._asked.by != EVENTS:
             return 0
-        effect = np.repeat(np.arange(len(inside)), np.diff(self._offsets))
-        away = (self._causes >= 0) & (self._member[effect] != self._member[self._causes])
-        edges = np.flatnonzero(away)
-        cause, effect = (self._ids.take(pa.array(of[edges])) for of in (self._causes, effect))
+        away = (self._causes >= 0) & (self._member[self._effect] != self._member[self._causes])
+        ends = (self._causes[away], self._effect[away])
+        cause, effect = (self._ids.take(pa.array(of)) for of in ends)
         arrived = cause.filter(pc.equal(cause, effect))
         sent = self._ids.filter(pc.and_(pc.equal(self._kinds, SEND), pa.array(inside))).unique()
         return int(len(sent) - (pc.sum(pc.is_in(sent, arrived)).as_py() or 0))
 
     def _greatest(self, limit: Ints) -> Ints:
         """Return the greatest consistent cut at or below: what follows anything outside goes."""
-        order, offsets, causes = self._walk
         outside = self._outside(limit)
-        everything = np.ones(len(outside), np.bool_)
-        return self._tops(~(outside | behind(order, offsets, causes, everything, outside)))
+        return self._tops(~(outside | behind(self._walk, outside)))
 
     def _least(self, limit: Ints) -> Ints:
         """Return the least consistent cut at or above: all that is before anything inside."""
-        order, offsets, causes = self._walk
         inside = self._inside(limit)
-        everything = np.ones(len(inside), np.bool_)
-        found = inside | before(order, offsets, causes, everything, inside)
+        found = inside | before(self._walk, inside)
         # A position between two that are logged has nothing of its own, and stays.
         at_least: Ints = np.maximum(limit, self._tops(found))
         return at_least
@@ -360,16 +344,18 @@ class States:
     def marked(self, text: str) -> dict[str, int]:
         """Return the cut behind each member's first event whose `text` is this.
 
-        Where no event says exactly this, those count that contain it; a note says so. Members
-        that never say it are left out. Raises InputError where nobody does.
+        Without such an event those that contain it count; a note says so. Members without one are
+        left out. Raises InputError where no member has one.
         """
         said: Any = self._asked.events["text"].take(pa.array(self._rows))
-        there = pc.fill_null(pc.is_in(said, _as_texts(text)), False).to_numpy()
-        if not there.any() and text and len(_as_texts(text)):
-            there = pc.fill_null(pc.match_substring(said, text), False).to_numpy()
-            if there.any():
-                what = "the first that contains it counts"
-                self.notes.append(f"no event says exactly {text!r}: {what}")
+        there = np.zeros(len(said), np.bool_)
+        if is_text(text):
+            there = pc.fill_null(pc.equal(said, text), False).to_numpy()
+            if text and not there.any():
+                there = pc.fill_null(pc.match_substring(said, text), False).to_numpy()
+                if there.any():
+                    what = "the first that contains it counts"
+                    self.notes.append(f"no event says exactly {text!r}: {what}")
         found: dict[str, int] = {}
         for row in np.flatnonzero(there & (self._member >= 0)).tolist():
             member, position = self.members[int(self._member[row])], int(self._position[row])
@@ -381,10 +367,10 @@ class States:
     # -- recovery ------------------------------------------------------------------------------
 
     def recovery(self, checkpoints: Mapping[str, Sequence[int]]) -> Recovery:
-        """Return where members that lost all behind their last checkpoints can go on from.
+        """Return the line that members reach who lost all behind their last checkpoints.
 
-        `checkpoints`: member -> positions behind which it saved its state; every member can begin
-        at 0. Raises InputError for members and positions that do not exist.
+        `checkpoints`: member -> positions behind which it saved its state; 0 is always among them.
+        Raises InputError for members and positions that do not exist.
         """
         saved = {name: {0} for name in self.members}
         for name, positions in checkpoints.items():
@@ -415,7 +401,7 @@ class States:
 
     @cached_property
     def lines(self) -> list[list[int]]:
-        """Of each member, in the order of `members`, its rows by position."""
+        """Rows by position of each member, in the order of `members`."""
         order = np.lexsort((self._position, self._member))
         order = order[self._member[order] >= 0]
         cuts = np.searchsorted(self._member[order], np.arange(1, len(self.members)))
@@ -423,23 +409,19 @@ class States:
 
     @cached_property
     def _count(self) -> Ints:
-        """How manieth event of its member each is, counted as in `lines`."""
+        """Number of each event among its member's, counted as in `lines`."""
         count = np.zeros(len(self._member), np.int64)
         for rows in self.lines:
             count[rows] = np.arange(1, len(rows) + 1)
         return count
 
     def waits_for(self, row: int) -> tuple[tuple[int, int], ...]:
-        """Return what must have happened right before an event: (member, how many of its events),
+        """Return what must have happened right before an event: (member, number of its events),
         counted as in `lines`, its own member left out. All that is before it is before these.
         """
-        found = self._waits.get(row)
-        if found is None:
-            found = self._waits[row] = self._direct(row)
-        return found
-
-    def _direct(self, row: int) -> tuple[tuple[int, int], ...]:
-        _, offsets, causes = self._walk
+        if row in self._waits:
+            return self._waits[row]
+        offsets, causes = self._walk.offsets, self._walk.causes
         most: dict[int, int] = {}
         left, seen = [row], {row}
         while left:
@@ -449,48 +431,29 @@ class States:
                 if cause < 0 or cause in seen:
                     continue
                 seen.add(cause)
-                if member < 0:  # what is before it is what must have happened
+                if member < 0:  # stands for what is before it
                     left.append(cause)
                 else:
                     most[member] = max(most.get(member, 0), int(self._count[cause]))
         most.pop(int(self._member[row]), None)
-        return tuple(most.items())
+        return self._waits.setdefault(row, tuple(most.items()))
 
     def position_at(self, member: int, count: int) -> int:
         """Return a member's position when so many of its events have happened."""
         return int(self._position[self.lines[member][count - 1]]) if count else 0
 
     def depths(self) -> Ints:
-        """Return of each event how many steps its longest past has, itself included."""
-        order, offsets, causes = self._walk
-        found = np.ones(len(self._member), np.int64)
-        for row in order.tolist():
-            for cause in causes[offsets[row] : offsets[row + 1]].tolist():
-                if cause >= 0:
-                    found[row] = max(found[row], found[cause] + 1)
-        return found
+        """Return the number of steps in the longest past of each event, itself included."""
+        return longest_chains(self._walk) + 1
 
     def messages(self) -> list[tuple[int, int]]:
         """Return (cause, effect) of what went from member to member, by rows."""
-        effect = np.repeat(np.arange(len(self._member)), np.diff(self._offsets))
-        cause = self._causes
-        across = (cause >= 0) & (self._member[effect] != self._member[np.maximum(cause, 0)])
-        across &= (self._member[effect] >= 0) & (self._member[cause] >= 0)
-        if self._asked.by == CLOCKS:
-            across &= self._asked.immediate_among(self._rows)
-        return [(int(cause[k]), int(effect[k])) for k in np.flatnonzero(across)]
+        ends = self._causes[self._between], self._effect[self._between]
+        return list(zip(*(of.tolist() for of in ends), strict=True))
 
     def labels(self) -> list[str]:
-        """Return what a picture calls each event: its member's number for it."""
+        """Return the name of each event in a picture: its member's number for it."""
         return [str(position) for position in self._position.tolist()]
-
-    def said(self, row: int) -> str:
-        """Return what an event says, else its id."""
-        return str(self._texts[row])
-
-    @cached_property
-    def _texts(self) -> Any:
-        return self.texts()
 
     @property
     def tells_texts(self) -> bool:
@@ -498,25 +461,23 @@ class States:
         texts = self._asked.events["text"]
         return bool(texts.null_count < len(texts))
 
+    @cached_property
     def texts(self) -> list[str | None]:
-        """Return what each event says: its text, its id where it has none."""
+        """Text of each event, its id where it has none."""
         table = self._asked.events.take(pa.array(self._rows))
         said: list[str | None] = pc.coalesce(table["text"], table["id"]).to_pylist()
         return said
 
-
-def _through_no_member(walk: tuple[Ints, Ints, Ints], member: Ints, outside: Bools) -> Ints:
-    """Return of each event outside itself, of an event without a member one that is outside and
-    comes before it by way of such events alone; -1: none.
-    """
-    via = np.where(outside, np.arange(len(outside)), -1)
-    if (member >= 0).all():
+    def _through_no_member(self, outside: Bools) -> Ints:
+        """Return an outside event for each event, or -1: itself, or for an event without a member
+        one that comes before it by way of such events alone.
+        """
+        via = np.where(outside, np.arange(len(outside)), -1)
+        offsets, causes, _, order = self._walk
+        for row in order[self._member[order] < 0].tolist():
+            of = causes[offsets[row] : offsets[row + 1]]
+            via[row] = via[of[of >= 0]].max(initial=-1)
         return via
-    order, offsets, causes = walk
-    for row in order[member[order] < 0].tolist():
-        of = causes[offsets[row] : offsets[row + 1]]
-        via[row] = via[of[of >= 0]].max(initial=-1)
-    return via
 
 
 def _rows_of_run(table: pyarrow.Table, alive: Bools, run: str | None) -> Ints:
@@ -531,9 +492,3 @@ def _rows_of_run(table: pyarrow.Table, alive: Bools, run: str | None) -> Ints:
             raise InputError(f"no run is called {run}")
         mask &= pc.fill_null(pc.equal(runs, run), False).to_numpy(zero_copy_only=False)
     return np.flatnonzero(mask)
-
-
-def _as_texts(text: str) -> Any:
-    """Return what a log may hold of it: itself; nothing, where it holds bytes that are no text."""
-    whole = text == text.encode(errors="replace").decode()
-    return pa.array([text] if whole else [], pa.string())

@@ -44,8 +44,7 @@ STAMP: Any = pa.struct(
 """The type of a stamp, the same whatever the columns that it was made of."""
 _ROOM = 2**27
 """Entries of all stamps of one table or partition, those in common counted once: 1 GiB."""
-_ENTRIES = 2**26
-"""Entries in a piece of a local table at most."""
+_ENTRIES = 2**26  # entries in a piece of a local table at most
 
 
 def with_clocks(
@@ -83,21 +82,15 @@ def with_clocks(
     >>> happened_before(a, b), happened_before(b, a), concurrent(b, c)
     (True, False, True)
     """
-    spec = clock_spec(
-        id=id,
-        after=after,
-        group=group,
-        clock=clock,
-        member=member,
-        sender=sender,
-        seq=seq,
-        first_seq=first_seq,
-        time=time,
-        content=content,
-        stamp=stamp,
-        status=status,
-        widest=widest,
-    )
+    ways: dict[str, Any] = {
+        "id": id,
+        "after": after,
+        "group": group,
+        "clock": clock,
+        "member": member,
+    }
+    ways |= {"sender": sender, "seq": seq, "first_seq": first_seq, "time": time, "content": content}
+    spec = clock_spec(stamp=stamp, status=status, widest=widest, **ways)
     refuse_taken(table.column_names, {"stamp": stamp, "status": status})
     spec.order.check_columns(table.column_names)
     made = Stamped(table, spec)
@@ -162,9 +155,7 @@ class Stamped:
                 "hold: set spark.sql.execution.arrow.maxRecordsPerBatch lower, or a lower widest="
             )
         alive = made.position[first:end] > 0
-        offsets, chains, positions = gathered(
-            made.start, made.size, first, end, made.chains, made.positions
-        )
+        offsets, chains, positions = gathered(made, first, end)
         at = pa.array(offsets)
         return pa.StructArray.from_arrays(
             [
@@ -185,10 +176,14 @@ def group_names(table: pyarrow.Table, group: str | None) -> Array:
     """Return the group of each row as text; null without groups. Equal just for equal groups."""
     if group is None:
         return pa.nulls(table.num_rows, pa.string())
-    column = table.column(group).combine_chunks()
-    if isinstance(column, pyarrow.ChunkedArray):
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([])
-    return text(plain(column, f"column {group}"))
+    column = table.column(group)
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([])
+    return text(plain(array, f"column {group}"))
+
+
+def numbers_of(stamps: Array, name: str) -> Any:
+    """Return a number of each stamp; 0 for null."""
+    return pc.fill_null(pc.struct_field(stamps, name), 0).to_numpy(zero_copy_only=False)
 
 
 def text(column: Array) -> Array:

@@ -45,8 +45,7 @@ class Found(NamedTuple):
     witness: dict[str, int] | None
     """Possibly: the first state that has it. Definitely: None where it holds, else the last state
     of a way that avoids it."""
-    states: int
-    """How many states were looked at."""
+    states: int  # how many states were looked at
 
 
 def possibly(states: States, predicate: str, *, most: int = MOST_STATES) -> Found:
@@ -138,7 +137,7 @@ class _Reader:
 
     def __init__(self, states: States) -> None:
         self._states = states
-        self._texts = states.texts()
+        self._texts = states.texts
 
     def read(self, tree: ast.expr) -> Predicate:
         if isinstance(tree, ast.BoolOp):

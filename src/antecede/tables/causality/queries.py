@@ -1,16 +1,15 @@
-"""`Causality`: what led to an event, what it could have influenced, what was concurrent, and why.
+"""Questions about events of one trace: past, future, concurrency and chains of causes.
 
-Events are the rows of a table in the trace schema, or what `antecede.tables.trace.arrow.read`
-gives. What happened before what is told by one of three ways (Lamport 1978; Fidge 1988 and Mattern
-1989):
+Events are the rows of a table in the trace schema, or of `antecede.tables.trace.arrow.read`. One of
+three ways defines happened-before (Lamport 1978; Fidge 1988 and Mattern 1989):
 
     "events"    rows of sendings and of receipts or deliveries: a member's events follow each other
                 as listed, an arrival follows its sending
     "clocks"    vector clocks
     "causes"    the causes that events declare
 
-All answers are exact for the rows that are there. A cause that is nowhere hides what came before
-it; `notes` says how many there are.
+All answers are exact for the rows that are there. A missing cause hides what came before it;
+`notes` counts such causes.
 """
 
 from __future__ import annotations
@@ -26,8 +25,9 @@ import pyarrow.compute
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.tables.causality.cuts import immediate_edges
-from antecede.tables.causality.event_graph import Steps, execution, tells_of_arrivals
+from antecede.tables.causality.event_graph import execution, tells_of_arrivals
 from antecede.tables.causality.kernels.reachability import (
+    Steps,
     before,
     behind,
     fewest_steps,
@@ -60,13 +60,9 @@ SOURCES: Final = {EVENTS: RECEIPTS, CLOCKS: CLOCKS, CAUSES: CAUSES}
 """Way -> the source of causality that reports name."""
 WAYS: Final = (EVENTS, CLOCKS, CAUSES)
 NO_EVENTS: Final = "set aside: unreadable, or different from an earlier row of their id"
-"""End of a note on rows."""
-LOOK_ALIKE: Final = 5
-"""Ids that are told for one that is not there."""
-TELLING: Final = ("parents", "clock_members", "kind")
-"""Columns of which a table has one, to be asked."""
-LONGEST: Final = 80
-"""Characters of an id in what is said."""
+LOOK_ALIKE: Final = 5  # ids at most in a message
+TELLING: Final = ("parents", "clock_members", "kind")  # columns of which a table needs one
+LONGEST: Final = 80  # characters of an id in a message
 
 
 class Event(NamedTuple):
@@ -94,8 +90,8 @@ def check_not_blank(id: str) -> None:
         raise InputError(f"the id {id!r} is blank: it names no event")
 
 
-def _is_text(part: object) -> bool:
-    """Tell whether something is Unicode: bytes of a terminal's that are none can be in no trace."""
+def is_text(part: object) -> bool:
+    """Return whether something is Unicode; undecodable bytes of a terminal are in no trace."""
     return isinstance(part, str) and not any("\ud800" <= one <= "\udfff" for one in part)
 
 
@@ -121,12 +117,10 @@ def _short(name: str) -> str:
 
 
 class Whole(NamedTuple):
-    """What is known of the trace of which only a part is looked at: such things decide for it."""
+    """Properties of a whole trace that decide for a part of it."""
 
-    clocked: bool
-    """Vector clocks, and not declared causes, tell what came before what."""
-    known: frozenset[str]
-    """Columns in which any event has a value."""
+    clocked: bool  # vector clocks, and not declared causes, define happened-before
+    known: frozenset[str]  # columns in which any event has a value
 
 
 class Causality:
@@ -171,7 +165,7 @@ class Causality:
             by = EVENTS
         self._alike: dict[int, Ints] = {}
         self.notes: list[str] = []
-        """What was set aside, and what hides answers: sentences."""
+        """Sentences on rows that were set aside, and on causes that hide answers."""
         if by == EVENTS:
             self._by_events(table, part or self._is_part)
         else:
@@ -298,7 +292,7 @@ class Causality:
 
     def has(self, id: str) -> bool:
         """Tell whether an event has this id; a blank names none."""
-        if not _is_text(id) or is_blank(id):
+        if not is_text(id) or is_blank(id):
             return False
         found: bool = pc.any(pc.equal(self.events["id"], id)).as_py() or False
         return found
@@ -319,22 +313,24 @@ class Causality:
         """
         asked = Event(event) if isinstance(event, str) else event
         for part in asked:
-            if part is not None and not _is_text(part):
+            if part is not None and not is_text(part):
                 raise InputError(f"{part!r:.80} is no text: no event is called that")
         check_not_blank(asked.id)
         if not self.has(asked.id):
             raise InputError(self._nowhere(asked.id))
-        mask = pc.fill_null(pc.equal(self.events["id"], asked.id), False)
+        mask = self._is_equal("id", asked.id)
         if asked.run is not None:
-            mask = pc.and_(mask, pc.fill_null(pc.equal(self.events["run"], asked.run), False))
-        rows: Ints = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
-        rows = rows[self._at(rows, asked)]
-        for row in rows.tolist():
-            if row in self._alike:
-                raise InputError(
-                    f"{self._describe_alike(self._alike[row])}; give each event of a member its "
-                    "own number, and each restart a run or member name of its own"
-                )
+            mask = mask & self._is_equal("run", asked.run)
+        rows: Ints = np.flatnonzero(mask)
+        if asked.member is not None:
+            rows = rows[self._is_equal("member", asked.member)[rows]]
+        elif not self._is_arrival[rows].all():
+            rows = rows[~self._is_arrival[rows]]
+        if alike := [self._alike[row] for row in rows.tolist() if row in self._alike]:
+            raise InputError(
+                f"{self._describe_alike(alike[0])}; give each event of a member its own number, "
+                "and each restart a run or member name of its own"
+            )
         if not len(rows):
             raise InputError(
                 f"{asked} is not in the trace; the id {asked.id} is{self._where(asked.id)}"
@@ -348,18 +344,13 @@ class Causality:
             raise InputError(f"{asked} is in {len(runs)} runs: say which ({shown})")
         return int(placed[0])
 
-    def _at(self, rows: Ints, asked: Event) -> Bools:
-        if asked.member is None:
-            first = ~self._is_arrival[rows]
-            return first if first.any() else np.ones(len(rows), np.bool_)
-        members = self.events["member"].take(pa.array(rows))
-        here: Bools = pc.fill_null(pc.equal(members, asked.member), False).to_numpy(
-            zero_copy_only=False
-        )
-        return here
+    def _is_equal(self, name: str, value: Any) -> Bools:
+        equal = pc.fill_null(pc.equal(self.events[name], value), False)
+        found: Bools = equal.to_numpy(zero_copy_only=False)
+        return found
 
     def _where(self, id: str) -> str:
-        """Say at which members, or in which runs, an id is; a part of a trace does not know."""
+        """List the members and runs of an id; nothing for a part of a trace."""
         if self._is_part:
             return ""
         there: Any = self.events.filter(pc.equal(self.events["id"], id))
@@ -372,24 +363,23 @@ class Causality:
         return f", {', '.join(found)}" if found else ""
 
     def _nowhere(self, name: str) -> str:
-        """Say that an id is not there, and which ones look like it or say it."""
+        """Say that an id is not there, and name similar ones."""
         ids: Any = self.events["id"]
 
-        def having(texts: Any) -> list[str]:
-            if not name:
-                return []
+        def shown(some: Any) -> str:
+            first = some.slice(0, 1000).unique().to_pylist()[:LOOK_ALIKE]
+            return ", ".join(map(_short, first))
+
+        def having(texts: Any) -> str:
             mask = pc.match_substring(texts, name, ignore_case=True)
-            alike: Any = ids.filter(pc.fill_null(mask, False))
-            found: list[str] = pc.unique(alike.slice(0, 1000)).to_pylist()[:LOOK_ALIKE]
-            return [_short(one) for one in found]
+            return shown(ids.filter(pc.fill_null(mask, False)))
 
         if alike := having(ids):
-            hint = f"; there are {', '.join(alike)}"
+            hint = f"; there are {alike}"
         elif saying := having(self.events["text"]):
-            hint = f"; it is in what these say: {', '.join(saying)}"
+            hint = f"; it is in what these say: {saying}"
         else:
-            first = [_short(one) for one in ids.slice(0, 1000).unique().to_pylist()[:LOOK_ALIKE]]
-            hint = f"; ids here are like {', '.join(first)}" if first else ""
+            hint = f"; ids here are like {shown(ids)}" if len(ids) else ""
         return f"no event has the id {name}{hint}"
 
     # -- answers -------------------------------------------------------------------------------
@@ -415,8 +405,7 @@ class Causality:
     @cached_property
     def depths(self) -> Ints:
         """Causes in the longest chain before each row of `events` [n]; -1 without a place."""
-        steps = self._steps
-        return longest_chains(steps.order, steps.offsets, steps.causes, steps.alive)
+        return longest_chains(self._steps)
 
     def placed_rows(self, rows: pyarrow.Table, *, nearest: bool = False) -> pyarrow.Table:
         """Return rows of an answer in an order in which causes come first; `nearest`: last."""
@@ -445,12 +434,10 @@ class Causality:
         steps = self._steps
         found: Ints = np.empty(0, np.int64)
         if start != end and self._mask([end], backwards=True)[start]:
-            causes = steps.causes
             if self.by == CLOCKS:
-                causes = np.where(self._immediate, causes, -1)
-            found = fewest_steps(steps.order, steps.offsets, causes, steps.alive, start, end)
-        chain: pyarrow.Table = self.events.take(pa.array(found))
-        return chain
+                steps = steps._replace(causes=np.where(self._immediate, steps.causes, -1))
+            found = fewest_steps(steps, start, end)
+        return self.events.take(pa.array(found))
 
     @cached_property
     def _place(self) -> Ints:
@@ -468,9 +455,8 @@ class Causality:
         steps = self._steps
         number = np.full(len(steps.alive), -1, np.int64)
         number[rows] = np.arange(len(rows))
-        edges = self._edges_of(rows)
         offsets = np.concatenate([[0], np.cumsum(np.diff(steps.offsets)[rows])]).astype(np.int64)
-        causes = steps.causes[edges]
+        causes = steps.causes[self._edges_of(rows)]
         found: Ints = np.where(causes >= 0, number[np.maximum(causes, 0)], -1)
         return offsets, found
 
@@ -491,7 +477,7 @@ class Causality:
         return immediate_edges(self._graph)
 
     def own_counts(self, rows: Ints) -> Ints:
-        """Return what the clock of each of these rows counts of its own member; by clocks alone."""
+        """Return the own entry of the clock of each of these rows; by clocks alone."""
         table = self.events.take(pa.array(rows))
         lists = [table[name].combine_chunks() for name in ("clock_members", "clock_counts")]
         of = pc.list_parent_indices(lists[0])
@@ -500,20 +486,16 @@ class Causality:
         return counts
 
     def _mask(self, rows: Sequence[int], *, backwards: bool) -> Bools:
-        steps = self._steps
-        asked = np.zeros(len(steps.alive), np.bool_)
+        asked = np.zeros(len(self._steps.alive), np.bool_)
         asked[list(rows)] = True
-        walk = before if backwards else behind
-        found: Bools = walk(steps.order, steps.offsets, steps.causes, steps.alive, asked)
-        return found
+        return (before if backwards else behind)(self._steps, asked)
 
     def _same_run(self, row: int) -> Bools:
-        runs: Any = self.events["run"]
-        run = runs[row]
-        same = pc.is_null(runs) if not run.is_valid else pc.fill_null(pc.equal(runs, run), False)
-        found: Bools = same.to_numpy(zero_copy_only=False)
+        run: Any = self.events["run"][row]
+        if run.is_valid:
+            return self._is_equal("run", run)
+        found: Bools = self.events["run"].is_null().to_numpy(zero_copy_only=False)
         return found
 
     def _rows(self, mask: Bools) -> pyarrow.Table:
-        rows: pyarrow.Table = self.events.filter(pa.array(mask))
-        return rows
+        return self.events.filter(pa.array(mask))

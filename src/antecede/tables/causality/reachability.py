@@ -14,10 +14,10 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.causality.kernels.reachability import before, behind
-from antecede.tables.causality.labels import STAMP
+from antecede.tables.causality.kernels.reachability import Steps, before, behind
+from antecede.tables.causality.labels import STAMP, numbers_of
 from antecede.tables.causality.spec import order_spec
-from antecede.tables.kernels import Bools, Ints
+from antecede.tables.kernels import Bools, Ints, encode_column
 from antecede.tables.order import Array, graph_of, plain
 from antecede.tables.trace import unsupported
 
@@ -96,9 +96,8 @@ def future(
 
 def marked(graph: Any, events: Bools, *, backwards: bool) -> Bools:
     """Return the mask of rows of a graph before (else after) the rows `events`."""
-    walk = before if backwards else behind
-    alive = graph.alive
-    return walk(graph.order, graph.keys.offsets, graph.causes, alive, events & alive)
+    steps = Steps(graph.keys.offsets, graph.causes, graph.alive, graph.order)
+    return (before if backwards else behind)(steps, events & graph.alive)
 
 
 def not_there(name: Any) -> str:
@@ -205,10 +204,7 @@ class _Entries:
     def __init__(self, stamps: Array, groups: Ints, chains: int, width: int) -> None:
         self.width = width
         self.there = stamps.is_valid().to_numpy(zero_copy_only=False)
-        numbers = [
-            pc.fill_null(pc.struct_field(stamps, f), 0).to_numpy(zero_copy_only=False)
-            for f in ("chain", "position")
-        ]
+        numbers = [numbers_of(stamps, name) for name in ("chain", "position")]
         base = groups * chains
         self.own, self.own_position = base + numbers[0], numbers[1].astype(np.int64)
         lists = pc.struct_field(stamps, "chains")
@@ -222,19 +218,19 @@ class _Entries:
 def _coded(stamps: Array, given: Array) -> tuple[_Entries, _Entries]:
     """Number groups and chains of rows and events alike. Raises InputError for unlike stamps."""
     both = pa.concat_arrays([stamps, given])
-    encoded = pc.struct_field(both, "group").dictionary_encode()
-    groups = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False) + 1
+    names, groups = encode_column(pc.struct_field(both, "group"), nulls=True)
     _refuse_unlike(both, groups, len(stamps))
     chains = (pc.max(pc.struct_field(both, "chain")).as_py() or 0) + 1
-    width = (len(encoded.dictionary) + 1) * chains
-    parts = (stamps, groups[: len(stamps)]), (given, groups[len(stamps) :])
-    rows, events = (_Entries(part, codes, chains, width) for part, codes in parts)
-    return rows, events
+    width = len(names) * chains
+    return (
+        _Entries(stamps, groups[: len(stamps)], chains, width),
+        _Entries(given, groups[len(stamps) :], chains, width),
+    )
 
 
 def _refuse_unlike(both: Array, groups: Ints, rows: int) -> None:
     there = both.is_valid().to_numpy(zero_copy_only=False)
-    version = pc.fill_null(pc.struct_field(both, "version"), 0).to_numpy(zero_copy_only=False)
+    version = numbers_of(both, "version")
     of_rows = np.flatnonzero(there[:rows])
     known = np.full(int(groups.max(initial=0)) + 1, -1, np.int64)
     known[groups[of_rows]] = of_rows

@@ -19,8 +19,7 @@ from antecede.tables.trace import unsupported
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
-LINE = ("line", "kept", "undone", "discarded")
-"""The columns of `recovery_line`, after the process."""
+LINE = ("line", "kept", "undone", "discarded")  # the columns of `recovery_line`, after the process
 
 
 def recovery_line(
@@ -102,26 +101,20 @@ def held(
     _refuse_nulls(table, graph, (process, at), said or (process, at))
     codes = process_codes(table, spec, process)
     marks: Bools = pc.fill_null(table[checkpoints], False).to_numpy() & graph.alive
-    level, counts = _levels(codes, _ranks(table, at), marks, graph.alive)
+    rank: Ints = pc.rank(combined(table, at), tiebreaker="dense").to_numpy().astype(np.int64)
+    level, counts = _levels(codes, rank, marks)
     line = recovery(graph.keys.offsets, graph.causes, graph.alive, codes, level, counts)
     return pa.array(level < line[codes], mask=~graph.alive), graph.is_supported(spec)
 
 
-def _levels(process: Ints, rank: Ints, marks: Bools, alive: Bools) -> tuple[Ints, Ints]:
-    """Return how many checkpoints are before each row, and how many each process has."""
-    counts = np.bincount(process[marks], minlength=int(process.max(initial=0)) + 1)
+def _levels(process: Ints, rank: Ints, marks: Bools) -> tuple[Ints, Ints]:
+    """Return the number of checkpoints before each row, and of each process."""
     width = int(rank.max(initial=0)) + 1
     of_marks = np.unique(process[marks] * width + rank[marks])  # checkpoints at one point are one
     first = np.searchsorted(of_marks, process * width)
     level = np.searchsorted(of_marks, process * width + rank) - first
-    counts = np.bincount(of_marks // width, minlength=len(counts))
+    counts = np.bincount(of_marks // width, minlength=int(process.max(initial=0)) + 1)
     return level.astype(np.int64), counts.astype(np.int64)
-
-
-def _ranks(table: pyarrow.Table, at: str) -> Ints:
-    column = combined(table, at)
-    ranks: Ints = pc.rank(column, tiebreaker="dense").to_numpy().astype(np.int64)
-    return ranks
 
 
 def _refuse_nulls(

@@ -15,8 +15,9 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.causality.kernels.chain_decomposition import Bools, knows
-from antecede.tables.causality.labels import STAMP
+from antecede.tables.causality.kernels.chain_decomposition import knows
+from antecede.tables.causality.labels import STAMP, numbers_of
+from antecede.tables.kernels import Bools
 from antecede.tables.order import Array
 
 pa: Any = pyarrow
@@ -60,8 +61,8 @@ def concurrent(a: Any, b: Any) -> Any:
     """
     left, right, single = _both(a, b)
     comparable, same_group = _comparable(left, right)
-    chain = _field(left, "chain") == _field(right, "chain")
-    same = chain & (_field(left, "position") == _field(right, "position"))
+    chain = numbers_of(left, "chain") == numbers_of(right, "chain")
+    same = chain & (numbers_of(left, "position") == numbers_of(right, "position"))
     related = same | _before(left, right) | _before(right, left)
     return _answer(~(related & same_group), comparable, single)
 
@@ -82,7 +83,7 @@ def past_size(stamps: Any) -> Any:
     lists = pc.struct_field(array, "positions")
     ends = lists.offsets.to_numpy()
     sums = np.concatenate([[0], np.cumsum(_values(lists), dtype=np.int64)])
-    made = sums[ends[1:]] - sums[ends[:-1]] + _field(array, "position") - 1
+    made = sums[ends[1:]] - sums[ends[:-1]] + numbers_of(array, "position") - 1
     return _answer(made, array.is_valid().to_numpy(zero_copy_only=False), single)
 
 
@@ -112,28 +113,23 @@ def _comparable(left: Array, right: Array) -> tuple[Bools, Bools]:
     nulls = [group.is_null().to_numpy(zero_copy_only=False) for group in groups]
     equal = pc.fill_null(pc.equal(*groups), False).to_numpy(zero_copy_only=False)
     same = equal | (nulls[0] & nulls[1])
-    versions = _field(left, "version") == _field(right, "version")
+    versions = numbers_of(left, "version") == numbers_of(right, "version")
     comparable = there.to_numpy(zero_copy_only=False) & (nulls[0] == nulls[1])
     return comparable & (versions | ~same), same
 
 
 def _before(a: Array, b: Array) -> Bools:
-    chain, position = (np.ascontiguousarray(_field(a, name)) for name in ("chain", "position"))
+    chain, position = (np.ascontiguousarray(numbers_of(a, name)) for name in ("chain", "position"))
     chains, positions = (pc.struct_field(b, name) for name in ("chains", "positions"))
     offsets = chains.offsets.to_numpy()
     known = knows(offsets, _values(chains), _values(positions), chain, position)
-    same = chain == _field(b, "chain")
-    before: Bools = np.where(same, position < _field(b, "position"), known)
+    same = chain == numbers_of(b, "chain")
+    before: Bools = np.where(same, position < numbers_of(b, "position"), known)
     return before
 
 
 def _values(lists: Array) -> Any:
     return lists.values.to_numpy()
-
-
-def _field(stamps: Array, name: str) -> Any:
-    """Return a number of each stamp; 0 for null."""
-    return pc.fill_null(pc.struct_field(stamps, name), 0).to_numpy(zero_copy_only=False)
 
 
 def _answer(truth: Any, comparable: Bools, single: bool) -> Any:

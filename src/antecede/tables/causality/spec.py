@@ -9,8 +9,7 @@ from typing import Any
 from antecede.errors import InputError
 from antecede.tables.order import OrderSpec
 
-WIDEST = 1024
-"""Entries of a stamp at most, unless the caller says otherwise: 8 KiB."""
+WIDEST = 1024  # entries of a stamp at most, unless the caller says otherwise: 8 KiB
 _HIDDEN = ("position", "waited_for", "missing_causes", "waited_ms", "released_at")
 
 

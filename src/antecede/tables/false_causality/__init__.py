@@ -7,6 +7,7 @@ from antecede.lazy import lazy_names
 if TYPE_CHECKING:
     from antecede.tables.false_causality.count import count_rules
     from antecede.tables.false_causality.executions import RELATIONS, REPLY
+    from antecede.tables.false_causality.kernels.rule_terms import Words
     from antecede.tables.false_causality.kernels.timestamps import Clocks, Happenings, clocks_of
     from antecede.tables.false_causality.measure import (
         MEASURE_SCHEMA,
@@ -17,13 +18,7 @@ if TYPE_CHECKING:
     )
     from antecede.tables.false_causality.rules import CAUSAL, RULES, TOPIC_CAUSAL, rule_named
     from antecede.tables.false_causality.summary import Summary, part_of, summarize, summary_of
-    from antecede.tables.false_causality.timestamps import (
-        ALL_TOPICS,
-        Limits,
-        Stamps,
-        Words,
-        limits_of,
-    )
+    from antecede.tables.false_causality.timestamps import ALL_TOPICS, Limits, Stamps, limits_of
     from antecede.tables.false_causality.trace import by_run, runs_of
     from antecede.tables.false_causality.violation_counts import (
         WORDS,
@@ -43,11 +38,12 @@ else:
         {
             "count": "count_rules",
             "executions": "RELATIONS REPLY",
+            "kernels.rule_terms": "Words",
             "kernels.timestamps": "Clocks Happenings clocks_of",
             "measure": "MEASURE_SCHEMA Observed observed rows_of table_of",
             "rules": "CAUSAL RULES TOPIC_CAUSAL rule_named",
             "summary": "Summary part_of summarize summary_of",
-            "timestamps": "ALL_TOPICS Limits Stamps Words limits_of",
+            "timestamps": "ALL_TOPICS Limits Stamps limits_of",
             "trace": "by_run runs_of",
             "violation_counts": "Early Tally WORDS added early_deliveries judged together told way",
             "violations": "VIOLATION_SCHEMA find_violations",

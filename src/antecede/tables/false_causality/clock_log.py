@@ -11,11 +11,8 @@ import pyarrow.compute
 from antecede.errors import InputError
 from antecede.tables.false_causality.columns import note, times, whole
 from antecede.tables.false_causality.executions import EVERYTHING, MAX_BYTES, RECEIPT, Run
-from antecede.tables.false_causality.kernels.clock_log import (
-    Counters,
-    dense_vectors,
-    impossible_claims,
-)
+from antecede.tables.false_causality.kernels.clock_log import dense_vectors, impossible_claims
+from antecede.tables.false_causality.kernels.rule_terms import Counters
 from antecede.tables.kernels import (
     Bools,
     ClockLog,
@@ -29,8 +26,7 @@ from antecede.tables.kernels import (
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
-LARGEST = 2**62 - 2
-"""Beyond is no count, and no clock's nanoseconds before the year 2116."""
+LARGEST = 2**62 - 2  # beyond is no count, and no clock's nanoseconds before the year 2116
 
 
 def logged(name: str | None, table: pa.Table) -> Run:
@@ -61,7 +57,6 @@ def logged(name: str | None, table: pa.Table) -> Run:
         [str(one) for one in table["id"].to_pylist()],
         names,
         column[log.member][back],
-        whole(table["file_order"]),
         times(table),
         None,
         [],

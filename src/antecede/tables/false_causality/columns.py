@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from antecede.tables.false_causality.timestamps import MAX_TOPICS, Words
-from antecede.tables.kernels import Bools, Ints
+from antecede.tables.false_causality.kernels.rule_terms import Words
+from antecede.tables.false_causality.timestamps import MAX_TOPICS
+from antecede.tables.kernels import Bools, Ints, encode_column
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
@@ -30,20 +31,9 @@ def note(notes: dict[str, int], reason: str, rows: Any) -> None:
         notes[reason] = count
 
 
-def coded(column: Any) -> tuple[list[Any], Ints]:
-    """Return distinct values in the order of their first rows, and the number of each row's."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if isinstance(column, pa.ChunkedArray):  # no chunk at all
-        return [], np.zeros(0, np.int64)
-    encoded = column.dictionary_encode(null_encoding="encode")
-    codes: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return encoded.dictionary.to_pylist(), codes
-
-
 def by_name(column: Any) -> tuple[list[str], Ints]:
     """Return distinct values as text, sorted, and the number of each row's [rows]."""
-    names, codes = coded(column)
+    names, codes = encode_column(column, nulls=True)
     texts = [str(name) for name in names]
     order = sorted(range(len(texts)), key=texts.__getitem__)
     place = np.empty(len(order), np.int64)
@@ -74,7 +64,7 @@ def topic_bits(table: pa.Table) -> tuple[list[str], Words | None]:
     lists = table["topics"].combine_chunks()
     if isinstance(lists, pa.ChunkedArray):
         return [], None
-    names, code = coded(pc.list_flatten(lists))
+    names, code = encode_column(pc.list_flatten(lists), nulls=True)
     if not names or len(names) > MAX_TOPICS:
         return [], None
     bits = np.zeros(len(lists), np.uint64)

@@ -25,8 +25,8 @@ from antecede.tables.false_causality.kernels.topics import (
     count_common,
     publications,
 )
-from antecede.tables.false_causality.rules import CAUSAL, TOPIC_CAUSAL, Rule, rule_named
-from antecede.tables.false_causality.timestamps import Limits, Stamps, checked
+from antecede.tables.false_causality.rules import TOPIC_CAUSAL, Rule, rule_named
+from antecede.tables.false_causality.timestamps import Limits, Stamps, check_stamps
 from antecede.tables.kernels import Ints
 
 _LINEAR = {"": ANY, "<": LESS, "<=": NOT_MORE}
@@ -93,11 +93,11 @@ def _one(linear: int, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _rules_1_and_2(error: Ints, limits: Limits) -> tuple[Ints, Ints, Ints]:
-    """Return Tsuneizumi et al.'s printed rules: far apart in any case, nearer where linear time is
-    less.
+    """Return Tsuneizumi et al.'s printed rules.
 
-    Rule 2 is the first term; rule 1(a), for fast networks, and 1(b) differ in where the second
-    begins. For groups that are not homogeneous the bounds are those of the pair (4.2).
+    The first term is rule 2: far apart. The second is rule 1: nearer, and linear time is less.
+    Rules 1(a), for fast networks, and 1(b) begin it at different places. For groups that are not
+    homogeneous the bounds are those of the pair (4.2).
     """
     wide = error + limits.most
     near = np.where(limits.most <= error, -wide, error + 1)
@@ -108,16 +108,11 @@ def _rules_1_and_2(error: Ints, limits: Limits) -> tuple[Ints, Ints, Ints]:
 class Counts(NamedTuple):
     """Ordered pairs of messages of one observer by one rule; 0 <= missed <= causal."""
 
-    ordered: int
-    """Pairs (a, b) with a before b by the rule."""
-    causal: int
-    """Pairs with a in the past of b (for Nakayama 2017: and a topic in common)."""
-    unnecessary: int
-    """Ordered and not causal."""
-    missed: int
-    """Causal and not ordered."""
-    events: int
-    """Messages that the observer received."""
+    ordered: int  # pairs (a, b) with a before b by the rule
+    causal: int  # a is in the past of b (for Nakayama 2017: and they have a topic in common)
+    unnecessary: int  # ordered and not causal
+    missed: int  # causal and not ordered
+    events: int  # messages that the observer received
 
     def per_event(self) -> tuple[float, float, float, float]:
         """Return the first four by the number of messages; 0 where there is none."""
@@ -140,9 +135,10 @@ def count_rules(
     """Count several rules over the same stamps, in their order; raises as `count_pairs`."""
     chosen = [rule_named(rule) if isinstance(rule, str) else rule for rule in rules]
     plans = [plan_of(stamps, rule) for rule in chosen]
+    check_stamps(stamps)
     if stamps.past is not None:
         return [_by_past(stamps, plan) for plan in plans]
-    lanes = _Lanes(facts_of(checked(stamps)))
+    lanes = _Lanes(facts_of(stamps))
     found = []
     for rule, plan in zip(chosen, plans, strict=True):
         by_topic = (truth or rule.truth) == TOPIC_CAUSAL
@@ -198,6 +194,3 @@ def _by_past(stamps: Stamps, plan: Plan) -> Counts:
 
 def _counts(ordered: int, causal: int, both: int, events: int) -> Counts:
     return Counts(ordered, causal, ordered - both, causal - both, events)
-
-
-__all__ = ["CAUSAL", "TOPIC_CAUSAL", "Counts", "count_pairs", "count_rules"]

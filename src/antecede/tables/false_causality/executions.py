@@ -11,15 +11,14 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.errors import InputError
+from antecede.tables.false_causality.kernels.rule_terms import Words
 from antecede.tables.false_causality.kernels.timestamps import Clocks, Happenings, clocks_of
-from antecede.tables.false_causality.timestamps import Words
 from antecede.tables.kernels import Bools, Graph, Ints
 from antecede.tables.trace import Causes
 
 DELIVERY, RECEIPT, REPLY = "delivery", "receipt", "reply"
 RELATIONS = (DELIVERY, RECEIPT, REPLY)
-EVERYTHING = "(file order)"
-"""The observer of a trace in which nobody receives."""
+EVERYTHING = "(file order)"  # the observer of a trace in which nobody receives
 MAX_BYTES = 4 << 30
 _ABSENT: list[Any] = [
     pa.field("run", pa.string()),
@@ -38,42 +37,27 @@ class Run:
     relation: str
     ids: Sequence[str]
     members: Sequence[str]
-    sender: Ints
-    """[messages] member."""
-    sent: Ints
-    """[messages] `file_order` of the row that tells of it."""
-    pt_us: Ints | None
-    """[messages] None where a message has no time."""
-    topics: Words | None
-    """[messages] None where there are none, or more than 64."""
+    sender: Ints  # [messages] member
+    pt_us: Ints | None  # [messages] None where a message has no time
+    topics: Words | None  # [messages] None where there are none, or more than 64
     topic_names: Sequence[str]
-    arrivals: Mapping[str, Ints]
-    """Observer -> messages in the order in which they came."""
+    arrivals: Mapping[str, Ints]  # observer -> messages in the order in which they came
     past: Graph | None = None
     rows: Happenings | None = None
     steps: Ints | None = None
-    delivered: Bools | None = None
-    """[rows] the rows that `tables.false_causality.violations` judges."""
-    file_order: Ints | None = None
-    """[rows]"""
-    declared: Graph | None = None
-    """Declared causes beside receipts or deliveries."""
-    vector: Any = None
-    """[messages, members] of a vector-clock log."""
-    notes: dict[str, int] = field(default_factory=dict)
-    """What was left out: reason -> rows."""
+    delivered: Bools | None = None  # [rows] judged by `tables.false_causality.violations`
+    file_order: Ints | None = None  # [rows]
+    declared: Graph | None = None  # declared causes beside receipts or deliveries
+    vector: Any = None  # [messages, members] of a vector-clock log
+    notes: dict[str, int] = field(default_factory=dict)  # reason -> rows left out
     absent: pa.Table = field(default_factory=ABSENT.empty_table)
-    """As `ABSENT`: declared causes that are nowhere, so that nothing is ordered after them."""
     causes: Causes = field(default_factory=Causes)
-    """What was declared beside causes."""
-    never_sent: Sequence[str] = ()
-    """Ids of messages that were received or delivered, and that no row says to be sent."""
-    contradictions: int = 0
-    """Events whose clocks contradict others', and that were counted all the same."""
+    never_sent: Sequence[str] = ()  # ids that were received or delivered without a sending
+    contradictions: int = 0  # counted events whose clocks contradict others'
 
     @property
     def source(self) -> str:
-        """What tells of causality, in a word or two."""
+        """Source of causality, in a word or two."""
         if self.vector is not None:
             return "vector clocks"
         return "declared causes" if self.past is not None else self.relation

@@ -11,11 +11,12 @@ import pyarrow as pa
 from antecede.core.clocks import Bounds
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError
-from antecede.tables.false_causality.count import Counts, count_rules
+from antecede.tables.false_causality.count import count_rules
 from antecede.tables.false_causality.executions import Run
+from antecede.tables.false_causality.kernels.causal_past import linear_times
 from antecede.tables.false_causality.rules import RULES, Rule, rule_named
 from antecede.tables.false_causality.timestamps import ALL_TOPICS, Limits, Stamps, limits_of
-from antecede.tables.false_causality.trace import linear_times, runs_of
+from antecede.tables.false_causality.trace import runs_of
 from antecede.tables.kernels import Ints
 from antecede.tables.trace import evidence
 
@@ -38,13 +39,12 @@ MEASURE_SCHEMA = pa.schema(_FIELDS)
 
 
 class Observed(NamedTuple):
-    """What one observer of a run received."""
+    """Messages that one observer of a run received."""
 
     run: str | None
     observer: str
     stamps: Stamps
-    lacking: dict[str, str]
-    """Rule -> why it cannot be measured here."""
+    lacking: dict[str, str]  # rule -> why it cannot be measured here
 
 
 def measure(
@@ -78,19 +78,21 @@ def measure(
                 yield from rows_of(seen, wanted, truth)
 
     found = table_of(rows())
-    if unknown := sorted({*(observers or ())} - received):
-        known = ", ".join(sorted(received)) or "nobody"
-        raise InputError(f"{unknown[0]!r} received nothing; observers: {known}")
+    check_observers(observers, received)
     evidence.demand(events, format)
     return found
 
 
+def check_observers(observers: Collection[str] | None, received: set[str]) -> None:
+    """Raise InputError for an observer that received nothing."""
+    if unknown := sorted({*(observers or ())} - received):
+        known = ", ".join(sorted(received)) or "nobody"
+        raise InputError(f"{unknown[0]!r} received nothing; observers: {known}")
+
+
 def table_of(rows: Iterable[tuple[Any, ...]]) -> pa.Table:
     """Return rows of `rows_of` as a table."""
-    columns: list[list[Any]] = [[] for _ in MEASURE_SCHEMA]
-    for row in rows:
-        for column, value in zip(columns, row, strict=True):
-            column.append(value)
+    columns = list(zip(*rows, strict=True)) or [()] * len(_FIELDS)
     arrays = [pa.array(c, f.type) for c, f in zip(columns, _FIELDS, strict=True)]
     return pa.Table.from_arrays(arrays, schema=MEASURE_SCHEMA)
 
@@ -104,19 +106,8 @@ def rows_of(
         raise InputError(f"{name} cannot be measured at {seen.observer}: {seen.lacking[name]}")
     chosen = wanted or [rule for rule in RULES.values() if rule.name not in seen.lacking]
     for rule, counts in zip(chosen, count_rules(seen.stamps, chosen, truth), strict=True):
-        against = truth or rule.truth
-        yield (seen.run, seen.observer, rule.name, against, *_plain(counts))
-
-
-def _plain(counts: Counts) -> tuple[Any, ...]:
-    return (
-        counts.events,
-        counts.ordered,
-        counts.causal,
-        counts.unnecessary,
-        counts.missed,
-        *counts.per_event(),
-    )
+        names = (seen.run, seen.observer, rule.name, truth or rule.truth)
+        yield (*names, counts.events, *counts[:4], *counts.per_event())
 
 
 def observed(
@@ -129,31 +120,27 @@ def observed(
     everything, limits = _stamps(run, bounds)
     for observer, came in run.arrivals.items():
         if observers is None or observer in observers:
-            stamps = _taken(everything, came)
-            stamps = stamps._replace(
-                limits=limits, subscription=_subscription(run, observer, subscriptions)
-            )
+            wanted = _subscription(run, observer, subscriptions)
+            stamps = _taken(everything, came)._replace(limits=limits, subscription=wanted)
             yield Observed(run.name, observer, stamps, _lacking(run, stamps))
 
 
 def _stamps(run: Run, bounds: Bounds[str] | None) -> tuple[Stamps, Limits | None]:
     """Return the stamps of all messages of a run, and the limits of their senders."""
     n = len(run.ids)
-    nowhere, times = np.zeros(n, np.int64), run.pt_us
-    if times is None:
-        times = nowhere
+    nowhere = np.zeros(n, np.int64)
+    times = nowhere if run.pt_us is None else run.pt_us
     if run.rows is not None:
         clocks, column = run.clocks()
         sender = column[run.sender]
         own = clocks.vector[np.arange(n), sender].astype(np.int64)
-        stamps = Stamps(sender, own, clocks.lt, times, clocks.vector, nowhere)
-        stamps = stamps._replace(
+        stamps = Stamps(
+            *(sender, own, clocks.lt, times, clocks.vector, nowhere),
             topics=run.topics,
             counts=None if run.topics is None else clocks.counts,
             lt_printed=clocks.lt_printed,
         )
-        senders = np.unique(run.sender).tolist()
-        return stamps, _limits(run, bounds, senders)
+        return stamps, _limits(run, bounds, np.unique(run.sender).tolist())
     assert run.past is not None
     lt = linear_times(run.past)
     senders = list(range(len(run.members)))
@@ -161,12 +148,11 @@ def _stamps(run: Run, bounds: Bounds[str] | None) -> tuple[Stamps, Limits | None
         own = run.vector[np.arange(n), run.sender].astype(np.int64)
         stamps = Stamps(run.sender, own, lt, times, run.vector, nowhere)
         return stamps, _limits(run, bounds, senders)
-    alike = bounds is None or (bounds.homogeneous and not bounds.least_ns)
-    if alike:  # nothing depends on who sent what, and there may be thousands
-        run_sender, senders = np.zeros(n, np.int64), [0] if n else []
-    else:
-        run_sender = run.sender
-    stamps = Stamps(run_sender, np.arange(1, n + 1), lt, times, None, nowhere, past=run.past)
+    sender = run.sender
+    if bounds is None or (bounds.homogeneous and not bounds.least_ns):
+        # Nothing depends on who sent what, and there may be thousands.
+        sender, senders = nowhere, [0] if n else []
+    stamps = Stamps(sender, np.arange(1, n + 1), lt, times, None, nowhere, past=run.past)
     return stamps, _limits(run, bounds, senders)
 
 

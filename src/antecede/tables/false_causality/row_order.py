@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.formatting import counted
-from antecede.tables.false_causality.columns import coded
+from antecede.tables.kernels import encode_column
 from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
@@ -53,9 +53,9 @@ def steps_back(events: pa.Table) -> dict[str, dict[str, Any]]:
 
 def _back(timed: pa.Table, name: str) -> Any:
     """Return the rows whose time is before that of their member's row before [found]."""
-    members, member = coded(timed["member"])
-    runs = coded(timed["run"])[1] if "run" in timed.column_names else np.zeros_like(member)
-    who = runs * max(len(members), 1) + member
+    members, who = encode_column(timed["member"])
+    if "run" in timed.column_names:
+        who = encode_column(timed["run"], nulls=True)[1] * len(members) + who
     order = np.argsort(who, kind="stable")
     time = timed[name].to_numpy()[order]
     back = (who[order][1:] == who[order][:-1]) & (time[1:] < time[:-1])

@@ -10,12 +10,17 @@ import pyarrow as pa
 
 from antecede.core.clocks import Bounds
 from antecede.core.protocols.topics import Subscriptions
-from antecede.errors import InputError
 from antecede.formatting import counted, table
 from antecede.tables.false_causality import row_order
 from antecede.tables.false_causality.count import Counts
 from antecede.tables.false_causality.executions import ABSENT, DELIVERY, RECEIPT, REPLY, Run
-from antecede.tables.false_causality.measure import Observed, observed, rows_of, table_of
+from antecede.tables.false_causality.measure import (
+    Observed,
+    check_observers,
+    observed,
+    rows_of,
+    table_of,
+)
 from antecede.tables.false_causality.rules import RULES, rule_named
 from antecede.tables.false_causality.trace import NEVER_SENT, by_run, runs_of
 from antecede.tables.false_causality.violation_counts import (
@@ -41,8 +46,7 @@ SOURCES = {
     "vector clocks": evidence.CLOCKS,
 }
 """Source of a run's causality -> its name in reports."""
-SHOWN = 5
-"""Absent causes, and messages that were never sent, that the terminal names."""
+SHOWN = 5  # absent causes, and messages that were never sent, that the terminal names
 _COUNTED = ("ordered", "causal", "unnecessary", "missed", "events")
 
 
@@ -50,25 +54,18 @@ _COUNTED = ("ordered", "causal", "unnecessary", "missed", "events")
 class Summary:
     """Counts and early deliveries of a trace."""
 
-    counts: pa.Table
-    """As `measure.SCHEMA`."""
-    early: Early
-    """Deliveries before a cause, and how many were looked at."""
-    relations: tuple[str, ...]
-    """What causality goes by, one a kind of run."""
+    counts: pa.Table  # as `measure.SCHEMA`
+    early: Early  # deliveries before a cause, and how many were looked at
+    relations: tuple[str, ...]  # what causality goes by, one a kind of run
     left_out: dict[str, int] = field(default_factory=dict)
-    not_measured: dict[str, str] = field(default_factory=dict)
-    """Rule -> why."""
-    to_everybody: bool = False
-    """Whether every message counted as one for every member."""
+    not_measured: dict[str, str] = field(default_factory=dict)  # rule -> why
+    to_everybody: bool = False  # whether every message counted as one for every member
     absent: pa.Table = field(default_factory=ABSENT.empty_table)
     """As `trace.ABSENT`: declared causes that are nowhere, or set aside."""
-    never_sent: Sequence[str] = ()
-    """Ids of messages that came and that no row says to be sent."""
+    never_sent: Sequence[str] = ()  # ids of messages that came and that no row says to be sent
     causes: Causes = field(default_factory=Causes)
     """What was declared beside causes, and is left out."""
-    listed_back: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """As `listing.steps_back`."""
+    listed_back: dict[str, dict[str, Any]] = field(default_factory=dict)  # as `listing.steps_back`
     contradictions: int = 0
     """Events whose vector clocks contradict others'; the counts go by what the clocks say."""
 
@@ -247,8 +244,7 @@ class Part:
     """What one run tells beside its counts."""
 
     source: str
-    observers: frozenset[str]
-    """All that received, whoever was asked for."""
+    observers: frozenset[str]  # all that received, whoever was asked for
     left_out: dict[str, int]
     absent: pa.Table
     never_sent: Sequence[str]
@@ -303,9 +299,7 @@ def summary_of(
             left_out[reason] = left_out.get(reason, 0) + count
     received = {name for part in parts for name in part.observers}
     measured = {name for part in parts for name in part.measured}
-    if unknown := sorted({*(observers or ())} - received):
-        known = ", ".join(sorted(received)) or "nobody"
-        raise InputError(f"{unknown[0]!r} received nothing; observers: {known}")
+    check_observers(observers, received)
     return Summary(
         table_of(rows),
         together([part.early for part in parts], relation),

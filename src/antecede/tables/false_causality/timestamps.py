@@ -1,9 +1,9 @@
-"""What the meter reads: the stamps of the messages that ONE observer received, as arrays.
+"""Stamps of the messages that ONE observer received, as arrays: the input of the meter.
 
 Times are whole microseconds, members the numbers 0 to senders - 1. Every message stands once,
-in any order of rows. What is required is what every execution gives: along the own numbers of a
-sender its linear times and the counts of the topics that a message is about grow, and its own
-entry of its vector is its number. `checked` refuses anything else. Physical clocks may go back.
+in any order of rows. Along the own numbers of a sender its linear times and the counts of the
+topics that a message is about grow, and its own entry of its vector is its number. `check_stamps`
+refuses anything else. Physical clocks may go back.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from antecede.core.clocks import Bounds
 from antecede.errors import LocalError
+from antecede.tables.false_causality.kernels.rule_terms import Counters, Words
 from antecede.tables.kernels import Graph, Ints
 
-Words = npt.NDArray[np.uint64]
-Counters = npt.NDArray[np.int32]
 ALL_TOPICS = (1 << 64) - 1
 MAX_TOPICS = 64
 NS_PER_US = 1000
@@ -28,45 +26,29 @@ NS_PER_US = 1000
 class Limits(NamedTuple):
     """What is known of clocks and delays, in microseconds, by sender (`core.clocks.bounds`)."""
 
-    accuracy: Ints
-    """[senders] no clock is further from true time (lambda, epsilon)."""
-    path: Ints
-    """[senders, senders] least delay over any path from the first to the second; 0 to itself."""
-    least: Ints
-    """[senders, senders] least delay of the channel between them."""
-    most: Ints
-    """[senders, senders] largest delay of that channel."""
+    accuracy: Ints  # [senders] no clock is further from true time (lambda, epsilon)
+    path: Ints  # [senders, senders] least delay over any path from one to another; 0 to itself
+    least: Ints  # [senders, senders] least delay of the channel between them
+    most: Ints  # [senders, senders] largest delay of that channel
 
 
 class Stamps(NamedTuple):
     """The messages of one observer."""
 
-    sender: Ints
-    """[n] from 0."""
-    seq: Ints
-    """[n] the sender's own number for the message, ascending in the order of sending."""
-    lt: Ints
-    """[n] linear time (repaired: less for every cause)."""
-    pt_us: Ints
-    """[n] what the sender's clock showed at the sending."""
+    sender: Ints  # [n] from 0
+    seq: Ints  # [n] the sender's own number for the message, ascending in the order of sending
+    lt: Ints  # [n] linear time (repaired: less for every cause)
+    pt_us: Ints  # [n] the sender's clock at the sending
     vector: Counters | None
     """[n, senders] vector time by receipt or delivery: the highest number of each sender that is
     in the past of the message or is the message itself. None where `past` tells the causes."""
-    arrival: Ints
-    """[n] order in which the observer got them; distinct."""
-    limits: Limits | None = None
-    """Needed by rules that read physical time."""
-    topics: Words | None = None
-    """[n] bit t is set when the message is about topic t (e.P); needed by Nakayama's rules."""
-    counts: Counters | None = None
-    """[n, topics] topic vector (e.TV); entries beyond e.P are not read."""
-    subscription: int = ALL_TOPICS
-    """Topics of the observer (p.S), as bits."""
-    lt_printed: Ints | None = None
-    """[n] linear time of Tsuneizumi et al.'s clock as printed; where absent, `lt` stands in for it.
-    """
-    past: Graph | None = None
-    """Declared causes (rows of these arrays) instead of vectors: replies, commits."""
+    arrival: Ints  # [n] order in which the observer got them; distinct
+    limits: Limits | None = None  # needed by rules that read physical time
+    topics: Words | None = None  # [n] bits of the message's topics (e.P); for Nakayama's rules
+    counts: Counters | None = None  # [n, topics] topic vector (e.TV); only e.P is read
+    subscription: int = ALL_TOPICS  # topics of the observer (p.S), as bits
+    lt_printed: Ints | None = None  # [n] by Tsuneizumi et al.'s clock as printed; None: as `lt`
+    past: Graph | None = None  # declared causes instead of vectors: replies, commits
 
     @property
     def senders(self) -> int:
@@ -116,8 +98,8 @@ def _us(ns: int, which: int) -> int:
     return -(-ns // NS_PER_US) if which else ns // NS_PER_US
 
 
-def checked(stamps: Stamps) -> Stamps:
-    """Return the stamps; raises LocalError for arrays that no execution gives."""
+def check_stamps(stamps: Stamps) -> None:
+    """Raise LocalError for arrays that no execution gives."""
     n, senders = len(stamps.sender), stamps.senders
     for name in ("seq", "lt", "pt_us", "arrival", "vector", "topics", "counts", "lt_printed"):
         column = getattr(stamps, name)
@@ -129,7 +111,8 @@ def checked(stamps: Stamps) -> Stamps:
         raise LocalError(f"senders are 0 to {senders - 1}")
     if stamps.past is None:
         _check_growth(stamps)
-    return stamps
+    elif (stamps.lt[stamps.past.parent] >= stamps.lt[stamps.past.child()]).any():
+        raise LocalError("lt does not grow from every cause to its effect")
 
 
 def _check_growth(stamps: Stamps) -> None:

@@ -21,7 +21,6 @@ import pyarrow.compute
 from antecede.errors import CycleError, InputError
 from antecede.tables.false_causality.columns import (
     by_name,
-    coded,
     is_kind,
     note,
     times,
@@ -37,9 +36,8 @@ from antecede.tables.false_causality.executions import (
     REPLY,
     Run,
 )
-from antecede.tables.false_causality.kernels.causal_past import depths
 from antecede.tables.false_causality.kernels.timestamps import Happenings, steps_of
-from antecede.tables.kernels import Bools, Graph, Ints, graph
+from antecede.tables.kernels import Bools, Graph, Ints, encode_column, graph
 from antecede.tables.trace import DELIVER, RECEIVE, SEND, are_blank, conform, distinct, ids_of
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
@@ -81,7 +79,7 @@ def by_run(events: pa.Table) -> Iterator[tuple[str | None, pa.Table]]:
     if "run" not in events.column_names or events["run"].null_count == len(events):
         yield None, events
         return
-    names, codes = coded(events["run"])
+    names, codes = encode_column(events["run"], nulls=True)
     order = np.argsort(codes, kind="stable")
     events = events.take(order)
     start = np.searchsorted(codes[order], np.arange(len(names) + 1))
@@ -123,7 +121,7 @@ def _told(name: str | None, table: pa.Table, relation: str) -> Run:
     note(notes, "no member", pc.and_(told, pc.and_(named, pc.invert(usable))))
     table = table.filter(pc.and_(told, usable)).combine_chunks()
     names, member = by_name(table["member"])
-    ids, code = coded(table["id"])
+    ids, code = encode_column(table["id"])
     kind = {one: is_kind(table, one) for one in (SEND, RECEIVE, DELIVER)}
     sends = np.flatnonzero(kind[SEND])
     _, first = np.unique(code[sends], return_index=True)
@@ -148,7 +146,6 @@ def _told(name: str | None, table: pa.Table, relation: str) -> Run:
         [str(ids[one]) for one in code[send]],
         names,
         sender,
-        whole(declared["file_order"]),
         times(declared),
         topics,
         topic_names,
@@ -213,7 +210,6 @@ def _declared(name: str | None, table: pa.Table) -> Run:
         [str(one) for one in table["id"].to_pylist()],
         names,
         member,
-        whole(table["file_order"]),
         times(table),
         topics,
         topic_names,
@@ -246,10 +242,4 @@ def _graph(table: pa.Table) -> Graph:
     edges = _edges(table)
     edges = edges.filter(edges["parent"].is_valid())
     child, parent = (edges[column].to_numpy().astype(np.int64) for column in ("child", "parent"))
-    others = child != parent  # an event that names itself keeps its place and its other causes
-    return graph.build_graph(len(table), child[others], parent[others])
-
-
-def linear_times(of: Graph) -> Ints:
-    """Return the linear time of each message under declared causes [n]."""
-    return depths(of)
+    return graph.build_graph(len(table), child, parent)

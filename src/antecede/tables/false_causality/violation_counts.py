@@ -34,12 +34,9 @@ class Tally:
     """What one way of telling causes has counted."""
 
     early: int = 0
-    deliveries: int = 0
-    """Of so many deliveries, in runs that tell of them,"""
-    receipts: int = 0
-    """and of so many receipts, in runs that tell of no delivery."""
-    runs: int = 0
-    """Runs whose rows tell causes in this way."""
+    deliveries: int = 0  # of so many deliveries, in runs that tell of them,
+    receipts: int = 0  # and of so many receipts, in runs that tell of no delivery
+    runs: int = 0  # runs whose rows tell causes in this way
 
     def __add__(self, other: Tally) -> Tally:
         """Return the tally of two disjoint sets of runs."""
@@ -86,10 +83,8 @@ class Early:
     """A tally for each way of telling causes; the one that was asked for first."""
     table: pa.Table = field(default_factory=VIOLATION_SCHEMA.empty_table)
     """As `violations.SCHEMA`: by what was asked for, else of each run by its own first way."""
-    tables: dict[str, pa.Table] = field(default_factory=dict)
-    """The same for each way."""
-    partial: int = 0
-    """Messages that came to some receiving members only."""
+    tables: dict[str, pa.Table] = field(default_factory=dict)  # the same for each way
+    partial: int = 0  # messages that came to some receiving members only
     total: Tally = field(default_factory=Tally)
     """What was looked at in all runs, in whichever way; `early` is 0."""
     not_counted: dict[str, str] = field(default_factory=dict)

@@ -43,12 +43,9 @@ class Found(NamedTuple):
     """The early deliveries of one run."""
 
     run: Run
-    checked: int
-    """Deliveries that were looked at."""
-    table: pa.Table
-    """As `SCHEMA`."""
-    partial: int = 0
-    """Messages that came to some of the members that received anything, and not to all others."""
+    checked: int  # deliveries that were looked at
+    table: pa.Table  # as `VIOLATION_SCHEMA`
+    partial: int = 0  # messages that did not come to all members that received anything
 
 
 def find_violations(
@@ -130,7 +127,7 @@ def _everything(run: Run) -> Ints:
     message = np.tile(np.arange(len(run.ids)), len(run.members))
     member = np.repeat(np.arange(len(run.members)), len(run.ids))
     others = run.sender[message] != member
-    found: Ints = (member * len(run.ids) + message)[others].astype(np.int64)
+    found: Ints = (member * len(run.ids) + message)[others]
     return found
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from antecede.tables.kernels.arrays import Bools, Bytes, Ints
+    from antecede.tables.kernels.arrays import Bools, Bytes, Ints, encode_column
     from antecede.tables.kernels.bits import highest, ones
     from antecede.tables.kernels.compile_time import Spent, timed
     from antecede.tables.kernels.components import on_cycles, strong_components
@@ -64,7 +64,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "arrays": "Bools Bytes Ints",
+            "arrays": "Bools Bytes Ints encode_column",
             "bits": "highest ones",
             "compile_time": "Spent timed",
             "components": "on_cycles strong_components",

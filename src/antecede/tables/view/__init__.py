@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from antecede.tables.view.columns import OF_ARRIVALS, OF_OTHERS
     from antecede.tables.view.diagrams import broken, trace_of
     from antecede.tables.view.extra_columns import as_text
-    from antecede.tables.view.id_lookup import event_named
-    from antecede.tables.view.live_source import Followed
+    from antecede.tables.view.live_source import Followed, event_named
     from antecede.tables.view.page import render_page
     from antecede.tables.view.render_model import LARGEST, Picture, picture
     from antecede.tables.view.server import Serving, Source
@@ -35,8 +34,7 @@ else:
             "columns": "OF_ARRIVALS OF_OTHERS",
             "diagrams": "broken trace_of",
             "extra_columns": "as_text",
-            "id_lookup": "event_named",
-            "live_source": "Followed",
+            "live_source": "Followed event_named",
             "page": "render_page",
             "render_model": "LARGEST Picture picture",
             "server": "Serving Source",

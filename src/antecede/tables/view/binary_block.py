@@ -11,15 +11,14 @@ texts as `NAME.bytes` (UTF-8, all in one) and `NAME.ends` (uint32, where each en
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow
-import pyarrow.compute
 
-pa: Any = pyarrow
-pc: Any = pyarrow.compute
+from antecede.tables.kernels import encode_column
+
 Array = np.ndarray[Any, Any]
 TYPES: Final = {
     "uint8": "u8",
@@ -47,19 +46,14 @@ def packed(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
 
 def texts(name: str, column: Any) -> dict[str, Array]:
     """Return a column of texts as the three arrays that the module describes; null is none."""
-    if isinstance(column, pyarrow.ChunkedArray):
-        column = column.combine_chunks()
-    encoded = column.cast(pa.string()).dictionary_encode()
-    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int32)
-    return {name: codes, **dictionary(name, encoded.dictionary)}
+    values, codes = encode_column(column.cast(pyarrow.string()))
+    return {name: codes.astype(np.int32), **dictionary(name, values)}
 
 
-def dictionary(name: str, values: Any) -> dict[str, Array]:
+def dictionary(name: str, values: Sequence[str]) -> dict[str, Array]:
     """Return texts without a column that names them by number."""
-    values = pa.array(values, pa.string()) if isinstance(values, list) else values
-    lengths = pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False)
-    body = "".join(values.to_pylist()).encode("utf-8")
+    encoded = [value.encode() for value in values]
     return {
-        f"{name}.bytes": np.frombuffer(body, np.uint8),
-        f"{name}.ends": np.cumsum(lengths).astype(np.uint32),
+        f"{name}.bytes": np.frombuffer(b"".join(encoded), np.uint8),
+        f"{name}.ends": np.cumsum([len(text) for text in encoded]).astype(np.uint32),
     }

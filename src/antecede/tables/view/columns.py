@@ -1,4 +1,4 @@
-"""Columns of a trace as a picture needs them: times of rows, numbers of names, lists in a row."""
+"""Columns of a trace for a picture: times of rows, lists as texts."""
 
 from __future__ import annotations
 
@@ -9,30 +9,18 @@ import numpy.typing as npt
 import pyarrow
 import pyarrow.compute
 
+from antecede.formatting import counted
+from antecede.tables.kernels import Bools, Ints
 from antecede.tables.trace import DELIVER, RECEIVE
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
-TIMES: Final = {
-    "send_time": "sender's clock",
-    "arrival": "arrival",
-    "start_time": "start of span",
-    "commit_time": "commit time",
-    "author_time": "author time",
-}
-"""Columns that can be an axis, and what the page calls them."""
-EVENT_TIME: Final = "event_time"
-"""The time of what a row tells: of an arrival when it arrived, else when it was sent or began."""
+TIMES: Final = ("send_time", "arrival", "start_time", "commit_time", "author_time")
+"""Columns that can be an axis."""
 OF_ARRIVALS: Final = ("arrival", "send_time", "start_time", "commit_time", "author_time")
 OF_OTHERS: Final = ("send_time", "start_time", "arrival", "commit_time", "author_time")
-
-
-FAR: Final = 2**62
-"""ns that an axis spans at most, 146 years: differences must fit into 64 bits."""
+FAR: Final = 2**62  # ns of an axis at most, 146 years: differences must fit into 64 bits
 
 
 class Times(NamedTuple):
@@ -42,16 +30,22 @@ class Times(NamedTuple):
     base: int
     after: Ints
     known: Bools
-    far: int
-    """Rows whose time is farther from the base than `FAR`: not known here."""
+    far: int  # rows whose time is farther from the base than `FAR`: not known here
 
-    def to_floats(self) -> Floats:
+    def to_floats(self) -> npt.NDArray[np.float64]:
         """Return ns behind the base, exact below 2**53 (104 days); not a number where unknown."""
         return np.where(self.known, self.after.astype(np.float64), np.nan)
 
+    def notes(self) -> list[str]:
+        """Return a sentence on times that are too far, if there are any."""
+        if not self.far:
+            return []
+        lost = counted(self.far, "time")
+        return [f"{lost} more than 146 years from the earliest: taken as unknown"]
+
 
 def event_time(events: pyarrow.Table) -> Any:
-    """Return the time of what each row tells, int64 ns, null where unknown."""
+    """Return the time of each event (arrival, else sending or begin), int64 ns or null."""
     arrived = pc.is_in(events["kind"], pa.array([RECEIVE, DELIVER]))
     of_arrivals = pc.coalesce(*(events[name] for name in OF_ARRIVALS))
     of_others = pc.coalesce(*(events[name] for name in OF_OTHERS))
@@ -59,9 +53,7 @@ def event_time(events: pyarrow.Table) -> Any:
 
 
 def times(name: str, column: Any, base: int | None = None) -> Times | None:
-    """Return a column of ns behind `base` (the earliest if None, and never later than that); None
-    where no row has one.
-    """
+    """Return a column of ns behind `base` (None: the earliest); None where no row has one."""
     if column.null_count == len(column):
         return None
     base = int(pc.min(column).as_py()) if base is None else base
@@ -76,21 +68,12 @@ def times(name: str, column: Any, base: int | None = None) -> Times | None:
 
 def axes(events: pyarrow.Table, base: int | None = None) -> list[Times]:
     """Return the times that can be an axis, that of the event first; this one behind `base`."""
-    found = [times(EVENT_TIME, event_time(events), base)]
-    told = {name: times(name, events[name]) for name in TIMES}
-    several = [one for one in told.values() if one is not None]
+    found = [times("event_time", event_time(events), base)]
+    told = (times(name, events[name]) for name in TIMES)
+    several = [one for one in told if one is not None]
     if len(several) > 1:
         found += several
     return [one for one in found if one is not None]
-
-
-def numbers(column: Any) -> Ints:
-    """Return a number for each value, from 0; -1 for null."""
-    if isinstance(column, pyarrow.ChunkedArray):
-        column = column.combine_chunks()
-    codes = column.dictionary_encode().indices.cast(pa.int64())
-    found: Ints = pc.fill_null(codes, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
 
 
 def joined(column: Any) -> Any:

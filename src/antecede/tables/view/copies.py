@@ -1,4 +1,4 @@
-"""Copies of messages: where each was sent, received and delivered, what came twice or never."""
+"""Copies of messages: their sending, receipt and delivery; repeated and lost ones."""
 
 from __future__ import annotations
 
@@ -8,35 +8,29 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
+from antecede.tables.kernels import Ints, encode_column
 from antecede.tables.trace import DELIVER, RECEIVE, SEND
-from antecede.tables.view.columns import Ints, numbers
 
 pc: Any = pyarrow.compute
 
-AGAIN: Final = 1
-"""A bit: the copy came to this member before."""
-NOWHERE: Final = 2
-"""A bit: a message that no row says to have arrived anywhere."""
-UNDELIVERED: Final = 4
-"""A bit: received by a member that delivers, and never delivered there."""
+AGAIN: Final = 1  # bit: the copy came to this member before
+NOWHERE: Final = 2  # bit: a message without an arrival
+UNDELIVERED: Final = 4  # bit: received by a member that delivers, and never delivered there
 
 
 class Copies(NamedTuple):
-    """What rows of one message have to do with each other; all [rows], -1: none."""
+    """Relations between rows of one message [rows]; -1: none."""
 
-    sent: Ints
-    """Of an arrival the row of its sending."""
-    received: Ints
-    """Of the first delivery at a member the row of its receipt there."""
-    marks: Ints
-    """Bits: AGAIN, NOWHERE, UNDELIVERED."""
+    sent: Ints  # of an arrival the row of its sending
+    received: Ints  # of the first delivery at a member the row of its receipt there
+    marks: Ints  # bits: AGAIN, NOWHERE, UNDELIVERED
 
 
 def copies(events: pyarrow.Table) -> Copies:
     """Match the rows of a trace that tells of sendings and arrivals. O(rows log rows)."""
     kinds = {k: pc.equal(events["kind"], k).to_numpy() for k in (SEND, RECEIVE, DELIVER)}
-    run, member = numbers(events["run"]) + 1, numbers(events["member"])
-    message = numbers(events["id"])
+    run, member, message = (encode_column(events[name])[1] for name in ("run", "member", "id"))
+    run += 1
     message = run * (int(message.max(initial=0)) + 1) + message
     sent = _first_of(message, kinds[SEND])
     sent[~(kinds[RECEIVE] | kinds[DELIVER])] = -1

@@ -26,13 +26,13 @@ from antecede.tables.trace import QUARANTINE_SCHEMA, Trace, conform, schema
 
 pa: Any = pyarrow
 BROKEN: Final = "a broken promise"
-_APART: Final = (JOIN, LEAVE, LOSE)
-"""Marks that are no arrival of a copy."""
+_APART: Final = (JOIN, LEAVE, LOSE)  # marks that are no arrival of a copy
 
 
 def trace_of(diagram: Diagram) -> Trace:
-    """Return the rows of a diagram: sendings, receipts of what is held or discarded, deliveries;
-    what else happened to a member is an event, and says so.
+    """Return the rows of a diagram: sendings, receipts of held or discarded copies, deliveries.
+
+    All else that happened to a member is an event with a text.
     """
     return _Rows(diagram).trace()
 
@@ -80,7 +80,7 @@ class _Rows:
         self._row(mark.at, mark.lane, kind, id, said, 2)
 
     def _id(self, label: str, source: int) -> str:
-        """Return a name of a message: its label, but for what others than its sender hand on."""
+        """Return the label of a message, with the member that hands it on if not its sender."""
         if self._first.get(label, source) == source or source < 0:
             return label
         return f"{label} from {self._names[source]}"

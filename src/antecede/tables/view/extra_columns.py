@@ -1,4 +1,4 @@
-"""What a user's table tells besides the event: its further columns as texts, for a page."""
+"""Further columns of a user's table as texts, for a page."""
 
 from __future__ import annotations
 
@@ -8,22 +8,18 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.formatting import counted
+from antecede.tables.kernels import Ints
 from antecede.tables.view.binary_block import Array, texts
-from antecede.tables.view.columns import Ints
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
 MOST_COLUMNS: Final = 40
-LONGEST: Final = 1000
-"""Characters of a cell."""
-MOST_BYTES: Final = 64 << 20
-"""Of all texts that one page holds."""
+LONGEST: Final = 1000  # characters of a cell
+MOST_BYTES: Final = 64 << 20  # of all texts of a page
 
 
 def as_text(column: Any) -> Any:
-    """Return a column as texts: null stays null, bytes are hexadecimal, lists are as Spark writes
-    them, structs as Python does; a long one ends in three dots.
-    """
+    """Return a column as texts, long ones cut: bytes in hexadecimal, lists as Spark writes them."""
     plain: Any = column
     if pa.types.is_dictionary(column.type):
         plain = column.cast(column.type.value_type)
@@ -55,7 +51,7 @@ def column_arrays(
 ) -> tuple[list[str], dict[str, Array]]:
     """Return names of the further columns, and arrays "own.0", "own.1", ... of these rows.
 
-    What a page has no room for is left out, and noted.
+    Columns without room are left out, with a note.
     """
     names: list[str] = []
     arrays: dict[str, Array] = {}

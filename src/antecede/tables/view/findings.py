@@ -1,7 +1,6 @@
-"""What a page says beside its picture: findings first, then orders, clocks, waits, missing causes.
+"""Findings, orders, clocks, waits and missing causes that a page lists beside its picture.
 
-Sentences and counts are those of `antecede audit`; rows of the picture are added, so that a reader
-can go to what a sentence is about.
+Sentences and counts are those of `antecede audit`, with rows of the picture as links.
 """
 
 from __future__ import annotations
@@ -17,26 +16,35 @@ from antecede.formatting import count_and_part, counted, duration
 from antecede.tables.audit import PAIR_STEPS, AuditReport, Named, audit_events, chosen, clock_skew
 from antecede.tables.audit import findings as said_of
 from antecede.tables.causality import EVENTS, NO_EVENTS
-from antecede.tables.kernels import RANKS
+from antecede.tables.kernels import RANKS, Bools, Ints
 from antecede.tables.trace import Trace
-from antecede.tables.view.columns import Bools, Ints, Times
-from antecede.tables.view.copies import Copies
+from antecede.tables.view.columns import Times
+from antecede.tables.view.copies import AGAIN, NOWHERE, UNDELIVERED, Copies
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
-MISSING: Final = 50
-"""Ids of missing causes that a page names."""
+MISSING: Final = 50  # ids of missing causes on a page
 WAITS: Final = 20
 SKEWED: Final = 20
+_OF_PAIRS: Final = ("of", "against", "least_shift_ns", "violations", "edges")
 
 
-_TOLD: Final = (
-    NO_EVENTS,
-    "does not have: what came before these is not known",
-)
-"""Ends of notes of `Causality` that an audit says with more words."""
+# Notes of `Causality` that an audit has in more words: ends of two, and a part of another one.
+_TOLD: Final = (NO_EVENTS, "does not have: what came before these is not known")
 _SEVERAL: Final = " several ids in one"
-"""Within another one."""
+
+
+_MARKED: Final = (
+    (NOWHERE, "message", "messages", "without an arrival", "lost, or still on its way"),
+    (
+        *(UNDELIVERED, "copy was", "copies were", "held to the end"),
+        "received by a member that never delivers it",
+    ),
+    (
+        *(AGAIN, "arrival was", "arrivals were", "repeated"),
+        "of a copy that had come to the member before",
+    ),
+)
 
 
 class Edges(NamedTuple):
@@ -47,39 +55,44 @@ class Edges(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What findings are made of."""
+    """Rows of a picture and their relations."""
 
     events: pyarrow.Table
-    """The rows of the picture."""
     by: str
     edges: Edges
     axes: Sequence[Times]
     copies: Copies | None
     alive: Bools
 
+    def rows_of(self, *ids: str | None) -> list[int]:
+        """Return the first row of each id; [] where one is not in the picture."""
+        listed = self.events["id"]
+        found = [-1 if one is None else int(pc.index(listed, one).as_py()) for one in ids]
+        return [] if -1 in found else found
+
 
 def findings(trace: Trace, scene: Scene, notes: Sequence[str]) -> dict[str, Any]:
-    """Return what a page tells: JSON's types alone; rows are numbers of the picture's."""
+    """Return the lists beside a picture: JSON's types alone; rows are numbers of the picture's."""
     report = audited(trace)
-    rows = _Rows(scene.events)
-    inverted = list(_inversions(scene))
-    waits = _waits(scene)
-    skew = _skew(report, scene, rows)
-    told: list[dict[str, Any]] = [*_own(scene, inverted, waits), *_of_audit(report, rows)]
+    shown = find_in_rows(scene)
+    further = [one for one in notes if not (one.endswith(_TOLD) or _SEVERAL in one)]
+    told: list[dict[str, Any]] = [
+        *_own(scene, shown["axes"], shown["waits"]),
+        *_of_audit(report, scene),
+        *({"what": note, "advice": "", "rows": []} for note in further),
+    ]
     return {
-        "findings": told
-        + [_note(one) for one in notes if not (one.endswith(_TOLD) or _SEVERAL in one)],
-        "axes": inverted,
-        "orders": [_order(report, name, rows) for name in report.inversions],
-        "waits": waits,
-        "skew": skew,
-        "missing": _missing(report, rows),
+        **shown,
+        "findings": told,
+        "orders": [_order(report, name, scene) for name in report.inversions],
+        "skew": _skew(report, scene),
+        "missing": _missing(report, scene),
         "messages": report.messages,
         "edges": report.edges,
     }
 
 
-def nothing_found(scene: Scene) -> dict[str, Any]:
+def find_in_rows(scene: Scene) -> dict[str, Any]:
     """Return the same of a piece of a trace: what its own rows show, no audit."""
     return {
         "findings": [],
@@ -105,26 +118,10 @@ def audited(trace: Trace) -> AuditReport:
     )
 
 
-class _Rows:
-    """Finds the row of an id."""
-
-    def __init__(self, events: pyarrow.Table) -> None:
-        self._ids = events["id"]
-
-    def of(self, *ids: str | None) -> list[int]:
-        """Return the first row of each id; [] where one is not in the picture."""
-        found = [-1 if one is None else int(pc.index(self._ids, one).as_py()) for one in ids]
-        return [] if -1 in found else found
-
-
 # -- sentences ------------------------------------------------------------------------------------
 
 
-def _note(text: str) -> dict[str, Any]:
-    return {"what": text, "advice": "", "rows": []}
-
-
-def _of_audit(report: AuditReport, rows: _Rows) -> Iterator[dict[str, Any]]:
+def _of_audit(report: AuditReport, scene: Scene) -> Iterator[dict[str, Any]]:
     named = [
         (one["cause"], one["effect"])
         for one in (
@@ -135,13 +132,13 @@ def _of_audit(report: AuditReport, rows: _Rows) -> Iterator[dict[str, Any]]:
     ]
     for finding in said_of(report):
         pair = next((ids for ids in named if all(id in finding.what for id in ids)), (None,))
-        yield {"what": finding.what, "advice": finding.advice, "rows": rows.of(*pair)}
+        yield {"what": finding.what, "advice": finding.advice, "rows": scene.rows_of(*pair)}
 
 
 def _own(
     scene: Scene, inverted: Sequence[Mapping[str, Any]], waits: Sequence[Mapping[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield what the picture itself shows and no audit says."""
+    """Yield findings of the picture that no audit has."""
     if scene.by == EVENTS and inverted and inverted[0]["count"]:
         worst = inverted[0]
         yield {
@@ -163,19 +160,7 @@ def _own(
 
 
 def _copies(scene: Scene, copies: Copies) -> Iterator[dict[str, Any]]:
-    from antecede.tables.view.copies import AGAIN, NOWHERE, UNDELIVERED
-
-    for bit, one, several, what, advice in (
-        (NOWHERE, "message", "messages", "without an arrival", "lost, or still on its way"),
-        (
-            *(UNDELIVERED, "copy was", "copies were", "held to the end"),
-            "received by a member that never delivers it",
-        ),
-        (
-            *(AGAIN, "arrival was", "arrivals were", "repeated"),
-            "of a copy that had come to the member before",
-        ),
-    ):
+    for bit, one, several, what, advice in _MARKED:
         found = np.flatnonzero(copies.marks & bit)
         if len(found):
             yield {
@@ -189,9 +174,7 @@ def _copies(scene: Scene, copies: Copies) -> Iterator[dict[str, Any]]:
 
 
 def _inversions(scene: Scene) -> Iterator[dict[str, Any]]:
-    """Yield, for each time, how many effects are before a cause at another member, by the edges
-    of the picture.
-    """
+    """Yield, for each time, the number of effects before a cause at another member."""
     cause, effect = scene.edges
     for axis in scene.axes:
         both = axis.known[cause] & axis.known[effect]
@@ -207,25 +190,24 @@ def _inversions(scene: Scene) -> Iterator[dict[str, Any]]:
         }
 
 
-def _order(report: AuditReport, name: str, rows: _Rows) -> dict[str, Any]:
+def _order(report: AuditReport, name: str, scene: Scene) -> dict[str, Any]:
     worst = report.details.get("worst_inversions", {}).get(name) or {}
     step = report.details["max_inversions"].get(name)
-    places = name in ("ingest", "file_order")
+    largest = ""
+    if step is not None:
+        places = name in ("ingest", "file_order")
+        largest = counted(step, "place") if places else duration(step / 1e6)
     return {
         "order": name,
         "count": report.inversions[name],
         "compared": report.details["compared_edges"][name],
-        "largest": ""
-        if step is None
-        else counted(step, "place")
-        if places
-        else duration(step / 1e6),
-        "rows": rows.of(worst["cause"], worst["effect"]) if worst and step is not None else [],
+        "largest": largest,
+        "rows": scene.rows_of(worst["cause"], worst["effect"]) if worst and step else [],
     }
 
 
 def _waits(scene: Scene) -> list[dict[str, Any]]:
-    """Return the longest waits from receipt to delivery, the longest first."""
+    """Return the longest waits from receipt to delivery, in descending order."""
     if scene.copies is None or not scene.axes:
         return []
     axis, received = scene.axes[0], scene.copies.received
@@ -234,17 +216,13 @@ def _waits(scene: Scene) -> list[dict[str, Any]]:
     waited = axis.after[rows] - axis.after[received[rows]]
     best = np.argsort(-waited, kind="stable")[:WAITS]
     return [
-        {
-            "delivered": int(rows[k]),
-            "received": int(received[rows[k]]),
-            "ns": int(waited[k]),
-        }
+        {"delivered": int(rows[k]), "received": int(received[rows[k]]), "ns": int(waited[k])}
         for k in best.tolist()
         if waited[k] > 0
     ]
 
 
-def _skew(report: AuditReport, scene: Scene, rows: _Rows) -> dict[str, Any] | None:
+def _skew(report: AuditReport, scene: Scene) -> dict[str, Any] | None:
     """Return how far the members' clocks must be apart; None where no times tell."""
     # An audit compares declared causes; where arrivals are told, these say more.
     found = None if scene.by == EVENTS else report.details.get("clock_skew")
@@ -260,29 +238,26 @@ def _skew(report: AuditReport, scene: Scene, rows: _Rows) -> dict[str, Any] | No
     pairs = [pair for pair in found["pairs"] if pair["violations"]][:SKEWED]
     return {
         "hosts": [
-            {**host, "rows": _witness(host["worst"], scene, rows)}
-            for host in found["hosts"][:SKEWED]
+            {**host, "rows": _witness(host["worst"], scene)} for host in found["hosts"][:SKEWED]
         ],
         "pairs": [
             {
-                name: pair[name]
-                for name in ("of", "against", "least_shift_ns", "violations", "edges")
+                **{name: pair[name] for name in _OF_PAIRS},
+                "rows": _worst_between(scene, pair["of"], pair["against"]),
             }
-            | {"rows": _worst_between(scene, pair["of"], pair["against"])}
             for pair in pairs
         ],
         "compared": len(found["pairs"]),
         "consistent": found["consistent"],
-        "worst": found["worst"] and _witness(found["worst"], scene, rows),
+        "worst": found["worst"] and _witness(found["worst"], scene),
     }
 
 
-def _witness(worst: Mapping[str, Any] | None, scene: Scene, rows: _Rows) -> list[int]:
+def _witness(worst: Mapping[str, Any] | None, scene: Scene) -> list[int]:
     if worst is None:
         return []
-    return _worst_between(scene, worst["of"], worst["against"]) or rows.of(
-        worst["cause"], worst["effect"]
-    )
+    between = _worst_between(scene, worst["of"], worst["against"])
+    return between or scene.rows_of(worst["cause"], worst["effect"])
 
 
 def _worst_between(scene: Scene, one: str, other: str) -> list[int]:
@@ -302,7 +277,7 @@ def _worst_between(scene: Scene, one: str, other: str) -> list[int]:
     return [int(cause[worst]), int(effect[worst])]
 
 
-def _missing(report: AuditReport, rows: _Rows) -> dict[str, Any]:
+def _missing(report: AuditReport, scene: Scene) -> dict[str, Any]:
     told = report.details.get("missing") or []
     return {
         "ids": report.details.get("missing_ids") or 0,
@@ -311,7 +286,7 @@ def _missing(report: AuditReport, rows: _Rows) -> dict[str, Any]:
             {
                 "id": one["id"],
                 "references": one["references"],
-                "rows": rows.of(one["first"]),
+                "rows": scene.rows_of(one["first"]),
                 "set_aside": one["set_aside"],
             }
             for one in told

@@ -1,4 +1,4 @@
-"""Sources of served pages: a trace that is read again when its files change."""
+"""Source of served pages: a trace that is read again when its files change."""
 
 from __future__ import annotations
 
@@ -8,18 +8,34 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.compute
 
 from antecede.errors import AntecedeError
+from antecede.tables.causality import Event
 from antecede.tables.trace import Trace
-from antecede.tables.view.id_lookup import event_named
 from antecede.tables.view.render_model import LARGEST, picture
+
+pc: Any = pyarrow.compute
+
+
+def event_named(events: pyarrow.Table, text: str, run: str | None) -> Event:
+    """Return the event that a text names: an id, or ID@MEMBER where no event has that id."""
+    name, at, member = text.rpartition("@")
+    # In UTF-8, which bytes of a terminal's may not be: these are refused where the event is sought.
+    plain = text.encode(errors="replace").decode()
+    if at and not pc.any(pc.equal(events["id"], plain)).as_py():
+        return Event(name, member, run)
+    return Event(text, None, run)
 
 
 class Followed:
-    """A trace as its files are now, read anew when they have changed.
+    """A trace that is read anew when its files have changed.
 
-    `read` reads them; `around`: the id of the event to begin with, `run`: of which run. Files that
-    cannot be read while they are written keep the picture before.
+    `around`: the id of the event to begin with, of the run `run`. Files that cannot be read while
+    they are written keep the picture before.
     """
 
     grows = True
@@ -46,7 +62,12 @@ class Followed:
     def version(self) -> str:
         """Return a digest of names, sizes and times of all files."""
         found = hashlib.sha256()
-        for path in chain.from_iterable(map(_matches, self._paths)):
+        # A path that does not exist is a pattern, as when files are read.
+        listed = [
+            [path] if path.exists() else sorted(map(Path, glob.glob(str(path))))
+            for path in self._paths
+        ]
+        for path in chain.from_iterable(listed):
             for file in [path] if path.is_file() else sorted(path.rglob("*")):
                 if file != path and file.name.startswith("."):
                     continue  # a draft, which nobody reads
@@ -58,7 +79,7 @@ class Followed:
         return found.hexdigest()
 
     def block(self, asked: Mapping[str, str]) -> bytes:
-        """Return the picture of the trace as it is now, or as it could last be read."""
+        """Return the picture of the trace, as it could last be read."""
         with self._lock:
             now = self.version()
             if self._made is not None and self._made[0] == now:
@@ -81,8 +102,3 @@ class Followed:
                 return self._made[1]
             self._made = now, made
             return made
-
-
-def _matches(path: Path) -> list[Path]:
-    """Return what a path stands for: itself, or what fits the pattern that it is, as when read."""
-    return [path] if path.exists() else sorted(map(Path, glob.glob(str(path))))

@@ -1,8 +1,7 @@
-"""One HTML file from a picture: code, style and data in it, nothing fetched, nothing run but ours.
+"""One HTML file of a picture: code, style and data.
 
-The page forbids itself everything else: its policy names the hashes of its one script and one
-style, and no connection at all. What a trace says is compressed bytes in base 64; the script puts
-it on the screen as text, never as markup.
+Its policy names the hashes of its one script and one style, and allows no connection. The trace is
+compressed bytes in base 64; the script shows it as text, never as markup.
 """
 
 from __future__ import annotations
@@ -42,10 +41,7 @@ def render_page(shown: Picture) -> str:
 
 
 def render_served_page(title: str, source: str, *, grows: bool = False) -> str:
-    """Return a page that asks the server it came from, at the path `source`, for its data.
-
-    `grows`: again and again.
-    """
+    """Return a page that asks its server, at the path `source`, for data (`grows`: repeatedly)."""
     return _filled(title, "", "'self'", source, "yes" if grows else "")
 
 

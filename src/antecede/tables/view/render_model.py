@@ -1,7 +1,6 @@
 """A trace as arrays for a page: rows, members, times, the graph of causes, copies, findings.
 
-Rows are those of `antecede.tables.causality.Causality`, so that what the page colours as past and
-future is what `antecede ask` answers.
+Rows are those of `antecede.tables.causality.Causality`, as for `antecede ask`.
 """
 
 from __future__ import annotations
@@ -17,33 +16,31 @@ from antecede import __version__
 from antecede.errors import InputError
 from antecede.formatting import counted
 from antecede.tables.causality import CLOCKS, EVENTS, Causality, Named
-from antecede.tables.kernels import edge_table
+from antecede.tables.kernels import Ints, edge_table, encode_column
 from antecede.tables.trace import KINDS, Trace, evidence
-from antecede.tables.view.binary_block import Array, dictionary, packed, texts
-from antecede.tables.view.columns import Ints, axes, joined
-from antecede.tables.view.copies import Copies, among, copies
+from antecede.tables.view.binary_block import Array, packed, texts
+from antecede.tables.view.columns import axes, joined
+from antecede.tables.view.copies import among, copies
 from antecede.tables.view.extra_columns import column_arrays
-from antecede.tables.view.findings import Edges, Scene, findings, nothing_found
+from antecede.tables.view.findings import Edges, Scene, find_in_rows, findings
 
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
-LARGEST: Final = 400_000
-"""Events that one page holds: beyond, opening it takes long."""
-CLOCKS_AT_MOST: Final = 4_000_000
-"""Entries of clocks that one page holds."""
-EDGES_AT_MOST: Final = 8_000_000
+LARGEST: Final = 400_000  # events of a page: beyond, opening it takes long
+CLOCKS_AT_MOST: Final = 4_000_000  # entries of clocks of a page
+EPOCH: Final = 10**9 * 86_400 * 3650  # ns: times beyond are dates; simulations begin at 1970
 TEXTS: Final = ("id", "text", "role", "source")
 COUNTS: Final = ("seq", "line", "ingest")
 
 
 class Picture(NamedTuple):
-    """What a page draws and says; see `antecede.tables.view.binary_block`."""
+    """Data of a page; see `antecede.tables.view.binary_block`."""
 
     meta: dict[str, Any]
     arrays: dict[str, Array]
 
     def packed(self) -> bytes:
-        """Return it as one block of bytes."""
+        """Return one block of bytes."""
         return packed(self.meta, self.arrays)
 
 
@@ -63,27 +60,29 @@ def picture(
 ) -> Picture:
     """Return the picture of a trace that was read.
 
-    `by`: what tells what came before what, as for `Causality`; `around`: the event to begin with;
-    `most`: events that it holds. A larger trace is cut to those nearest to `around`, or (`latest`)
-    to the last ones, and says so. `base`: what the time of what rows tell is counted from, the
-    earliest if None. `told`: with findings. `also`: findings to
-    begin with (what, advice, rows). `broken`: rows that break a promise, for a whole trace.
-    The columns of `trace.own` are shown with each event.
-    Raises InputError for an event that is not there, and for a larger trace without `around`.
+    `by`: as for `Causality`; `around`: the event to begin with; `most`: events at most. A larger
+    trace is cut to those nearest to `around`, or (`latest`) to the last ones, with a note. `base`:
+    zero of the events' time, ns (None: the earliest). `told`: with findings. `also`: findings to
+    begin with (what, advice, rows). `broken`: rows that break a promise, for a whole trace. The
+    columns of `trace.own` are shown with each event. Raises InputError for an event that is not
+    there, and for a larger trace without `around`.
     """
     asked = Causality(trace, by=by, unproven=True) if asked is None else asked
     start = None if around is None else asked.row(around)
     rows = _chosen(asked, start, most, latest)
     events = asked.events.take(pa.array(rows))
     offsets, causes = _edges(asked, rows)
-    alive = asked.alive[rows]
     moved = among(copies(asked.events), rows) if asked.by == EVENTS else None
     across = _across(events, offsets, causes)
-    scene = Scene(events, asked.by, across, axes(events, base), moved, alive)
-    notes = [*asked.notes, *_cut_off(asked, rows), *_far_off(scene)]
-    arrays = _arrays(scene, offsets, causes, asked.by, notes)
+    scene = Scene(events, asked.by, across, axes(events, base), moved, asked.alive[rows])
+    notes = [*asked.notes, *(note for axis in scene.axes[:1] for note in axis.notes())]
+    if len(rows) < len(asked.events):
+        held = f"{len(rows):,} of {counted(len(asked.events), 'event')}"
+        through = "past and future are shown as far as they go through these"
+        notes.insert(len(asked.notes), f"this page holds {held}: {through}")
+    arrays = _arrays(scene, offsets, causes, notes)
     own, further = _further(trace, events, notes)
-    said = findings(trace, scene, notes) if told else nothing_found(scene)
+    said = findings(trace, scene, notes) if told else find_in_rows(scene)
     said["findings"] = [*map(dict, also), *said["findings"]]
     meta = {
         "title": title,
@@ -96,7 +95,7 @@ def picture(
         "kinds": list(KINDS),
         "around": -1 if start is None else int(np.flatnonzero(rows == start)[0]),
         "times": [{"name": one.name, "base": str(one.base)} for one in scene.axes],
-        "epoch": _looks_like_dates(scene),
+        "epoch": any(one.base > EPOCH for one in scene.axes),
         "own": own,
         "broken": list(broken),
         **said,
@@ -134,22 +133,6 @@ def _chosen(asked: Causality, start: int | None, most: int, latest: bool) -> Int
     return np.sort(order[first : first + most])
 
 
-def _cut_off(asked: Causality, rows: Ints) -> list[str]:
-    if len(rows) == len(asked.events):
-        return []
-    return [
-        f"this page holds {len(rows):,} of {counted(len(asked.events), 'event')}: past and future "
-        "are shown as far as they go through these"
-    ]
-
-
-def _far_off(scene: Scene) -> list[str]:
-    lost = sum(one.far for one in scene.axes[:1])
-    if not lost:
-        return []
-    return [f"{counted(lost, 'time')} more than 146 years from the earliest: taken as unknown"]
-
-
 def _edges(asked: Causality, rows: Ints) -> tuple[Ints, Ints]:
     """Return offsets and causes without those that are nowhere; by clocks immediate ones alone."""
     offsets, causes = asked.edges_among(rows)
@@ -163,22 +146,13 @@ def _edges(asked: Causality, rows: Ints) -> tuple[Ints, Ints]:
 
 def _across(events: pyarrow.Table, offsets: Ints, causes: Ints) -> Edges:
     effect = np.repeat(np.arange(len(events)), np.diff(offsets))
-    member = pc.fill_null(
-        events["member"].combine_chunks().dictionary_encode().indices, -1
-    ).to_numpy()
+    member = encode_column(events["member"])[1]
     apart = (member[causes] != member[effect]) & (member[causes] >= 0) & (member[effect] >= 0)
     return Edges(causes[apart], effect[apart])
 
 
-def _looks_like_dates(scene: Scene) -> bool:
-    """Tell whether times are moments; those of a simulation begin at 1970."""
-    return any(one.base > 10**9 * 86_400 * 3650 for one in scene.axes)
-
-
-def _arrays(
-    scene: Scene, offsets: Ints, causes: Ints, by: str, notes: list[str]
-) -> dict[str, Array]:
-    events = scene.events
+def _arrays(scene: Scene, offsets: Ints, causes: Ints, notes: list[str]) -> dict[str, Array]:
+    events, by = scene.events, scene.by
     kind = pc.index_in(events["kind"], pa.array(KINDS)).to_numpy()
     arrays: dict[str, Array] = {
         "kind": kind.astype(np.uint8),
@@ -199,30 +173,16 @@ def _arrays(
             arrays[name] = pc.fill_null(values, np.nan).to_numpy()
     for axis in scene.axes:
         arrays[f"time.{axis.name}"] = axis.to_floats()
-    arrays |= _ends(events, scene)
-    arrays |= _copy_arrays(scene.copies)
+    if scene.axes and events["end_time"].null_count < len(events):
+        base, known = scene.axes[0].base, events["end_time"].is_valid().to_numpy()
+        after = pc.fill_null(events["end_time"], base).to_numpy() - base
+        arrays["end"] = np.where(known, after.astype(np.float64), np.nan)
+    if scene.copies is not None:
+        arrays["sent"] = scene.copies.sent.astype(np.int32)
+        arrays["received"] = scene.copies.received.astype(np.int32)
+        arrays["marks"] = scene.copies.marks.astype(np.uint8)
     arrays |= _clock_arrays(events, notes) if by == CLOCKS else _missing_arrays(events, by)
     return arrays
-
-
-def _ends(events: pyarrow.Table, scene: Scene) -> dict[str, Array]:
-    """Return where spans end, by the axis of the event's time."""
-    if events["end_time"].null_count == len(events) or not scene.axes:
-        return {}
-    known = events["end_time"].is_valid().to_numpy()
-    base = scene.axes[0].base
-    after = pc.fill_null(events["end_time"], base).to_numpy() - base
-    return {"end": np.where(known, after.astype(np.float64), np.nan)}
-
-
-def _copy_arrays(found: Copies | None) -> dict[str, Array]:
-    if found is None:
-        return {}
-    return {
-        "sent": found.sent.astype(np.int32),
-        "received": found.received.astype(np.int32),
-        "marks": found.marks.astype(np.uint8),
-    }
 
 
 def _clock_arrays(events: pyarrow.Table, notes: list[str]) -> dict[str, Array]:
@@ -247,11 +207,5 @@ def _missing_arrays(events: pyarrow.Table, by: str) -> dict[str, Array]:
         return {}
     edges: Any = edge_table(events)
     lost = edges.filter(edges["parent"].is_null())
-    rows: Sequence[Any] = lost["child"].to_numpy()
-    return {
-        "missing.rows": np.asarray(rows, np.int32),
-        **texts("missing", lost["parent_id"]),
-    }
-
-
-__all__ = ["LARGEST", "Picture", "dictionary", "picture"]
+    rows = lost["child"].to_numpy().astype(np.int32)
+    return {"missing.rows": rows, **texts("missing", lost["parent_id"])}

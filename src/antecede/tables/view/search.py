@@ -1,6 +1,6 @@
 """Search in a trace cut into pieces: the terms of the page's search, matched in Arrow columns.
 
-The page parses a line of search (`page/search.js`) and sends its terms as JSON. A row matches
+The page parses a line of search (`assets/search.js`) and sends its terms as JSON. A row matches
 under the rules of `matchRows` there; a differential test compares both.
 """
 
@@ -26,15 +26,13 @@ MAX_TERMS: Final = 100
 
 
 class Term(NamedTuple):
-    """Condition on a row; see `parseSearch` in `page/search.js`."""
+    """Condition on a row; see `parseSearch` in `assets/search.js`."""
 
     excludes: bool
-    field: str | None
-    """A field, or "own.K": the further column number K."""
+    field: str | None  # a field, or "own.K": the further column number K
     text: str
     is_expression: bool
-    id: str | None
-    """The id of an event that matches as well."""
+    id: str | None  # the id of an event that matches as well
 
 
 def read_terms(asked: str, columns: int) -> list[Term]:

@@ -1,7 +1,6 @@
-"""A page of a trace handed out by this machine: for traces that grow, or fit no one file.
+"""Local server of one page, for traces that grow or are too large for a file.
 
-The locks are those of `antecede.core.pages.local_server`. Nothing is ever written or run by a
-request.
+Access control is that of `antecede.core.pages.local_server`. Requests write and run nothing.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from antecede.tables.view.page import render_served_page
 
 
 class Source(Protocol):
-    """Where a served page has its data from; called from several threads."""
+    """Source of a served page's data; called from several threads."""
 
     @property
     def title(self) -> str:
-        """What the page is called."""
+        """Title of the page."""
 
     @property
     def grows(self) -> bool:
@@ -41,7 +40,7 @@ class Serving(Guarded):
 
 
 class _Page:
-    """The page, its data, and what version they are of."""
+    """Handler of requests for the page, its data and its version."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

@@ -1,6 +1,6 @@
 """A trace in pieces: small answers for any stretch of millions of events.
 
-    DIR/antecede-tiles.json     what it is of, and how it is cut
+    DIR/antecede-tiles.json     description of the trace and of its levels
     DIR/members.parquet         member, rows, first (place); by the place of the first row
     DIR/level-K.parquet         bin, member (number of its row above), rows; bins of one width a
                                 level, each cut into two in the next
@@ -20,7 +20,6 @@ import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,7 +50,7 @@ from antecede.tables.view.columns import event_time, times
 from antecede.tables.view.copies import AGAIN, copies
 from antecede.tables.view.extra_columns import as_text
 from antecede.tables.view.findings import audited
-from antecede.tables.view.render_model import Picture, picture
+from antecede.tables.view.render_model import EPOCH, Picture, picture
 from antecede.tables.view.search import match_rows, needed_columns, read_terms
 
 pa: Any = pyarrow
@@ -59,18 +58,14 @@ pc: Any = pyarrow.compute
 ds: Any = pyarrow.dataset
 pq: Any = pyarrow.parquet
 TILES: Final = "tiles"
-OWN: Final = "own:"
-"""Before the name of a further column of the user's table, in `events`."""
+OWN: Final = "own:"  # before the name of a further column of the user's table, in `events`
 ABOUT: Final = "antecede-tiles.json"
 VERSION: Final = 1
-COARSEST: Final = 512
-"""Bins of the first level."""
+COARSEST: Final = 512  # bins of the first level
 LEVELS: Final = 14
-PIECE: Final = 40_000
-"""Events that an answer holds one by one."""
+PIECE: Final = 40_000  # events of an answer, one by one
 SMALLEST: Final = -(2**63)
-CELLS: Final = 1_000_000
-"""Bins of members that an answer holds."""
+CELLS: Final = 1_000_000  # bins of members in an answer
 
 
 def is_tiles(path: Path) -> bool:
@@ -79,12 +74,12 @@ def is_tiles(path: Path) -> bool:
 
 
 def levels_of(rows: int) -> int:
-    """Return how many levels a trace of so many rows has: the last one's bins hold few."""
+    """Return the number of levels for so many rows; bins of the last one hold few."""
     return max(1, min(LEVELS, int(np.ceil(np.log2(max(2, rows / COARSEST)))) + 1))
 
 
 def about(title: str, rows: int, low: int, high: int, timed: bool, **more: Any) -> dict[str, Any]:
-    """Return what `ABOUT` says of a trace whose places go from `low` to `high`."""
+    """Return the content of `ABOUT` for a trace whose places go from `low` to `high`."""
     deepest = levels_of(rows) - 1
     finest = -(-(high - low + 1) // (COARSEST << deepest))
     return {
@@ -114,7 +109,7 @@ def check_new(folder: Path, force: bool) -> None:
 def write_tiles(
     trace: Trace, folder: Path, title: str, *, by: str | None = None, force: bool = False
 ) -> dict[str, Any]:
-    """Cut a trace that was read into pieces, and return what `ABOUT` says of it.
+    """Cut a trace that was read into pieces, and return the content of `ABOUT`.
 
     Repeated rows of an id are left out, unless rows tell of arrivals. Raises InputError where the
     folder is taken, and for a trace without an event.
@@ -178,11 +173,8 @@ def _places(events: pyarrow.Table) -> tuple[Any, bool, list[str]]:
     found = times("", column)
     if found is None:
         return events["file_order"], False, []
-    notes = []
+    notes = found.notes()
     if found.far:
-        notes.append(
-            f"{counted(found.far, 'time')} more than 146 years from the earliest: taken as unknown"
-        )
         column = pc.if_else(pa.array(found.known), column, pa.scalar(None, pa.int64()))
     if lost := int(np.count_nonzero(~found.known)):
         notes.append(f"{counted(lost, 'row')} without a time: not in the picture")
@@ -190,7 +182,7 @@ def _places(events: pyarrow.Table) -> tuple[Any, bool, list[str]]:
 
 
 def _clear(folder: Path) -> None:
-    """Take pieces away that are there: others may be as many files, or files where folders were."""
+    """Remove existing pieces: they may be other files, or folders of parts."""
     made = ("events", "members.parquet", *(f"level-{k}.parquet" for k in range(LEVELS)))
     for path in (folder / ABOUT, *(folder / name for name in made)):
         if path.is_dir():
@@ -202,26 +194,18 @@ def _clear(folder: Path) -> None:
 def _write_members(folder: Path, at: Any, member: Any, names: Any) -> None:
     grouped = pa.table({"member": member, "at": at}).group_by("member")
     table = grouped.aggregate([([], "count_all"), ("at", "min")]).sort_by("member")
-    number = table["member"].to_pylist()
     listed = [*names.to_pylist(), "(no member)"]
-    pq.write_table(
-        pa.table(
-            {
-                "member": [listed[k] for k in number],
-                "rows": table["count_all"],
-                "first": table["at_min"],
-            }
-        ),
-        folder / "members.parquet",
-    )
+    member = [listed[k] for k in table["member"].to_pylist()]
+    made = pa.table({"member": member, "rows": table["count_all"], "first": table["at_min"]})
+    pq.write_table(made, folder / "members.parquet")
 
 
 class Tiles:
     """The source of a served page from a folder of pieces.
 
-    `around`: the event to begin with; `whole` makes the causality of the whole trace, where that
-    can be had: then past and future of an event go beyond the piece that is seen. Raises InputError
-    for a folder that is none, or of a later version, and for an event that is not there.
+    `around`: the event to begin with. `whole` makes the causality of the whole trace, for past and
+    future beyond a piece. Raises InputError for a folder without pieces, or of a later version, and
+    for an event that is not there.
     """
 
     grows = False
@@ -245,16 +229,12 @@ class Tiles:
             self._members: Any = pq.read_table(folder / "members.parquet")
             self._events: Any = ds.dataset(folder / "events", format="parquet")
             self._finest = self._about["levels"][-1]
+            self._own = [str(name) for name in self._about.get("own", [])]
         except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
             what = f"holds no pieces that can be read: {error}"
             raise InputError(what, path=str(folder)) from error
         self._around = around
         self._start = None if around is None else self._found(around)
-
-    @property
-    def _own(self) -> list[str]:
-        """Names of the further columns that the pieces have."""
-        return [str(name) for name in self._about.get("own", [])]
 
     def version(self) -> str:
         """Return always the same: pieces do not change."""
@@ -326,7 +306,7 @@ class Tiles:
         return asked, asked.events["file_order"].to_numpy()
 
     def _related(self, place: int) -> bytes:
-        """Return what happened before and after an event, of the whole trace: bits by place."""
+        """Return the past and future of an event in the whole trace: bits by place."""
         with self._lock:  # two clicks make it once
             asked, places = self._asked
         found = np.flatnonzero(places == place)
@@ -366,7 +346,7 @@ class Tiles:
 
     @cached_property
     def _counts(self) -> tuple[Any, Any]:
-        """Bins of the finest level, and how many rows are before each."""
+        """Bins of the finest level, and the number of rows before each."""
         cells = self._level(self._finest["level"]).to_table(columns=["bin", "rows"])
         sums = cells.group_by("bin").aggregate([("rows", "sum")]).sort_by("bin")
         return sums["bin"].to_numpy(), np.concatenate([[0], np.cumsum(sums["rows_sum"].to_numpy())])
@@ -375,7 +355,7 @@ class Tiles:
         return ds.dataset(self._folder / f"level-{level}.parquet", format="parquet")
 
     def _count(self, first: int, last: int) -> int:
-        """Return how many events lie in the bins that a stretch touches."""
+        """Return the number of events in the bins that a stretch touches."""
         bins, before = self._counts
         low, width = self._about["low"], self._finest["width"]
         begin = np.searchsorted(bins, (first - low) // width)
@@ -397,9 +377,7 @@ class Tiles:
             ds.field("at") <= min(last, -SMALLEST - 1)
         )
         rows = self._events.to_table(filter=mask).sort_by([("file_order", "ascending")])
-        if not len(rows):
-            return self._grid(first, last)
-        if len(rows) > 4 * PIECE:  # as many in one moment
+        if not 0 < len(rows) <= 4 * PIECE:  # so many are of one moment
             return self._grid(first, last)
         events = conform(rows.select(SCHEMA.names))
         own: Any = rows.select([OWN + name for name in self._own]).rename_columns(self._own)
@@ -410,30 +388,27 @@ class Tiles:
         shown = picture(trace, title=self.title, base=base, told=False, asked=asked)
         self._mark(shown, rows)
         meta = {**shown.meta, **self._common(), "piece": self._ends(first, last), **more}
-        meta[evidence.SOURCE] = self._about.get(evidence.SOURCE, meta[evidence.SOURCE])
         meta["notes"] = self._notes(len(rows))
         meta["findings"] = self._findings(meta["notes"])
         placed = {of: k for k, of in enumerate(shown.arrays["place"].astype(np.int64).tolist())}
         meta["around"] = placed.get(place, -1)
-        return packed(meta, {**shown.arrays, **self._member_arrays(self._asked_members(shown))})
+        # The picture lists rows in the order of the table; members are numbered as in all pieces.
+        members = asked.events["member"].combine_chunks()
+        number = pc.fill_null(pc.index_in(members, self._members["member"]), -1).to_numpy()
+        return packed(meta, {**shown.arrays, **self._member_arrays(number.astype(np.int32))})
 
     @cached_property
     def _way(self) -> str | None:
-        """What tells what came before what: of the whole, for a piece may lack a kind of rows."""
+        """Way of the whole trace for `Causality`: a piece may lack a kind of rows."""
         if self._about.get("by") is not None:
             return str(self._about["by"])
-        kinds = set(self._kinds)
+        kinds: set[str] = set()
+        for batch in self._events.scanner(columns=["kind"]).to_batches():
+            kinds.update(batch["kind"].unique().to_pylist())
         return EVENTS if SEND in kinds and kinds & {RECEIVE, DELIVER} else None
 
-    @cached_property
-    def _kinds(self) -> list[str]:
-        found: set[str] = set()
-        for batch in self._events.scanner(columns=["kind"]).to_batches():
-            found.update(batch["kind"].unique().to_pylist())
-        return sorted(found)
-
     def _mark(self, shown: Picture, rows: pyarrow.Table) -> None:
-        """Set what was lost, held for ever and repeated, as far as the whole trace tells."""
+        """Set the marks of the whole trace, as far as the pieces have them."""
         if "marks" not in shown.arrays:
             return
         if "marks" in rows.column_names:
@@ -443,7 +418,7 @@ class Tiles:
         shown.arrays["marks"] = marks.astype(np.uint8)
 
     def _grid(self, first: int, last: int) -> bytes:
-        """Return how many events of each member each bin of a stretch has."""
+        """Return the number of events of each member in each bin of a stretch."""
         low = self._about["low"]
         levels = [one for one in self._about["levels"] if (last - first) // one["width"] <= 700]
         levels = levels or self._about["levels"][:1]
@@ -454,29 +429,31 @@ class Tiles:
             if len(cells) <= CELLS:
                 break
         nothing = Trace(SCHEMA.empty_table(), QUARANTINE_SCHEMA.empty_table(), "table", {})
+        asked = Causality(nothing, by=EVENTS, part=True)
+        shown = picture(nothing, title=self.title, told=False, asked=asked)
         meta = {
-            **_empty(self.title, nothing),
+            **shown.meta,
             **self._common(),
             "grid": {**self._ends(first, last), "width": level["width"]},
             "notes": [],
             "findings": self._findings([]),
-            "around": -1,
         }
-        return packed(
-            meta,
-            {
-                **_no_rows(),
-                "grid.bin": cells["bin"].to_numpy().astype(np.float64),
-                "grid.member": cells["member"].to_numpy().astype(np.int32),
-                "grid.rows": cells["rows"].to_numpy().astype(np.float64),
-                **self._member_arrays(np.empty(0, np.int32)),
-            },
-        )
+        arrays = {
+            **shown.arrays,
+            "time.event_time": np.empty(0, np.float64),
+            "grid.bin": cells["bin"].to_numpy().astype(np.float64),
+            "grid.member": cells["member"].to_numpy().astype(np.int32),
+            "grid.rows": cells["rows"].to_numpy().astype(np.float64),
+            **self._member_arrays(np.empty(0, np.int32)),
+        }
+        return packed(meta, arrays)
 
     def _common(self) -> dict[str, Any]:
         said = self._about
         timed = said["timed"]
+        source = {evidence.SOURCE: said[evidence.SOURCE]} if evidence.SOURCE in said else {}
         return {
+            **source,
             "format": said["format"],
             "of": said["rows"],
             "tiles": True,
@@ -484,7 +461,7 @@ class Tiles:
             "own": self._own,
             "extent": {"low": 0, "high": said["high"] - said["low"]},
             "times": [{"name": "event_time", "base": str(said["low"])}] if timed else [],
-            "epoch": timed and said["low"] > 10**9 * 86_400 * 3650,
+            "epoch": timed and said["low"] > EPOCH,
         }
 
     def _ends(self, first: int, last: int) -> dict[str, int]:
@@ -505,32 +482,23 @@ class Tiles:
             *({"what": note, "advice": "", "rows": []} for note in said),
         ]
 
-    def _asked_members(self, shown: Any) -> Array:
-        """Return the numbers, among all members, of the members of a piece's rows."""
-        ends = np.concatenate([[0], shown.arrays["member.ends"]]).tolist()
-        body = shown.arrays["member.bytes"].tobytes()
-        names = pa.array([body[a:b].decode() for a, b in pairwise(ends)], pa.string())
-        number = pc.fill_null(pc.index_in(names, self._members["member"]), -1)
-        found: Array = np.append(number.to_numpy(), -1)[shown.arrays["member"]].astype(np.int32)
-        return found
-
     def _member_arrays(self, codes: Array) -> dict[str, Array]:
         return {
             "member": codes,
-            **dictionary("member", self._members["member"].combine_chunks()),
+            **dictionary("member", self._members["member"].to_pylist()),
             "member.rows": self._members["rows"].to_numpy().astype(np.float64),
             "overview.rows": self._overview,
         }
 
     @cached_property
     def _overview(self) -> Array:
-        """How many rows each bin of the first level has, of all members."""
+        """Number of rows in each bin of the first level."""
         cells = self._level(0).to_table(columns=["bin", "rows"])
         return np.bincount(cells["bin"].to_numpy(), cells["rows"].to_numpy(), COARSEST)
 
 
 def _readings(event: Event) -> list[tuple[str, str | None]]:
-    """Return what an id may mean: itself, or ID@MEMBER."""
+    """Return the meanings of an id: itself, or ID@MEMBER."""
     name, at, member = event.id.rpartition("@")
     return [(event.id, event.member), *([(name, member)] if at else [])]
 
@@ -540,37 +508,3 @@ def _number(text: str | None, otherwise: int) -> int:
         return otherwise if text is None else int(float(text))
     except (ValueError, OverflowError) as error:
         raise InputError(f"{text!r:.40} is no place along the axis") from error
-
-
-def _empty(title: str, nothing: Trace) -> dict[str, Any]:
-    """Return what a picture without a row says."""
-    return {
-        "title": title,
-        "version": __version__,
-        "by": "events",
-        "events": 0,
-        "kinds": [],
-        "axes": [],
-        "orders": [],
-        "waits": [],
-        "skew": None,
-        "missing": {"ids": 0, "references": 0, "named": []},
-        "messages": 0,
-        "edges": 0,
-        "own": [],
-        "format": nothing.format,
-    }
-
-
-def _no_rows() -> dict[str, Array]:
-    none: dict[str, Array] = {
-        "kind": np.empty(0, np.uint8),
-        "alive": np.empty(0, np.uint8),
-        "offsets": np.zeros(1, np.int32),
-        "causes": np.empty(0, np.int32),
-        "place": np.empty(0, np.float64),
-        "time.event_time": np.empty(0, np.float64),
-    }
-    for name in ("run", "id", "topics"):
-        none |= {name: np.empty(0, np.int32), **dictionary(name, [])}
-    return none

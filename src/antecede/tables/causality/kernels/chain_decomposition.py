@@ -25,33 +25,27 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from antecede.tables.kernels import njit
+from antecede.tables.kernels import Bools, Hashes, Ints, njit
 
-Ints = NDArray[np.int64]
 Smalls = NDArray[np.int32]
-Bools = NDArray[np.bool_]
-Hashes = NDArray[np.uint64]
 
 
 class Stamps(NamedTuple):
-    """Stamps of numbered rows; a row without one has position 0.
+    """Stamps of numbered rows.
 
     The entries of row r are `chains[start[r]:start[r] + size[r]]`, ascending, and `positions` in
-    the same places; its own chain is not among them. Chains count from 0 within a group. `version`
-    is a digest of all stamps of the row's group and of the identities that bear them. `whole`:
-    no cause is missing in the row's past. `stopped`: the row whose past meets more chains than
-    allowed (-1: none), or -2 when all entries together are more than allowed.
+    the same places; its own chain is not among them. Chains count from 0 within a group.
     """
 
     chain: Smalls
-    position: Smalls
+    position: Smalls  # 0: a row without a stamp
     start: Ints
     size: Smalls
     chains: Smalls
     positions: Smalls
-    whole: Bools
-    version: Hashes
-    stopped: int
+    whole: Bools  # no cause is missing in the row's past
+    version: Hashes  # [groups] digest of all stamps of a group, and of the identities
+    stopped: int  # the row whose past meets too many chains; -1: none; -2: too many entries in all
 
 
 @njit
@@ -229,10 +223,9 @@ def stamp(
 
 
 @njit
-def gathered(
-    start: Ints, size: Smalls, first: int, end: int, chains: Smalls, positions: Smalls
-) -> tuple[Smalls, Smalls, Smalls]:
+def gathered(stamps: Stamps, first: int, end: int) -> tuple[Smalls, Smalls, Smalls]:
     """Return offsets, chains and positions of the entries of rows `first` to `end`, row by row."""
+    start, size = stamps.start, stamps.size
     offsets = np.zeros(end - first + 1, np.int32)
     for row in range(first, end):
         offsets[row - first + 1] = offsets[row - first] + size[row]
@@ -241,7 +234,7 @@ def gathered(
     at = 0
     for row in range(first, end):
         for k in range(start[row], start[row] + size[row]):
-            made[at], places[at] = chains[k], positions[k]
+            made[at], places[at] = stamps.chains[k], stamps.positions[k]
             at += 1
     return offsets, made, places
 

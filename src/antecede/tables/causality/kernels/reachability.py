@@ -1,18 +1,27 @@
-"""What is before and what is after some rows of a graph of causes, by one walk along an order.
-
-Rows, edges and `order` as in `antecede.tables.kernels.topological`.
-"""
+"""Rows before and after some rows of a graph of causes, by one walk along an order."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from antecede.tables.kernels import Bools, Ints, njit
 
 
+class Steps(NamedTuple):
+    """A graph of events in compressed form; see `antecede.tables.kernels.topological`."""
+
+    offsets: Ints  # [rows + 1] cuts `causes`
+    causes: Ints  # [edges] row numbers, or -1
+    alive: Bools  # [rows] take part
+    order: Ints  # these rows, causes first
+
+
 @njit
-def before(order: Ints, offsets: Ints, causes: Ints, alive: Bools, events: Bools) -> Bools:
+def before(steps: Steps, events: Bools) -> Bools:
     """Return the mask of rows before any of the `events`; an event only if before another one."""
+    offsets, causes, alive, order = steps
     found = np.zeros(len(alive), np.bool_)
     for k in range(len(order) - 1, -1, -1):
         row = order[k]
@@ -25,8 +34,9 @@ def before(order: Ints, offsets: Ints, causes: Ints, alive: Bools, events: Bools
 
 
 @njit
-def behind(order: Ints, offsets: Ints, causes: Ints, alive: Bools, events: Bools) -> Bools:
+def behind(steps: Steps, events: Bools) -> Bools:
     """Return the mask of rows after any of the `events`; an event only if after another one."""
+    offsets, causes, alive, order = steps
     found = np.zeros(len(alive), np.bool_)
     for row in order:
         for edge in range(offsets[row], offsets[row + 1]):
@@ -37,10 +47,9 @@ def behind(order: Ints, offsets: Ints, causes: Ints, alive: Bools, events: Bools
 
 
 @njit
-def fewest_steps(
-    order: Ints, offsets: Ints, causes: Ints, alive: Bools, start: int, end: int
-) -> Ints:
+def fewest_steps(steps_of: Steps, start: int, end: int) -> Ints:
     """Return the rows of a shortest chain from `start` to `end`, both in it; none where none is."""
+    offsets, causes, alive, order = steps_of
     far = np.int64(len(alive))
     steps = np.full(len(alive), far, np.int64)
     via = np.full(len(alive), np.int64(-1), np.int64)
@@ -65,8 +74,9 @@ def fewest_steps(
 
 
 @njit
-def longest_chains(order: Ints, offsets: Ints, causes: Ints, alive: Bools) -> Ints:
+def longest_chains(steps: Steps) -> Ints:
     """Return the number of causes in the longest chain before each row [n]; -1 without a place."""
+    offsets, causes, alive, order = steps
     depth = np.full(len(alive), np.int64(-1), np.int64)
     for row in order:
         if alive[row]:

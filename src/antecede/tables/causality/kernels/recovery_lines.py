@@ -7,31 +7,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.tables.causality.kernels.chain_decomposition import Smalls
-from antecede.tables.kernels import Bools, Bytes, Ints, njit
+from antecede.tables.causality.kernels.chain_decomposition import Stamps
+from antecede.tables.kernels import MISSING, Bools, Bytes, Ints, inlined, njit
 
-NO, YES, UNKNOWN = 0, 1, 2
-"""Whether a row is inside a cut."""
-CROSSED, TRANSIT, UNCLEAR = 1, 2, 3
-"""What `crossing` says of an edge; 0: nothing to say."""
+NO, YES, UNKNOWN = 0, 1, 2  # whether a row is inside a cut
+CROSSED, TRANSIT, UNCLEAR = 1, 2, 3  # what `crossing` says of an edge; 0: nothing to say
 
 
 @njit
-def immediate(
-    offsets: Ints,
-    causes: Ints,
-    alive: Bools,
-    chain: Smalls,
-    position: Smalls,
-    start: Ints,
-    size: Smalls,
-    chains: Smalls,
-    positions: Smalls,
-) -> Bools:
-    """Return the mask of edges whose cause no other cause of the row has in its past.
-
-    All but the first four arguments are stamps (`chains.Stamps`) of rows of ONE group.
-    """
+def immediate(offsets: Ints, causes: Ints, alive: Bools, stamps: Stamps) -> Bools:
+    """Return the mask of edges whose cause no other cause of the row has in its past."""
+    chain, position, start, size = stamps.chain, stamps.position, stamps.start, stamps.size
+    chains, positions = stamps.chains, stamps.positions
     found = np.zeros(len(causes), np.bool_)
     width = 1
     for row in range(len(alive)):
@@ -65,7 +52,6 @@ def crossing(
     offsets: Ints,
     causes: Ints,
     kinds: Bytes,
-    missing: int,
     alive: Bools,
     inside: Bytes,
     process: Ints,
@@ -86,7 +72,7 @@ def crossing(
             if inside[row] == YES:
                 if there and inside[cause] == NO:
                     told[edge] = CROSSED
-                elif kinds[edge] == missing or (there and inside[cause] == UNKNOWN):
+                elif kinds[edge] == MISSING or (there and inside[cause] == UNKNOWN):
                     told[edge] = UNCLEAR
             elif there and inside[row] == NO and inside[cause] == YES:
                 under_way = message[edge] and process[cause] != process[row]
@@ -94,7 +80,6 @@ def crossing(
     return told
 
 
-@njit
 def recovery(
     offsets: Ints, causes: Ints, alive: Bools, process: Ints, level: Ints, checkpoints: Ints
 ) -> Ints:
@@ -105,54 +90,53 @@ def recovery(
     lines are closed under union, so one is the latest; a process falls back only as far as a row
     that is lost forces it to (rollback propagation: Randell 1975). O(rows log rows + edges).
     """
-    n, processes = len(alive), len(checkpoints)
-    line = checkpoints.copy()
-    first = np.zeros(processes + 1, np.int64)
-    for row in range(n):
-        if alive[row]:
-            first[process[row] + 1] += 1
-    first = np.cumsum(first)
-    by_level = np.argsort(level, kind="mergesort")
-    rows = np.empty(first[-1], np.int64)
-    end = first[:-1].copy()
-    for row in by_level:
-        if alive[row]:
-            rows[end[process[row]]] = row
-            end[process[row]] += 1
-    count = np.zeros(n + 1, np.int64)
-    for row in range(n):
-        if alive[row]:
-            for edge in range(offsets[row], offsets[row + 1]):
-                if causes[edge] >= 0 and alive[causes[edge]]:
-                    count[causes[edge] + 1] += 1
-    start = np.cumsum(count)
-    fill = start[:-1].copy()
-    effects = np.empty(start[n], np.int64)
-    for row in range(n):
-        if alive[row]:
-            for edge in range(offsets[row], offsets[row + 1]):
-                cause = causes[edge]
-                if cause >= 0 and alive[cause]:
-                    effects[fill[cause]] = row
-                    fill[cause] += 1
-    lost = np.empty(first[-1], np.int64)
+    row = np.repeat(np.arange(len(alive)), np.diff(offsets))
+    told = (causes >= 0) & alive[row] & alive[np.maximum(causes, 0)]
+    order = np.argsort(causes[told], kind="stable")
+    start = np.searchsorted(causes[told][order], np.arange(len(alive) + 1))
+    rows = np.flatnonzero(alive)
+    rows = rows[np.lexsort((level[rows], process[rows]))]
+    first = np.searchsorted(process[rows], np.arange(len(checkpoints) + 1))
+    return _fall_back(row[told][order], start, rows, first, process, level, checkpoints)
+
+
+@njit
+def _fall_back(
+    effects: Ints,
+    start: Ints,
+    rows: Ints,
+    first: Ints,
+    process: Ints,
+    level: Ints,
+    checkpoints: Ints,
+) -> Ints:
+    """Lower the line until no held row has a lost cause.
+
+    `effects[start[r]:start[r + 1]]` follow row r; `rows[first[p]:first[p + 1]]` are those of
+    process p, by level.
+    """
+    line, end = checkpoints.copy(), first[1:].copy()
+    lost = np.empty(len(rows), np.int64)
     found = 0
-    for p in range(processes):
-        while end[p] > first[p] and level[rows[end[p] - 1]] >= line[p]:
-            end[p] -= 1
-            lost[found] = rows[end[p]]
-            found += 1
+    for p in range(len(line)):
+        found = _lose(p, line, end, rows, first, level, lost, found)
     done = 0
     while done < found:
         row = lost[done]
         done += 1
-        for k in range(start[row], start[row + 1]):
-            effect = effects[k]
+        for effect in effects[start[row] : start[row + 1]]:
             p = process[effect]
             if level[effect] < line[p]:
                 line[p] = level[effect]
-                while end[p] > first[p] and level[rows[end[p] - 1]] >= line[p]:
-                    end[p] -= 1
-                    lost[found] = rows[end[p]]
-                    found += 1
+                found = _lose(p, line, end, rows, first, level, lost, found)
     return line
+
+
+@inlined
+def _lose(p, line, end, rows, first, level, lost, found):  # type: ignore[no-untyped-def]
+    """Append the rows of a process that its line no longer holds; return how many are lost."""
+    while end[p] > first[p] and level[rows[end[p] - 1]] >= line[p]:
+        end[p] -= 1
+        lost[found] = rows[end[p]]
+        found += 1
+    return found

@@ -9,7 +9,6 @@ order of their values, a window is a stretch of these columns for each sender:
 |---|---|---|
 | one parent each | depth first, a Fenwick tree of ancestors' columns | events * log * senders |
 | any | bits of the past by blocks of columns, counted between places | events * edges / 64 |
-| times that do not grow | every causal pair is asked | the same, and the causal pairs |
 
 `senders` is 1 where all are alike. Where a rule has no window the causal pairs are counted alone
 (`tables.kernels.pairs`). What the rule orders at all needs no past: the kernel of
@@ -22,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from antecede.tables.false_causality.kernels.rule_terms import FAR, LESS, NOT_MORE, Plan
+from antecede.tables.false_causality.kernels.rule_terms import FAR, Plan
 from antecede.tables.kernels import (
     MAX_BYTES,
     MAX_WORDS,
@@ -39,8 +38,16 @@ from antecede.tables.kernels import (
 )
 
 
-def depths(of: Graph) -> Ints:
-    """Return the linear time of each node: one more than the greatest of its causes, or 0 [n].
+class _Columns(NamedTuple):
+    """Events of each sender in the order of their values."""
+
+    place: Ints  # [n] column of each event
+    ascending: Ints  # [n] values by column
+    begin: Ints  # [senders + 1] where each sender's columns begin
+
+
+def linear_times(of: Graph) -> Ints:
+    """Return one more than the greatest linear time of each node's causes, or 0 [n].
 
     Raises CycleError.
     """
@@ -48,9 +55,10 @@ def depths(of: Graph) -> Ints:
 
 
 def count_both(of: Graph, sender: Ints, plan: Plan, words: int | None = None) -> tuple[int, int]:
-    """Return causal pairs, and those of them that the rule orders; raises CycleError."""
-    if not _grows(of, plan.lt):
-        return count_both_one_by_one(of, sender, plan, words)
+    """Return causal pairs, and those of them that the rule orders; raises CycleError.
+
+    `plan.lt` must grow from every cause to its effect.
+    """
     causal = pair_counts(of, words).ordered
     if (plan.low <= -FAR).all() and (plan.high >= FAR).all():
         return causal, causal if len(plan.linear) else 0
@@ -60,47 +68,12 @@ def count_both(of: Graph, sender: Ints, plan: Plan, words: int | None = None) ->
         above[of.child()] = of.parent
         kids = np.argsort(above, kind="stable").astype(np.int64)
         begin = np.searchsorted(above[kids], np.arange(-1, of.nodes + 1)).astype(np.int64)
-        found = _forest(kids, begin, sender, plan.value, *columns, plan.low, plan.high)
-        return causal, int(found)
+        return causal, int(_forest(kids, begin, sender, plan, columns))
     inner, order = _causes_first(of)
-    width = _width(of, words)
-    rows = sender[order], plan.value[order]
-    place = columns.place[order]
-    ascending, begin = columns.ascending, columns.begin
-    found = _by_bits(
-        inner.start, inner.parent, width, *rows, place, ascending, begin, plan.low, plan.high
-    )
-    return causal, int(found)
-
-
-def count_both_one_by_one(
-    of: Graph, sender: Ints, plan: Plan, words: int | None = None
-) -> tuple[int, int]:
-    """Return the same as `count_both`, asking each causal pair; raises CycleError."""
-    inner, order = _causes_first(of)
-    causal, both = _both(
-        inner.start,
-        inner.parent,
-        _width(of, words),
-        sender[order],
-        plan.lt[order],
-        plan.value[order],
-        plan.linear,
-        plan.low,
-        plan.high,
-    )
-    return int(causal), int(both)
-
-
-class _Columns(NamedTuple):
-    """Events of each sender in the order of their values."""
-
-    place: Ints
-    """[n] column of each event."""
-    ascending: Ints
-    """[n] values by column."""
-    begin: Ints
-    """[senders + 1] where each sender's columns begin."""
+    width = words or int(min(MAX_WORDS, max(1, MAX_BYTES // (8 * max(of.nodes, 1)))))
+    plan = plan._replace(value=plan.value[order])
+    columns = columns._replace(place=columns.place[order])
+    return causal, int(_by_bits(inner, width, sender[order], plan, columns))
 
 
 def _columns(sender: Ints, plan: Plan) -> _Columns:
@@ -111,11 +84,6 @@ def _columns(sender: Ints, plan: Plan) -> _Columns:
     return _Columns(place, plan.value[order].astype(np.int64), begin.astype(np.int64))
 
 
-def _grows(of: Graph, lt: Ints) -> bool:
-    """Tell whether linear times are less for every cause."""
-    return bool((lt[of.parent] < lt[of.child()]).all())
-
-
 def _causes_first(of: Graph) -> tuple[Graph, Ints]:
     """Return the graph numbered so that causes come first, and the node of each number."""
     order = sort_causes_first(of)
@@ -124,26 +92,14 @@ def _causes_first(of: Graph) -> tuple[Graph, Ints]:
     return build_graph(of.nodes, rank[of.child()], rank[of.parent]), order
 
 
-def _width(of: Graph, words: int | None) -> int:
-    return words or int(min(MAX_WORDS, max(1, MAX_BYTES // (8 * max(of.nodes, 1)))))
-
-
 @njit
-def _forest(
-    kids: Ints,
-    kid_begin: Ints,
-    sender: Ints,
-    value: Ints,
-    place: Ints,
-    ascending: Ints,
-    begin: Ints,
-    low: Ints,
-    high: Ints,
-) -> int:
+def _forest(kids: Ints, kid_begin: Ints, sender: Ints, plan: Plan, columns: _Columns) -> int:
     """Count pairs of an event and an ancestor in the windows; `kid_begin[v + 1]`: kids of v.
 
     Depth first: the tree holds the columns of the ancestors of the event at hand.
     """
+    value, low, high = plan.value, plan.low, plan.high
+    place, ascending, begin = columns
     n = len(sender)
     tree = np.zeros(n + 1, np.int64)
     stack = np.empty(2 * n + 1, np.int64)
@@ -183,19 +139,11 @@ def _stretch(ascending, begin, source, value, least, most):  # type: ignore[no-u
 
 
 @njit
-def _by_bits(
-    start: Ints,
-    parent: Ints,
-    words: int,
-    sender: Ints,
-    value: Ints,
-    place: Ints,
-    ascending: Ints,
-    begin: Ints,
-    low: Ints,
-    high: Ints,
-) -> int:
+def _by_bits(of: Graph, words: int, sender: Ints, plan: Plan, columns: _Columns) -> int:
     """Count causal pairs in the windows; a bit is a column, a row an event, causes first."""
+    start, parent = of.start, of.parent
+    value, low, high = plan.value, plan.low, plan.high
+    place, ascending, begin = columns
     n = len(start) - 1
     past = np.zeros((n, words), np.uint64)
     found = first_source = 0
@@ -249,56 +197,3 @@ def _depths(order: Ints, start: Ints, parent: Ints) -> Ints:
         for edge in range(start[node], start[node + 1]):
             depth[node] = max(depth[node], depth[parent[edge]] + 1)
     return depth
-
-
-@njit
-def _both(
-    start: Ints,
-    parent: Ints,
-    words: int,
-    sender: Ints,
-    lt: Ints,
-    value: Ints,
-    linear: Ints,
-    low: Ints,
-    high: Ints,
-) -> tuple[int, int]:
-    n = len(start) - 1
-    past = np.zeros((n, words), np.uint64)
-    causal = both = 0
-    for first in range(0, n, 64 * words):
-        for b in range(first, n):  # nodes before the block have no past in it
-            row = past[b]
-            row[:] = 0
-            for edge in range(start[b], start[b + 1]):
-                above = parent[edge]
-                if above >= first:
-                    for word in range(words):
-                        row[word] |= past[above, word]
-                column = above - first
-                if 0 <= column < 64 * words:
-                    row[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
-            for word in range(words):
-                left = row[word]
-                while left != np.uint64(0):
-                    lowest = left & (~left + np.uint64(1))
-                    left ^= lowest
-                    a = first + 64 * word + int(count_ones(lowest - np.uint64(1)))
-                    causal += 1
-                    both += _holds(a, b, sender, lt, value, linear, low, high)
-    return causal, both
-
-
-@inlined
-def _holds(a, b, sender, lt, value, linear, low, high):  # type: ignore[no-untyped-def]
-    """Tell whether a term orders a before b; declared causes know no order within a sender."""
-    apart = value[b] - value[a]
-    for term in range(len(linear)):
-        if linear[term] == LESS and lt[a] >= lt[b]:
-            continue
-        if linear[term] == NOT_MORE and lt[a] > lt[b]:
-            continue
-        i, j = sender[a], sender[b]
-        if low[term, i, j] <= apart <= high[term, i, j]:
-            return True
-    return False

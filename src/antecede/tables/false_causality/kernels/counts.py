@@ -22,45 +22,38 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from antecede.tables.false_causality.kernels.rule_terms import ANY, FAR, LESS, Facts, Plan
+from antecede.tables.false_causality.kernels.rule_terms import (
+    ANY,
+    LESS,
+    Conditions,
+    Counters,
+    Facts,
+    Plan,
+    Words,
+)
 from antecede.tables.kernels import Bools, Ints, add, below, inlined, njit
-
-Words = npt.NDArray[np.uint64]
-Counters = npt.NDArray[np.int32]
 
 
 class Lanes(NamedTuple):
     """Messages by lane, in the order of their numbers."""
 
-    row: Ints
-    """[m] row of the facts."""
-    start: Ints
-    """[lanes + 1]"""
-    sender: Ints
-    """[lanes]"""
-    topics: Words
-    """[lanes] topics that all messages of the lane have; 0 where lanes are senders."""
-    seq: Ints
-    """[m]"""
-    vector: Counters
-    """[senders, m]"""
-    counts: Counters
-    """[topics, m]; no topics where lanes are senders."""
+    row: Ints  # [m] row of the facts
+    start: Ints  # [lanes + 1]
+    sender: Ints  # [lanes]
+    topics: Words  # [lanes] topics that all messages of the lane have; 0 where lanes are senders
+    seq: Ints  # [m]
+    vector: Counters  # [senders, m]
+    counts: Counters  # [topics, m]; no topics where lanes are senders
 
 
 class _Values(NamedTuple):
     """Values of a plan in the order of the lanes."""
 
-    value: Ints
-    """[m]"""
-    rising: Bools
-    """[lanes] values never fall along the lane."""
-    ascending: Ints
-    """[m] values in ascending order within each lane."""
-    rank: Ints
-    """[m] place of each value there, from 0."""
+    value: Ints  # [m]
+    rising: Bools  # [lanes] values never fall along the lane
+    ascending: Ints  # [m] values in ascending order within each lane
+    rank: Ints  # [m] place of each value there, from 0
 
 
 def lanes_of(facts: Facts, *, by_topic: bool) -> Lanes:
@@ -107,14 +100,14 @@ def count_unowned(lanes: Lanes, plan: Plan) -> int:
 
     For lanes by time; the plan reads neither topics nor vectors.
     """
-    m = len(lanes.row)
+    # As a total order: no pair goes by the numbers.
+    conditions = Conditions(total=True)
     if plan.total:
-        return m * (m - 1) // 2
-    flags = np.array([False, True, True])  # as a total order: no pair goes by the numbers
+        return len(lanes.row) * (len(lanes.row) - 1) // 2
     found = 0
     size = np.diff(lanes.start)
     for term in range(len(plan.linear)):
-        found += _count(lanes, plan, term, flags, causal=False, ruled=True)
+        found += _count(lanes, plan, term, conditions)
         if plan.linear[term] != LESS:  # a message was compared with itself
             low, high = (side[term][lanes.sender, lanes.sender] for side in (plan.low, plan.high))
             found -= int(size[(low <= 0) & (high >= 0)].sum())
@@ -126,7 +119,7 @@ def count_causal(lanes: Lanes) -> int:
     everything = np.zeros((lanes.vector.shape[0],) * 2, np.int64)
     nothing = np.zeros(int(lanes.row.max(initial=-1)) + 1, np.int64)
     plan = Plan(nothing, nothing, np.zeros(1, np.int64), everything[None], everything[None])
-    return _count(lanes, plan, 0, np.zeros(3, np.bool_), causal=True, ruled=False)
+    return _count(lanes, plan, 0, Conditions(causal=True, ruled=False))
 
 
 def count_ordered(lanes: Lanes, plan: Plan, *, causal: bool) -> int:
@@ -137,48 +130,19 @@ def count_ordered(lanes: Lanes, plan: Plan, *, causal: bool) -> int:
     m = len(lanes.row)
     if plan.total and not causal:
         return m * (m - 1) // 2
+    conditions = Conditions(causal or plan.vector, counts=plan.topics, total=plan.total)
+    # Pairs of one sender belong to the rule, not to a term: the first one counts them.
     return sum(
-        _count(
-            lanes,
-            plan,
-            term,
-            # Pairs of one sender belong to the rule, not to a term: the first one counts them.
-            np.array([plan.topics, plan.total, term == 0]),
-            causal=causal or plan.vector,
-            ruled=True,
-        )
+        _count(lanes, plan, term, conditions._replace(own=term == 0))
         for term in range(len(plan.linear))
     )
 
 
-def _count(lanes: Lanes, plan: Plan, term: int, flags: Bools, *, causal: bool, ruled: bool) -> int:
-    low, high = plan.low[term], plan.high[term]
-    windowed = ruled and bool((low > -FAR).any() or (high < FAR).any())
+def _count(lanes: Lanes, plan: Plan, term: int, conditions: Conditions) -> int:
+    conditions = conditions._replace(windowed=conditions.ruled and plan.is_windowed(term))
     values = _values(lanes, plan.value[lanes.row])
-    by_counts, total, own = (bool(flag) for flag in flags)
-    limits = _Conditions(causal, ruled, by_counts, total, own or not ruled, windowed)
-    return int(
-        _pairs(
-            *lanes[1:],
-            plan.lt[lanes.row],
-            *values,
-            int(plan.linear[term]),
-            low,
-            high,
-            np.array(limits, np.bool_),
-        )
-    )
-
-
-class _Conditions(NamedTuple):
-    """Which conditions `_pairs` looks at."""
-
-    causal: bool
-    ruled: bool
-    counts: bool
-    total: bool
-    own: bool
-    windowed: bool
+    lt, linear = plan.lt[lanes.row], int(plan.linear[term])
+    return int(_pairs(lanes, values, lt, linear, plan.low[term], plan.high[term], conditions))
 
 
 def _values(lanes: Lanes, value: Ints) -> _Values:
@@ -194,22 +158,17 @@ def _values(lanes: Lanes, value: Ints) -> _Values:
 
 @njit
 def _pairs(
-    start: Ints,
-    sender: Ints,
-    topics: Words,
-    seq: Ints,
-    vector: Counters,
-    counts: Counters,
+    lanes: Lanes,
+    values: _Values,
     lt: Ints,
-    value: Ints,
-    rising: Bools,
-    ascending: Ints,
-    rank: Ints,
     linear: int,
     low: Ints,
     high: Ints,
-    conditions: Bools,
+    conditions: Conditions,
 ) -> int:
+    start, sender, topics, seq = lanes.start, lanes.sender, lanes.topics, lanes.seq
+    vector, counts = lanes.vector, lanes.counts
+    value, rising, ascending, rank = values
     causal, ruled, by_counts, total_order, own, windowed = conditions
     largest = 0
     for lane in range(len(sender)):

@@ -1,8 +1,8 @@
 """The clocks of Tsuneizumi et al. and Nakayama 2017, run over the rows of an execution that
 already happened.
 
-What a member knows grows at the rows that teach it (receipts or deliveries, as the relation has
-it); a send takes a copy. Work: O(rows * (senders + topics)).
+A member's knowledge grows at the rows that teach it (receipts or deliveries, as the relation has
+it). A send takes a copy. Work: O(rows * (senders + topics)).
 """
 
 from __future__ import annotations
@@ -10,38 +10,27 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from antecede.tables.false_causality.kernels.rule_terms import Counters, Words
 from antecede.tables.kernels import Bools, Ints, build_graph, njit, sort_causes_first
-
-Counters = npt.NDArray[np.int32]
-Words = npt.NDArray[np.uint64]
 
 
 class Happenings(NamedTuple):
     """Sends, and rows that tell of one of the messages sent, in the order of the file."""
 
-    sends: Bools
-    """[rows] it is the send of its message; every message has one such row."""
-    member: Ints
-    """[rows] from 0."""
-    message: Ints
-    """[rows] from 0."""
-    teaches: Bools
-    """[rows] the member knows the message from here on."""
+    sends: Bools  # [rows] it is the send of its message; every message has one such row
+    member: Ints  # [rows] from 0
+    message: Ints  # [rows] from 0
+    teaches: Bools  # [rows] the member knows the message from here on
 
 
 class Clocks(NamedTuple):
-    """What each message carried."""
+    """Clocks that each message carried."""
 
-    vector: Counters
-    """[messages, senders]"""
-    lt: Ints
-    """[messages] repaired: `max(LT, m.LT + 1)` on receipt."""
-    lt_printed: Ints
-    """[messages] Tsuneizumi et al. as printed: `max(LT, m.LT)`."""
-    counts: Counters
-    """[messages, topics]"""
+    vector: Counters  # [messages, senders]
+    lt: Ints  # [messages] repaired: `max(LT, m.LT + 1)` on receipt
+    lt_printed: Ints  # [messages] Tsuneizumi et al. as printed: `max(LT, m.LT)`
+    counts: Counters  # [messages, topics]
 
 
 def steps_of(rows: Happenings) -> Ints:
@@ -57,29 +46,16 @@ def steps_of(rows: Happenings) -> Ints:
     return sort_causes_first(build_graph(n, child, parent))
 
 
+@njit
 def clocks_of(
     rows: Happenings, steps: Ints, column: Ints, senders: int, topics: Words, width: int
 ) -> Clocks:
-    """Return what the messages carried.
+    """Return the clocks that the messages carried.
 
     `column` is the number of each member among the senders; `topics` are bits by message, below
     `width`.
     """
-    return Clocks(*_clocks(*rows, steps, column, senders, topics, width))
-
-
-@njit
-def _clocks(
-    sends: Bools,
-    member: Ints,
-    message: Ints,
-    teaches: Bools,
-    steps: Ints,
-    column: Ints,
-    senders: int,
-    topics: Words,
-    width: int,
-) -> tuple[Counters, Ints, Ints, Counters]:
+    sends, member, message, teaches = rows
     messages, members = len(topics), len(column)
     vector = np.zeros((messages, senders), np.int32)
     counts = np.zeros((messages, width), np.int32)
@@ -105,4 +81,4 @@ def _clocks(
                 seen[at, topic] = max(seen[at, topic], counts[what, topic])
             time[at] = max(time[at], lt[what] + 1)
             time_printed[at] = max(time_printed[at], printed[what])
-    return vector, lt, printed, counts
+    return Clocks(vector, lt, printed, counts)

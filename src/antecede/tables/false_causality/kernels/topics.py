@@ -19,38 +19,33 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from antecede.tables.false_causality.kernels.rule_terms import ANY, FAR, LESS, Facts, Plan
-from antecede.tables.kernels import Bools, Ints, inlined, njit
-
-Words = npt.NDArray[np.uint64]
-Counters = npt.NDArray[np.int32]
+from antecede.tables.false_causality.kernels.rule_terms import (
+    ANY,
+    LESS,
+    Conditions,
+    Counters,
+    Facts,
+    Plan,
+    Words,
+)
+from antecede.tables.kernels import Ints, inlined, njit
 
 
 class Publications(NamedTuple):
     """Messages that are about something, by sender, in the order of their numbers."""
 
-    row: Ints
-    """[m] row of the facts."""
-    start: Ints
-    """[senders + 1]"""
-    sender: Ints
-    """[m]"""
-    seq: Ints
-    """[m]"""
-    topics: Words
-    """[m]"""
-    vector: Counters
-    """[m, senders]"""
-    counts: Counters
-    """[m, topics]"""
-    by_topics: Ints
-    """[m] messages, those with the same topics together."""
-    about: Ints
-    """[...] messages of each sender about each topic, in order."""
-    about_start: Ints
-    """[senders * topics + 1] where these begin."""
+    row: Ints  # [m] row of the facts
+    start: Ints  # [senders + 1]
+    sender: Ints  # [m]
+    seq: Ints  # [m]
+    topics: Words  # [m]
+    vector: Counters  # [m, senders]
+    counts: Counters  # [m, topics]
+    by_topics: Ints  # [m] messages, those with the same topics together
+    about: Ints  # [...] messages of each sender about each topic, in order
+    about_counts: Counters  # [...] their counts of that topic, ascending
+    about_start: Ints  # [senders * topics + 1] where these begin
 
 
 def publications(facts: Facts) -> Publications:
@@ -60,13 +55,14 @@ def publications(facts: Facts) -> Publications:
     sender, topics = facts.sender[row].astype(np.int64), facts.topics[row]
     senders, width = facts.vector.shape[1], facts.counts.shape[1]
     start = np.searchsorted(sender, np.arange(senders + 1)).astype(np.int64)
-    lists, sizes = [], []
+    counts = np.ascontiguousarray(facts.counts[row])
+    abouts, their_counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
     for one in range(senders):
         own = np.arange(start[one], start[one + 1])
         for topic in range(width):
             about = own[(topics[own] >> np.uint64(topic)) & np.uint64(1) != 0]
-            lists.append(about)
-            sizes.append(len(about))
+            abouts.append(about)
+            their_counts.append(counts[about, topic])
     return Publications(
         row,
         start,
@@ -74,10 +70,11 @@ def publications(facts: Facts) -> Publications:
         facts.seq[row].astype(np.int64),
         topics,
         np.ascontiguousarray(facts.vector[row]),
-        np.ascontiguousarray(facts.counts[row]),
+        counts,
         np.argsort(topics, kind="stable").astype(np.int64),
-        np.concatenate([np.zeros(0, np.int64), *lists]).astype(np.int64),
-        np.r_[0, np.cumsum(np.array(sizes, np.int64))].astype(np.int64),
+        np.concatenate(abouts),
+        np.concatenate(their_counts),
+        np.cumsum([len(about) for about in abouts]).astype(np.int64),
     )
 
 
@@ -85,7 +82,7 @@ def can_count(of: Publications, plan: Plan) -> bool:
     """Tell whether a plan can be counted here: no total order, no clock that goes back."""
     if plan.total:
         return False
-    if (plan.low <= -FAR).all() and (plan.high >= FAR).all():
+    if not any(map(plan.is_windowed, range(len(plan.linear)))):
         return True
     falls = np.diff(plan.value[of.row]) < 0
     return not bool((falls & (np.diff(of.sender) == 0)).any())
@@ -99,38 +96,30 @@ def count_common(of: Publications, plan: Plan | None, *, causal: bool) -> int:
     if plan is None:
         square = np.zeros((of.vector.shape[1],) * 2, np.int64)
         nothing = np.zeros(len(of.row), np.int64)
-        flags = np.array([True, False, True, False])
-        return int(_common(*of[1:], nothing, nothing, ANY, square, square, flags))
+        return int(_common(of, nothing, nothing, ANY, square, square, Conditions(causal=True)))
+    lt, value = plan.lt[of.row], plan.value[of.row]
+    conditions = Conditions(causal or plan.vector, counts=plan.topics)
     found = 0
-    for term in range(len(plan.linear)):
-        low, high = plan.low[term], plan.high[term]
-        windowed = bool((low > -FAR).any() or (high < FAR).any())
+    for term, (linear, low, high) in enumerate(zip(plan.linear, plan.low, plan.high, strict=True)):
         # Pairs of one sender belong to the rule, not to a term: the first one counts them.
-        flags = np.array([causal or plan.vector, plan.topics, term == 0, windowed])
-        times = plan.lt[of.row], plan.value[of.row]
-        found += int(_common(*of[1:], *times, int(plan.linear[term]), low, high, flags))
+        conditions = conditions._replace(own=term == 0, windowed=plan.is_windowed(term))
+        found += int(_common(of, lt, value, int(linear), low, high, conditions))
     return found
 
 
 @njit
 def _common(
-    start: Ints,
-    sender: Ints,
-    seq: Ints,
-    topics: Words,
-    vector: Counters,
-    counts: Counters,
-    by_topics: Ints,
-    about: Ints,
-    about_start: Ints,
+    of: Publications,
     lt: Ints,
     value: Ints,
     linear: int,
     low: Ints,
     high: Ints,
-    flags: Bools,
+    conditions: Conditions,
 ) -> int:
-    causal, by_counts, own, windowed = flags
+    start, sender, seq, topics, vector = of.start, of.sender, of.seq, of.topics, of.vector
+    counts, by_topics, about, about_start = of.counts, of.by_topics, of.about, of.about_start
+    causal, own, windowed = conditions.causal, conditions.own, conditions.windowed
     m, width = len(sender), counts.shape[1]
     shared = np.zeros(m + 1, np.int64)
     first_not = np.zeros(width, np.int64)
@@ -156,14 +145,14 @@ def _common(
                 begin = _upto(value, begin, end, value[b] - high[s, sender[b]] - 1)
             if end <= begin:
                 continue
-            if not by_counts:
+            if not conditions.counts:
                 found += shared[end] - shared[begin]
                 continue
             sure, last = end, begin
             for topic in range(width):
                 if (wanted >> np.uint64(topic)) & np.uint64(1):
                     at, after = about_start[s * width + topic], about_start[s * width + topic + 1]
-                    less = _less(about, at, after, counts, topic, counts[b, topic])
+                    less = _upto(of.about_counts, at, after, counts[b, topic] - 1)
                     first_not[topic] = about[less] if less < after else m
                     sure = min(sure, first_not[topic])
                     if less > at:
@@ -181,18 +170,6 @@ def _upto(keys, low, high, most):  # type: ignore[no-untyped-def]
     while low < high:
         middle = (low + high) // 2
         if keys[middle] <= most:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@inlined
-def _less(about, low, high, counts, topic, bound):  # type: ignore[no-untyped-def]
-    """Return where the messages about a topic with less than `bound` of it end."""
-    while low < high:
-        middle = (low + high) // 2
-        if counts[about[middle], topic] < bound:
             low = middle + 1
         else:
             high = middle

@@ -23,30 +23,24 @@ from typing import NamedTuple
 import numpy as np
 
 from antecede.tables.false_causality.kernels.timestamps import Happenings
-from antecede.tables.kernels import Bools, Graph, Ints, njit, sort_causes_first
+from antecede.tables.kernels import Graph, Ints, njit, sort_causes_first
 
-NEVER = np.iinfo(np.int64).max
-"""Place of a delivery that did not happen."""
+NEVER = np.iinfo(np.int64).max  # place of a delivery that did not happen
 
 
 class Copies(NamedTuple):
     """Which message is for whom; no pair twice, none for its sender."""
 
-    message: Ints
-    """[copies]"""
-    member: Ints
-    """[copies]"""
-    place: Ints
-    """[copies] row of its first delivery there, or NEVER."""
+    message: Ints  # [copies]
+    member: Ints  # [copies]
+    place: Ints  # [copies] row of its first delivery there, or NEVER
 
 
 class Early(NamedTuple):
     """Deliveries that came before a cause, in the order of rows."""
 
-    copy: Ints
-    """[found] which copy was delivered early."""
-    cause: Ints
-    """[found] a copy that had to come before it, and came later or never."""
+    copy: Ints  # [found] the copy that was delivered early
+    cause: Ints  # [found] a copy that had to come before it, and came later or never
 
 
 def early_by_vectors(rows: Happenings, steps: Ints, sender: Ints, copies: Copies) -> Early:
@@ -64,7 +58,12 @@ def early_by_vectors(rows: Happenings, steps: Ints, sender: Ints, copies: Copies
     # Where the copies of each sender to each member begin.
     channel = sender[message] * members + member
     start = np.searchsorted(channel, np.arange(members * members + 1))
-    cause = _early(*rows, steps, sender, number, message, start, delivers, members)
+    cause = _early(rows, steps, sender, number, message, start, delivers, members)
+    return _found(cause, place, order)
+
+
+def _found(cause: Ints, place: Ints, order: Ints) -> Early:
+    """Return the copies with a cause, by rows; `order` has the numbers that the caller knows."""
     found = np.flatnonzero(cause >= 0)
     found = found[np.argsort(place[found])]
     return Early(order[found], order[cause[found]])
@@ -83,10 +82,7 @@ def _numbers(rows: Happenings, sender: Ints) -> Ints:
 
 @njit
 def _early(
-    sends: Bools,
-    at: Ints,
-    what: Ints,
-    teaches: Bools,
+    rows: Happenings,
     steps: Ints,
     sender: Ints,
     number: Ints,
@@ -95,6 +91,7 @@ def _early(
     delivers: Ints,
     members: int,
 ) -> Ints:
+    sends, at, what, teaches = rows
     cause = np.full(len(message), -1, np.int64)
     done = np.zeros(len(message), np.bool_)
     carries = np.zeros(len(sender), np.int64)
@@ -139,9 +136,7 @@ def early_by_causes(of: Graph, copies: Copies) -> Early:
     start = np.r_[start, len(member)].astype(np.int64)
     message, place = copies.message[by_member], copies.place[by_member]
     cause = _early_by_causes(order, of.start, of.parent, start, message, place)
-    found = np.flatnonzero(cause >= 0)
-    found = found[np.argsort(place[found])]
-    return Early(by_member[found], by_member[cause[found]])
+    return _found(cause, place, by_member)
 
 
 @njit
