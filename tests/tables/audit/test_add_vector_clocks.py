@@ -8,7 +8,6 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,30 +15,20 @@ from hypothesis import strategies as st
 from antecede.lab.record.recorder import record
 from antecede.tables.audit import audit, audit_events
 from antecede.tables.audit.add_vector_clocks import with_clocks
-from antecede.tables.trace.arrow import SCHEMA, read, to_batch, write_events
+from antecede.tables.trace.arrow import read, write_events
 from antecede.tables.trace.formats.shiviz_writer import Entry, write_log_file
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+from tests.reference.parent_graph import Graph
+from tests.tables.events import moves, table_of
 
 
 def entries_of(events: Sequence[Event], format: str = "table") -> list[Entry]:
-    return list(with_clocks(pa.Table.from_batches([to_batch(events)], SCHEMA), format).entries)
+    return list(with_clocks(table_of(events), format).entries)
 
 
 def before(one: Entry, other: Entry) -> bool:
     """Clock comparison, happened-before: `other` knows `one`'s own event."""
     return one is not other and other.clock.get(one.host, 0) >= one.clock[one.host]
-
-
-def closure(edges: set[tuple[int, int]], size: int) -> set[tuple[int, int]]:
-    reach = [{b for a, b in edges if a == k} for k in range(size)]
-    changed = True
-    while changed:
-        changed = False
-        for k in range(size):
-            more = set().union(*(reach[b] for b in reach[k])) - reach[k]
-            reach[k] |= more
-            changed |= bool(more)
-    return {(a, b) for a in range(size) for b in reach[a]}
 
 
 dags = st.lists(
@@ -76,7 +65,8 @@ def test_clocks_say_the_causes_and_the_members_orders(
         assert [entries[k].clock[host] for k in own] == list(range(1, len(own) + 1))
         edges |= set(itertools.pairwise(own))
     said = {(k, m) for k, a in enumerate(entries) for m, b in enumerate(entries) if before(a, b)}
-    assert said == closure(edges, len(entries))
+    graph = Graph({m: {k for k, other in edges if other == m} for m in range(len(entries))})
+    assert said == {(k, m) for m in range(len(entries)) for k in graph.ancestors(m)}
 
 
 @given(dags)
@@ -123,21 +113,17 @@ def test_a_cycle_of_causes_is_left_out_and_told() -> None:
         Event(id="1", member="a", parents=("2",)), Event(id="2", member="b", parents=("1",)),
         Event(id="3", member="a", parents=("2",)), Event(id="3", member="a"),
     ]  # fmt: skip
-    log = with_clocks(pa.Table.from_batches([to_batch(events)], SCHEMA))
+    log = with_clocks(table_of(events))
     assert [(entry.text, entry.clock) for entry in log.entries] == [("3", {"a": 1})]
     assert log.left_out == {"a later row of an id": 1, "caused by itself, through others": 2}
+    assert entries_of([]) == []
 
 
 def test_receipts_and_deliveries_are_events_of_their_member() -> None:
-    events = [
-        Event(kind=SEND, id="m", member="a", arrival=1, text="hello"),
-        Event(kind=DELIVER, id="m", member="b", arrival=4),
-        Event(kind=RECEIVE, id="m", member="b", arrival=4),
-        Event(kind=SEND, id="n", member="b", arrival=5, parents=("m",)),
-        Event(kind=RECEIVE, id="n", member="c", arrival=6, parents=("m",)),
-        Event(kind=RECEIVE, id="m", member="c", arrival=7),
-        Event(kind=RECEIVE, id="lost", member="c", arrival=8),
-    ]
+    rows = moves("a!m b.m b?m b!n<m c?n<m c?m c?lost")
+    times = (1, 4, 4, 5, 6, 7, 8)
+    events = [row._replace(arrival=time) for row, time in zip(rows, times, strict=True)]
+    events[0] = events[0]._replace(text="hello")
     assert [(e.host, e.text, e.clock) for e in entries_of(events)] == [
         ("a", "send m: hello", {"a": 1}),
         ("b", "receive m", {"a": 1, "b": 1}),
@@ -231,7 +217,3 @@ def test_clocks_of_concurrent_editing_give_its_true_counts(
     assert report.edges == truth["cross_process_edges"]
     assert report.immediate_edges == truth["immediate_edges"]
     assert report.concurrent_pairs == truth["concurrent_pairs"]
-
-
-def test_nothing_gives_nothing() -> None:
-    assert entries_of([]) == []

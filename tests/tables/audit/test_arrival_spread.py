@@ -5,19 +5,17 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import pyarrow as pa
-
 from antecede.tables.audit import audit_events
 from antecede.tables.audit.arrival_spread import arrivals
 from antecede.tables.audit.counts import by_causes
 from antecede.tables.audit.report import arrival_findings, farthest
-from antecede.tables.trace.arrow import to_batch
 from antecede.tables.trace.rows import conform, distinct
 from antecede.tables.trace.schema import RECEIVE, SEND, Event
+from tests.tables.events import table_of
 
 
 def of(events: list[Event]) -> dict[str, Any]:
-    table = conform(pa.Table.from_batches([to_batch(events)]))
+    table = conform(table_of(events))
     return arrivals(table, by_causes(distinct(table, by_clock=False).events))
 
 
@@ -101,7 +99,7 @@ def test_findings_in_words() -> None:
     rows = [sent("a", at=0), sent("b", "a", at=0)]
     rows += [heard("a", "x", minute), heard("b", "x", 0), heard("a", "y", 0), heard("a", "z", 0)]
     rows += [sent("c", at=0), heard("c", "x", minute)]  # so that x's median is a minute
-    report = audit_events(pa.Table.from_batches([to_batch(rows)]), "lora")
+    report = audit_events(table_of(rows), "lora")
     said = [what for what, _ in arrival_findings(report.details["arrivals"], report.edges)]
     assert len(said) == 3
     assert said[0].startswith("1 (100.0%) of 1 edges have the effect before its cause by the clock")

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.cli import main
 from antecede.errors import InputError
 from antecede.tables.audit import AuditReport, audit, audit_events
-from antecede.tables.trace.arrow import to_batch
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+from tests.tables.conftest import Command
+from tests.tables.events import clocked as clocked_event
+from tests.tables.events import moves, table_of
 
 KEYS = [
     *("format", "members", "messages", "duplicates", "edges", "cross_member_edges"),
@@ -27,7 +28,7 @@ KEYS = [
 
 
 def report(*events: Event) -> AuditReport:
-    return audit_events(pa.Table.from_batches([to_batch(events)]))
+    return audit_events(table_of(events))
 
 
 def reasons(of: AuditReport) -> list[str]:
@@ -93,12 +94,7 @@ def test_later_rows_of_an_id() -> None:
 
 
 def test_receipts_and_deliveries_are_no_further_messages() -> None:
-    found = report(
-        Event(kind=RECEIVE, id="a", member="y"),
-        Event(kind=SEND, id="a", member="x"),
-        Event(kind=DELIVER, id="a", member="y"),
-        Event(kind=RECEIVE, id="heard of", member="y", parents=("a",)),
-    )
+    found = report(*moves("y?a x!a y.a y?heard<a"))
     assert (found.messages, found.duplicates, found.edges) == (2, 0, 1)
     assert (found.details["receipts"], found.details["deliveries"]) == (2, 1)
     assert len(found.quarantine) == 0
@@ -128,14 +124,7 @@ def test_inversions_know_the_whole_range_of_times() -> None:
 
 
 def clocked(member: str, line: int, text: str = "", **clock: int) -> Event:
-    return Event(
-        id=f"{member}:{clock.get(member)}",
-        member=member,
-        clock_members=tuple(clock),
-        clock_counts=tuple(clock.values()),
-        text=text,
-        line=line,
-    )
+    return clocked_event(f"{member}:{clock.get(member)}", member, clock, text=text, line=line)
 
 
 def test_clock_defects_leave_pairs_uncounted() -> None:
@@ -169,25 +158,17 @@ def test_a_clock_without_its_own_entry_is_set_aside() -> None:
 
 
 names = st.sampled_from(["a", "b", "c", "d", ""])
+drawn: dict[str, st.SearchStrategy[Any]] = {
+    "id": names,
+    "member": st.none() | names,
+    "parents": st.lists(names, max_size=3).map(tuple),
+    "kind": st.sampled_from([SEND, RECEIVE, DELIVER]),
+    "arrival": st.none() | st.integers(-(2**63), 2**63 - 1),
+}
+rows = st.fixed_dictionaries(drawn).map(lambda fields: Event(**fields))
 
 
-rows = st.tuples(
-    names,
-    st.none() | names,
-    st.lists(names, max_size=3),
-    st.sampled_from([SEND, RECEIVE, DELIVER]),
-    st.none() | st.integers(-(2**63), 2**63 - 1),
-)
-
-
-@given(
-    st.lists(rows, max_size=8).map(
-        lambda drawn: [
-            Event(id=name, member=member, parents=tuple(parents), kind=kind, arrival=arrival)
-            for name, member, parents, kind, arrival in drawn
-        ]
-    )
-)
+@given(st.lists(rows, max_size=8))
 def test_every_row_is_counted_once_whatever_the_table(events: list[Event]) -> None:
     found = report(*events) if events else audit_events(pa.table({"id": pa.array([], "string")}))
     unnamed = sum(not event.id for event in events)
@@ -212,20 +193,16 @@ def csv_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_json_and_quarantine(csv_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_and_quarantine(csv_file: Path, command: Command) -> None:
     aside = csv_file.with_name("bad.csv")
-    assert main(["audit", str(csv_file), "--json", "--quarantine", str(aside)]) == 0
-    printed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    printed = command("audit", csv_file, "--json", "--quarantine", aside).json
     assert list(printed) == KEYS
     assert (printed["messages"], printed["edges"], printed["details"]["quarantined"]) == (2, 1, 1)
     assert "4 cells" in aside.read_text()
 
 
-def test_summary_names_the_findings_first(
-    csv_file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["audit", str(csv_file)]) == 0
-    shown = capsys.readouterr().out
+def test_summary_names_the_findings_first(csv_file: Path, command: Command) -> None:
+    shown = command("audit", csv_file).out
     assert shown.startswith("orders.csv: table, 2 events of 2 members\n\nFindings\n")
     assert "1 (100.0%) of 1 edges have the effect before its cause as the file lists them" in shown
     assert shown.index("Findings") < shown.index("Counts")
@@ -246,11 +223,12 @@ def test_clear_errors(
     said: str,
     csv_file: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    command: Command,
 ) -> None:
     monkeypatch.chdir(csv_file.parent)
-    assert main(["audit", *arguments]) == 2
-    assert said in capsys.readouterr().err
+    code, _, err = command("audit", *arguments)
+    assert code == 2
+    assert said in err
 
 
 def test_two_formats_are_two_traces(csv_file: Path) -> None:
@@ -302,9 +280,7 @@ def test_times_of_a_vector_clock_log_are_held_against_its_causes(tmp_path: Path)
     assert "Groups of the expression kept as further columns: moment" in found.summary()
 
 
-def test_missing_ids_are_listed_and_told_from_references(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_ids_are_listed_and_told_from_references(tmp_path: Path, command: Command) -> None:
     path = tmp_path / "t.csv"
     path.write_text("id,after\na,gone\nb,gone\nc,lost\nd,bad\nbad,x,too many\n")
     report = audit([path], missing=2)
@@ -314,26 +290,14 @@ def test_missing_ids_are_listed_and_told_from_references(
         {"id": "lost", "run": None, "references": 1, "first": "c", "set_aside": False},
     ]
     assert "4 references to 3 ids not in the trace" in report.summary()
-    assert main(["audit", str(path), "--missing"]) == 0
-    out = capsys.readouterr().out
-    assert re.search(r"gone +2 +a\n", out)
-    assert main(["audit", str(path), "--missing", "1"]) == 0
-    assert "2 more ids (--missing 3 lists all)" in capsys.readouterr().out
-    assert main(["audit", str(path), "--missing", "-1"]) == 2
+    assert re.search(r"gone +2 +a\n", command("audit", path, "--missing").out)
+    assert "2 more ids (--missing 3 lists all)" in command("audit", path, "--missing", 1).out
+    assert command("audit", path, "--missing", "-1").code == 2
 
 
-def test_missing_says_that_clocks_declare_no_causes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_clocks_that_count_events_which_the_log_lacks_are_a_finding(
+    tmp_path: Path, command: Command
 ) -> None:
-    log = tmp_path / "clocks.log"
-    log.write_text('a {"a":1}\nstart\nb {"b":1,"a":9}\nheard of nine\n')
-    assert main(["audit", str(log), "--missing"]) == 0
-    assert "this trace has vector clocks, so no ids are listed" in capsys.readouterr().err
-    assert main(["audit", str(log)]) == 0
-    assert capsys.readouterr().err == ""
-
-
-def test_clocks_that_count_events_which_the_log_lacks_are_a_finding(tmp_path: Path) -> None:
     log = tmp_path / "clocks.log"
     log.write_text(
         'a {"a":1}\nstart\nb {"b":1,"a":9}\nheard of nine\nb {"b":2,"a":9,"ghost":3}\nand ghosts\n'
@@ -350,6 +314,9 @@ def test_clocks_that_count_events_which_the_log_lacks_are_a_finding(tmp_path: Pa
     assert "3 clock entries beyond the last event that the log has of a host" in text
     assert f"{log}, line 3: 9 of host 'a', its last one in the log is 1" in text
     assert f"{log}, line 5: 3 of host 'ghost', none in the log" in text
+    said = "this trace has vector clocks, so no ids are listed"
+    assert said in command("audit", log, "--missing").err
+    assert command("audit", log).err == ""
     log.write_text('a {"a":1}\nstart\nb {"b":1,"a":1}\nheard\n')
     sound = audit([log])
     assert "unlogged_hosts" not in sound.details
@@ -366,17 +333,15 @@ def test_events_of_a_host_in_another_execution_are_not_those_of_this_one() -> No
 
 @pytest.mark.parametrize("separator", [";", ",", "|", " "])
 def test_several_ids_in_one_cell_get_a_hint(
-    separator: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    separator: str, tmp_path: Path, command: Command
 ) -> None:
     path = tmp_path / "t.csv"
     path.write_text(f'id,after\na,\nc,\nd,"a{separator}c"\ne,"a{separator}gone"\n')
     other = "," if separator == ";" else ";"
-    assert main(["audit", str(path), "--separator", other]) == 0
-    said = capsys.readouterr().out
+    said = command("audit", path, "--separator", other).out
     assert f"1 of these references is several ids in one, as in 'a{separator}c'" in said
     assert f"say --separator {separator!r}" in said
-    assert main(["audit", str(path), "--separator", separator]) == 0
-    assert "several ids in one" not in capsys.readouterr().out
+    assert "several ids in one" not in command("audit", path, "--separator", separator).out
 
 
 def test_events_of_two_runs_are_no_concurrent_pair() -> None:
@@ -386,7 +351,7 @@ def test_events_of_two_runs_are_no_concurrent_pair() -> None:
         for k in range(3)
     ]
     rows += [Event(run="", id="one"), Event(run=None, id="two")]
-    found = audit_events(pa.Table.from_batches([to_batch(rows)]))
+    found = report(*rows)
     assert (found.ordered_pairs, found.concurrent_pairs) == (6, 1)
 
 
@@ -396,8 +361,7 @@ def test_shares_of_inversions_are_of_the_edges_that_both_ends_tell() -> None:
         Event(id=name, parents=("a",) if name != "a" else (), arrival=time)
         for name, time in times.items()
     ]
-    rows = [row._replace(file_order=k) for k, row in enumerate(rows)]
-    found = audit_events(pa.Table.from_batches([to_batch(rows)]))
+    found = report(*rows)
     assert found.inversions["arrival"] == 1
     assert found.details["compared_edges"]["arrival"] == 2
     said = " ".join(found.summary().split())

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 
-from antecede.cli import main
 from antecede.core.oracle import channels
 from antecede.core.oracle.channels import Model
 from antecede.tables.audit import audit_events
 from antecede.tables.audit.channels import channel_models, lines, merge_channels
-from antecede.tables.trace.arrow import to_batch, write_events
+from antecede.tables.trace.arrow import write_events
 from antecede.tables.trace.rows import conform
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.core.oracle.executions import executions
-
-
-def table(events: Sequence[Event]) -> pa.Table:
-    placed = [event._replace(file_order=k) for k, event in enumerate(events)]
-    return pa.Table.from_batches([to_batch(placed)])
+from tests.tables.conftest import Command
+from tests.tables.events import moves, table_of
 
 
 def as_oracle(model: Model, copies: int, undelivered: int) -> dict[str, object]:
@@ -48,7 +41,7 @@ def flat(found: dict[str, object]) -> dict[str, object]:
 
 @given(executions())
 def test_the_counts_are_those_of_the_oracle(rows: list[Event]) -> None:
-    found = channel_models(table(rows))
+    found = channel_models(table_of(rows))
     sender = {row.id: row.member for row in rows if row.kind == SEND}
     came = {
         kind: {(r.id, r.member) for r in rows if r.kind == kind and sender[r.id] != r.member}
@@ -70,26 +63,17 @@ def test_the_counts_are_those_of_the_oracle(rows: list[Event]) -> None:
 def test_members_written_one_after_the_other_give_the_same_models(rows: list[Event]) -> None:
     by_member = sorted(rows, key=lambda row: str(row.member))
     kept = ("model", "copies", "overtaken_in_channel", "overtaken_causally")
-    found, again = channel_models(table(rows)), channel_models(table(by_member))
+    found, again = channel_models(table_of(rows)), channel_models(table_of(by_member))
     assert found.keys() == again.keys()
     for name in found:
         assert all(found[name][key] == again[name][key] for key in kept)
 
 
-TRIANGLE = [
-    Event(kind=SEND, id="a", member="P"),
-    Event(kind=RECEIVE, id="a", member="Q"),
-    Event(kind=DELIVER, id="a", member="Q"),
-    Event(kind=SEND, id="b", member="Q", parents=("a",)),
-    Event(kind=RECEIVE, id="b", member="R"),
-    Event(kind=RECEIVE, id="a", member="R"),
-    Event(kind=DELIVER, id="a", member="R"),
-    Event(kind=DELIVER, id="b", member="R"),
-]
+TRIANGLE = moves("P!a Q?a Q.a Q!b<a R?b R?a R.a R.b")
 
 
 def test_fifo_channels_and_what_a_causal_protocol_made_of_them() -> None:
-    report = audit_events(table(TRIANGLE))
+    report = audit_events(table_of(TRIANGLE))
     assert lines(report.details["channels"]) == [
         "arrivals: FIFO, not causal (first a after b at R), 1 (33.3%) of 3 copies too late",
         "deliveries: causal, all 3 copies",
@@ -104,25 +88,20 @@ def test_fifo_channels_and_what_a_causal_protocol_made_of_them() -> None:
     }
 
 
-def test_the_command_shows_the_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "run.parquet"
-    write_events(TRIANGLE, path)
-    assert main(["audit", str(path)]) == 0
-    assert "\n  arrivals: FIFO, not causal" in capsys.readouterr().out
-    assert main(["audit", str(path), "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)["details"]["channels"]
-    assert (shown["arrivals"]["model"], shown["deliveries"]["model"]) == ("FIFO", "causal")
+def test_the_command_shows_the_models(tmp_path: Path, command: Command) -> None:
+    write_events(TRIANGLE, tmp_path / "run.parquet")
+    assert "\n  arrivals: FIFO, not causal" in command("audit", tmp_path / "run.parquet").out
 
 
 def test_a_trace_without_receipts_says_nothing_of_channels() -> None:
-    report = audit_events(table([Event(id="a"), Event(kind=SEND, id="b", member="P")]))
+    report = audit_events(table_of([Event(id="a"), Event(kind=SEND, id="b", member="P")]))
     assert "channels" not in report.details
     assert "Channels" not in report.summary()
 
 
 def test_what_arrived_and_was_not_delivered_was_overtaken_for_ever() -> None:
-    held = [row for row in TRIANGLE if (row.kind, row.id, row.member) != (DELIVER, "a", "R")]
-    found = channel_models(table(held))["deliveries"]
+    held = moves("P!a Q?a Q.a Q!b<a R?b R?a R.b")
+    found = channel_models(table_of(held))["deliveries"]
     assert (found["model"], found["copies"], found["undelivered"]) == ("FIFO", 2, 1)
     assert lines({"deliveries": found}) == [
         "deliveries: FIFO, not causal (first b without a at R), 1 (33.3%) of 3 copies too late"
@@ -131,13 +110,7 @@ def test_what_arrived_and_was_not_delivered_was_overtaken_for_ever() -> None:
 
 def test_receipts_before_their_sends_in_a_circle() -> None:
     """Neither send can come first, so that nothing happened before anything."""
-    rows = [
-        Event(kind=RECEIVE, id="b", member="P"),
-        Event(kind=SEND, id="a", member="P"),
-        Event(kind=RECEIVE, id="a", member="Q"),
-        Event(kind=SEND, id="b", member="Q"),
-    ]
-    found = channel_models(table(rows))["arrivals"]
+    found = channel_models(table_of(moves("P?b P!a Q?a Q!b")))["arrivals"]
     assert (found["model"], found["overtaken_causally"]) == ("circular", None)
     assert "circle" in lines({"arrivals": found})[0]
 
@@ -145,7 +118,7 @@ def test_receipts_before_their_sends_in_a_circle() -> None:
 @given(executions(), executions())
 def test_runs_counted_apart_add_up(one: list[Event], other: list[Event]) -> None:
     rows = [row._replace(run="1") for row in one] + [row._replace(run="2") for row in other]
-    both = table(rows)
+    both = table_of(rows)
     runs = both["run"].to_pylist()
     apart = [
         both.filter(pa.array([run == name for run in runs], pa.bool_())) for name in ("1", "2")
@@ -155,12 +128,8 @@ def test_runs_counted_apart_add_up(one: list[Event], other: list[Event]) -> None
 
 def test_what_was_not_delivered_overtakes_nothing() -> None:
     """Q delivers x; of P's next two messages the later arrives first, and neither is delivered."""
-    rows = [
-        *(Event(kind=SEND, id=name, member="P") for name in "xab"),
-        *(Event(kind=RECEIVE, id=name, member="Q") for name in "xba"),
-        Event(kind=DELIVER, id="x", member="Q"),
-    ]
-    found = channel_models(table(rows))
+    rows = moves("P!x P!a P!b Q?x Q?b Q?a Q.x")
+    found = channel_models(table_of(rows))
     assert (found["arrivals"]["model"], found["deliveries"]["model"]) == ("non-FIFO", "causal")
     assert found["deliveries"]["undelivered"] == 2
     assert channels.deliveries(rows).name == "causal"

@@ -7,10 +7,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from antecede.cli import main
 from antecede.errors import InputError
 from antecede.tables.audit import audit, audit_events
 from antecede.tables.audit.pairs import (
@@ -22,9 +20,10 @@ from antecede.tables.audit.pairs import (
     chosen,
 )
 from antecede.tables.kernels.sketches import RANKS
-from antecede.tables.trace.arrow import to_batch
 from antecede.tables.trace.schema import Event
 from tests.reference.parent_graph import Graph
+from tests.tables.conftest import Command
+from tests.tables.events import clocked, table_of
 
 KEYS = (*ESTIMATED, CONFIDENCE_NAME)
 
@@ -41,10 +40,6 @@ def tangled(n: int, seed: int = 0) -> list[Event]:
     return rows
 
 
-def table(events: list[Event]) -> pa.Table:
-    return pa.Table.from_batches([to_batch(events)])
-
-
 def true_pairs(events: list[Event]) -> int:
     past = Graph({event.id: event.parents for event in events})
     return sum(len(past.ancestors(event.id)) for event in events)
@@ -52,7 +47,7 @@ def true_pairs(events: list[Event]) -> int:
 
 def test_an_estimate_stands_under_names_of_its_own() -> None:
     events = tangled(400)
-    found = audit_events(table(events), choice=chosen("estimate", 0, 256)).to_dict()
+    found = audit_events(table_of(events), choice=chosen("estimate", 0, 256)).to_dict()
     assert [found[name] for name in PAIR_KEYS] == [None] * 4
     true, every = true_pairs(events), 400 * 399 // 2
     guess, low, high, apart, least, most, confidence = (found["details"][n] for n in KEYS)
@@ -65,26 +60,27 @@ def test_an_estimate_stands_under_names_of_its_own() -> None:
 
 def test_exact_where_that_takes_no_more_steps_than_said() -> None:
     events = tangled(400)
-    plain = audit_events(table(events)).to_dict()
+    plain = audit_events(table_of(events)).to_dict()
     assert plain["ordered_pairs"] == true_pairs(events)
     steps = plain["edges"] * (400 // 64 + 1)
-    assert audit_events(table(events), choice=chosen("estimate", steps, 64)).to_dict() == plain
-    beyond = audit_events(table(events), choice=chosen("estimate", steps - 1, 64)).to_dict()
+    assert audit_events(table_of(events), choice=chosen("estimate", steps, 64)).to_dict() == plain
+    beyond = audit_events(table_of(events), choice=chosen("estimate", steps - 1, 64)).to_dict()
     assert beyond["ordered_pairs"] is None
     one_each = [event._replace(parents=event.parents[:1]) for event in events]
-    exact = audit_events(table(one_each), choice=chosen("estimate", 0, 64)).to_dict()
-    assert exact == audit_events(table(one_each)).to_dict()
+    exact = audit_events(table_of(one_each), choice=chosen("estimate", 0, 64)).to_dict()
+    assert exact == audit_events(table_of(one_each)).to_dict()
 
 
 def test_none_and_clocks_that_are_never_estimated() -> None:
-    none = audit_events(table(tangled(50)), choice=PairChoice(False, 0, 64)).to_dict()
+    none = audit_events(table_of(tangled(50)), choice=PairChoice(False, 0, 64)).to_dict()
     assert [none[name] for name in PAIR_KEYS] == [None] * 4
     assert not set(KEYS) & set(none["details"])
-    log = [Event(id="a1", member="a", clock_members=("a",), clock_counts=(1,))]
-    log += [Event(id="b1", member="b", clock_members=("a", "b"), clock_counts=(1, 1))]
-    exact = audit_events(table(log), choice=chosen("estimate", 0, 64))
+    log = [clocked("a1", "a", {"a": 1}), clocked("b1", "b", {"a": 1, "b": 1})]
+    exact = audit_events(table_of(log), choice=chosen("estimate", 0, 64))
     assert exact.ordered_pairs == 1
-    assert audit_events(table(log), choice=chosen(False, PAIR_STEPS, RANKS)).ordered_pairs is None
+    assert (
+        audit_events(table_of(log), choice=chosen(False, PAIR_STEPS, RANKS)).ordered_pairs is None
+    )
 
 
 def test_wrong_choices_are_named() -> None:
@@ -98,47 +94,27 @@ def test_wrong_choices_are_named() -> None:
             with pytest.raises(InputError, match=f"{name}="):
                 audit([], **{"pairs": "estimate", name: value})
 
-
-@pytest.mark.parametrize("unused", [{"pair_ranks": 64}, {"pairs": False, "pair_steps": 9}])
-def test_a_choice_that_would_do_nothing_is_refused(unused: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="pairs="):
-        audit([], **unused)
+    for unused in ({"pair_ranks": 64}, {"pairs": False, "pair_steps": 9}):
+        with pytest.raises(InputError, match="pairs="):
+            audit([], **unused)  # type: ignore[arg-type]
 
 
-def written(path: Path, events: list[Event]) -> str:
-    lines = [json.dumps({"id": e.id, "parents": list(e.parents)}) for e in events]
+def test_the_command_says_estimated(tmp_path: Path, command: Command) -> None:
+    path = tmp_path / "t.jsonl"
+    lines = [json.dumps({"id": e.id, "parents": list(e.parents)}) for e in tangled(300)]
     path.write_text("\n".join(lines), encoding="utf-8")
-    return str(path)
-
-
-def printed(capsys: pytest.CaptureFixture[str], *args: str) -> str:
-    assert main(["audit", *args]) == 0
-    return capsys.readouterr().out
-
-
-def test_the_command_says_estimated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = written(tmp_path / "t.jsonl", tangled(300))
     options = ("--pairs", "estimate", "--pair-steps", "10", "--pair-ranks", "64")
-    text = printed(capsys, path, *options)
-    found: dict[str, Any] = json.loads(printed(capsys, path, "--json", *options))
+    text = command("audit", path, *options).out
+    found = command("audit", path, "--json", *options).json
     details = found["details"]
     assert f"{details['ordered_pairs_estimated']:,}" in text
-    assert (
-        f"{details['ordered_pairs_low']:,} to {details['ordered_pairs_high']:,} with 95% confidence"
-        in text
-    )
+    between = f"{details['ordered_pairs_low']:,} to {details['ordered_pairs_high']:,}"
+    assert f"{between} with 95% confidence" in text
     assert "ordered pairs, estimated" in text
     assert "concurrent pairs, estimated" in text
     assert found["ordered_pairs"] is None
-    exact = printed(capsys, path)
+    exact = command("audit", path).out
     assert "estimated" not in exact
     assert "immediate dependencies" in exact
-    assert "pairs" not in printed(capsys, path, "--pairs", "none")
-
-
-def test_options_of_estimates_without_any(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = written(tmp_path / "t.jsonl", tangled(10))
-    assert main(["audit", path, "--pair-ranks", "64"]) == 2
-    assert "leave out --pair-ranks" in capsys.readouterr().err
+    assert "pairs" not in command("audit", path, "--pairs", "none").out
+    assert "leave out --pair-ranks" in command("audit", path, "--pair-ranks", "64").err

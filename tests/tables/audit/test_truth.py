@@ -15,15 +15,8 @@ from antecede.tables.kernels.graph import build_graph
 from antecede.tables.kernels.pairs import pair_counts
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.reader import ReadOptions
+from tests.tables.causality.test_truth import LOGS
 
-LOGS = (
-    "RpcClientServer",
-    "chord",
-    "shiviz_all_services",
-    "simpledb",
-    "tsviz_fslock_24t_4sp",
-    "tsviz_shared_var_4_threads",
-)
 LISTS = ("linux-edac", "linux-hwmon", "linux-watchdog", "speakup")
 REPOSITORIES = ("corosync", "partisan", "simblock")
 TRACES = ("onlineboutique-03_53", "onlineboutique-17_00", "trainticket-08_50")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from antecede.cli import main
 from antecede.lab.simulate.config.model import Clocks
 from antecede.lab.simulate.outputs.trace import write_trace
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.tables.audit import audit
 from antecede.tables.trace.reader import ReadOptions
 from tests.lab.simulate.scenes import scenario_of
+from tests.tables.conftest import Command
 
 REGEX = r"(?<date>\S+) (?<host>\S+) (?<clock>{.*}) (?<event>.*)"
 LOG = """2026-01-01T00:00:00.000Z P {"P":1} asks
@@ -26,58 +26,52 @@ LOG = """2026-01-01T00:00:00.000Z P {"P":1} asks
 """
 
 
-def asked(
-    path: Path, capsys: pytest.CaptureFixture[str], *words: str
-) -> tuple[dict[str, Any], str]:
-    main(["ask", str(path), *words, "--json"])
-    told = json.loads(capsys.readouterr().out)
-    main(["ask", str(path), *words])
-    return told, capsys.readouterr().out
+@pytest.fixture
+def asked(command: Command) -> Callable[..., tuple[Any, str]]:
+    """Return a function that asks twice: for plain data, and for text."""
+    return lambda *words: (command("ask", *words, "--json").json, command("ask", *words).out)
 
 
-def test_a_declared_history(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_declared_history(tmp_path: Path, asked: Any) -> None:
     path = tmp_path / "log.csv"
     path.write_text(
         "id,after,member,time\na,,P,2026-01-01T00:00:10Z\nb,a,Q,2026-01-01T00:00:07Z\n"
         "c,b,P,2026-01-01T00:00:12Z\nd,,R,2026-01-01T00:00:12Z\n"
     )
-    told, said = asked(path, capsys, "past", "c")
+    told, said = asked(path, "past", "c")
     assert told["clock_skew"] == audit([path]).details["clock_skew"]
     assert "(at worst b of Q, 3,000 ms before its cause a of P)" in said
-    told, said = asked(path, capsys, "before", "b", "c")
+    told, said = asked(path, "before", "b", "c")
     assert told["clock_skew"]["violations_within_a_process"] == 0
     assert "Note" not in said  # of b and c alone the times fit
-    told, said = asked(path, capsys, "past", "d")
+    told, said = asked(path, "past", "d")
     assert "Note" not in said
 
 
-def test_vector_clocks_with_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_vector_clocks_with_times(tmp_path: Path, asked: Any) -> None:
     path = tmp_path / "two.log"
     path.write_text(LOG)
     words = ["--regex", REGEX]
     skew = audit([path], None, ReadOptions(regex=REGEX)).details["clock_skew"]
     assert skew["worst"]["early_ns"] == 600_000_000
-    told, said = asked(path, capsys, "past", "P:3", *words)
+    told, said = asked(path, "past", "P:3", *words)
     assert told["clock_skew"]["hosts"] == skew["hosts"]
     assert "before its cause" in said
 
 
-def test_a_simulated_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_simulated_run(tmp_path: Path, asked: Any) -> None:
     path = tmp_path / "run.parquet"
     scenario = scenario_of("idr", clocks=Clocks(accuracy_s=0.3))
     _, run = run_readable(scenario, 3, True)
     write_trace(run, path)
     whole = audit([path]).details["clock_skew"]
     last = f"m{max(k for k, at in enumerate(run.sent_us) if at is not None)}"
-    told, said = asked(path, capsys, "past", last)
+    told, said = asked(path, "past", last)
     found = told["clock_skew"]
     assert sum(pair["violations"] for pair in found["pairs"]) > 0
+    same_pair = {(one["of"], one["against"]): one for one in whole["pairs"]}
     for pair in found["pairs"]:
-        (same,) = (
-            one
-            for one in whole["pairs"]
-            if (one["of"], one["against"]) == (pair["of"], pair["against"])
-        )
+        same = same_pair[pair["of"], pair["against"]]
         assert pair["violations"] <= same["violations"]
         assert pair["edges"] <= same["edges"]
     assert "Note: among these, the clocks of" in said

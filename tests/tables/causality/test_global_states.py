@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from antecede.cli import main
 from antecede.cli.traces.cut import split_words
 from antecede.core.oracle.cuts import Cuts
 from antecede.errors import InputError, LimitError
 from antecede.tables.causality.global_states import States
 from antecede.tables.causality.predicates import definitely, possibly
 from antecede.tables.causality.queries import Causality
-from antecede.tables.trace.arrow import write_events
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.core.oracle.executions import executions
-from tests.tables.causality.test_queries import clocked, follows, table_of
+from tests.tables.causality.test_queries import follows, logged, written
+from tests.tables.conftest import Command
+from tests.tables.events import clocked, moves, table_of
 
 Cut = dict[str, int]
 
@@ -78,10 +76,10 @@ def test_channels_hold_what_arrives_outside(rows: list[Event], data: st.DataObje
 @given(executions(steps=14), st.data())
 def test_clocks_make_the_same_states(rows: list[Event], data: st.DataObject) -> None:
     assume(tells(rows))
-    told, logged = (States(Causality(table_of(some))) for some in (rows, clocked(rows)))
-    assert told.length == logged.length
+    told, by_clocks = (States(Causality(table_of(some))) for some in (rows, logged(rows)))
+    assert told.length == by_clocks.length
     cut = {name: data.draw(st.integers(0, last)) for name, last in told.length.items()}
-    one, other = told.cut(cut), logged.cut(cut)
+    one, other = told.cut(cut), by_clocks.cut(cut)
     assert (one.consistent, one.greatest, one.least) == (
         other.consistent,
         other.greatest,
@@ -176,8 +174,7 @@ def test_what_events_say_is_part_of_predicates() -> None:
 
 
 def test_what_no_event_says_is_not_asked_for() -> None:
-    rows = [Event(kind=SEND, id="vote", member="P"), Event(kind=DELIVER, id="vote", member="Q")]
-    states = States(Causality(table_of(rows)))
+    states = States(Causality(table_of(moves("P!vote Q.vote"))))
     assert possibly(states, "'vo' in Q").holds  # by its id
     with pytest.raises(InputError, match=r"no event .* tells a text, and no id of Q has 'paid'"):
         possibly(states, "P == 1 and 'paid' in Q")
@@ -185,29 +182,23 @@ def test_what_no_event_says_is_not_asked_for() -> None:
         definitely(states, "'paid' not in P")
 
 
-def test_a_column_of_a_table_says_what_happened(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_column_of_a_table_says_what_happened(tmp_path: Path, command: Command) -> None:
     path = tmp_path / "orders.csv"
     path.write_text("id,host,cause,what\no1,shop,,order placed\np1,pay,o1,order paid\n")
-    paid = ("cut", str(path), "--possibly", "'paid' in pay and shop == 1")
-    assert main([*paid]) == 2
-    assert "--text COLUMN" in capsys.readouterr().err
-    assert main([*paid, "--text", "what"]) == 0
-    first, second = capsys.readouterr().out.splitlines()[-2:]
+    paid = ("cut", path, "--possibly", "'paid' in pay and shop == 1")
+    assert "--text COLUMN" in command(*paid).err
+    first, second = command(*paid, "--text", "what").out.splitlines()[-2:]
     assert first.endswith("yes, at pay=1 shop=1 (3 global states looked at)")
     assert second == "Causality by declared causes"
-    assert main(["ask", str(path), "--text", "what", "future", "placed"]) == 2
-    assert "it is in what these say: o1" in capsys.readouterr().err
-    assert main(["ask", str(path), "--text", "what", "future", "o1"]) == 0
-    assert "order paid" in capsys.readouterr().out
+    ask = ("ask", path, "--text", "what", "future")
+    assert "it is in what these say: o1" in command(*ask, "placed").err
+    assert "order paid" in command(*ask, "o1").out
     path.write_text(path.read_text().replace("what", "message"))  # known by its name
-    assert main(["ask", str(path), "past", "p1"]) == 0
-    assert "order placed" in capsys.readouterr().out
+    assert "order placed" in command("ask", path, "past", "p1").out
 
 
 def test_positions_may_stand_behind_options(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "log.csv"
     path.write_text("id,host,cause\na,P,\nb,Q,a\n")
@@ -218,13 +209,12 @@ def test_positions_may_stand_behind_options(
         ["--by", "causes", str(path), "P=1"],
         [str(path), "--by", "causes", "P=1", "--most", "3"],
     ):
-        assert main(["cut", *words]) == 0
-        said.add(capsys.readouterr().out)
-    assert len(said) == 1
-    assert main(["cut", str(path), "--by", "causes", "P=1", "--json", "Q=0"]) == 0
-    assert '"Q": 0' in capsys.readouterr().out
+        said.add(command("cut", *words)[:2])
+    ((code, _),) = said
+    assert code == 0
+    assert '"Q": 0' in command("cut", path, "--by", "causes", "P=1", "--json", "Q=0").out
     with pytest.raises(SystemExit):
-        main(["cut", str(path), "--by", "causes", "P=1", "--nonsense"])
+        command("cut", path, "--by", "causes", "P=1", "--nonsense")
     assert "unrecognized arguments: --nonsense" in capsys.readouterr().err
 
 
@@ -237,9 +227,8 @@ def test_positions_may_stand_behind_options(
     ],
 )
 def test_what_is_no_predicate_is_refused(text: str) -> None:
-    rows = [Event(kind=SEND, id="a", member="P"), Event(kind=DELIVER, id="a", member="Q")]
     with pytest.raises(InputError):
-        possibly(States(Causality(table_of(rows))), text)
+        possibly(States(Causality(table_of(moves("P!a Q.a")))), text)
 
 
 def test_a_large_lattice_says_so() -> None:
@@ -253,8 +242,7 @@ def test_a_large_lattice_says_so() -> None:
 
 
 def test_members_and_positions_that_are_not_there() -> None:
-    rows = [Event(kind=SEND, id="a", member="P"), Event(kind=DELIVER, id="a", member="Q")]
-    states = States(Causality(table_of(rows)))
+    states = States(Causality(table_of(moves("P!a Q.a"))))
     for cut, why in (
         ({"X": 1}, "no member is called X; there are P, Q"),
         ({"P": 2}, "P=2: there is no such position; its last is 1"),
@@ -392,18 +380,13 @@ def test_a_cause_by_way_of_an_event_without_a_member_is_the_proof() -> None:
 
 
 def test_what_clocks_count_and_nobody_wrote_down() -> None:
-    def event(id: str, member: str, **clock: int) -> Event:
-        return Event(
-            id=id, member=member, clock_members=tuple(clock), clock_counts=tuple(clock.values())
-        )
-
     rows = [
-        event("a", "P", P=1),
-        event("b", "Q", Q=1, P=3),
-        event("c", "Q", Q=2, P=3),
-        event("d", "P", P=5),
-        event("e", "R", R=1, Q=2, P=3),
-        event("f", "R", R=2, Q=2, P=9),
+        clocked("a", "P", {"P": 1}),
+        clocked("b", "Q", {"Q": 1, "P": 3}),
+        clocked("c", "Q", {"Q": 2, "P": 3}),
+        clocked("d", "P", {"P": 5}),
+        clocked("e", "R", {"R": 1, "Q": 2, "P": 3}),
+        clocked("f", "R", {"R": 2, "Q": 2, "P": 9}),
     ]
     states = States(Causality(table_of(rows)))
     verdict = states.cut({"P": 2, "Q": 2, "R": 1})
@@ -442,72 +425,56 @@ def test_words_are_paths_and_positions(tmp_path: Path) -> None:
             split_words(words)
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [
-        Event(kind=SEND, id="a", member="P"),
-        Event(kind=SEND, id="b", member="P"),
-        Event(kind=DELIVER, id="b", member="Q"),
-    ]
-    path = tmp_path / "log.parquet"
-    write_events([row._replace(file_order=k) for k, row in enumerate(rows)], path)
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("P=1 Q=1", 1, "P=1 Q=1 is not consistent, by rows of sendings and arrivals"),
+        ("P=1 Q=1", 1, "b (Q at 1) follows b (P at 2)"),
+        ("P=1 Q=1", 1, "the greatest consistent state at or below it: P=1 (1 other member at 0)"),
+        ("P=1 Q=1", 1, "the least at or above it: P=2 Q=1"),
+        ("P=2", 0, "P to Q: b"),
+        ("P=2", 0, "sent inside, and no arrival at another member is told: 1 message"),
+        ("", 2, ""),
+        ("Q=7", 2, ""),
+        ("Q=1 --most-states 5", 2, ""),  # does nothing without a predicate
+        ("--possibly P==2_and_Q==0", 0, ""),
+        ("--definitely Q==0_and_P==2", 0, ""),
+        ("--possibly P==1_and_Q==1", 1, ""),
+    ],
+)
+def test_the_command(words: str, code: int, said: str, tmp_path: Path, command: Command) -> None:
+    path = written(tmp_path, moves("P!a P!b Q.b"))
+    found = command("cut", path, *(word.replace("_", " ") for word in words.split()))
+    assert found.code == code
+    assert said in found.out
 
-    def said(*words: str) -> tuple[int, str]:
-        code = main(["cut", str(path), *words])
-        told = capsys.readouterr()
-        return code, told.out + told.err
 
-    code, text = said("P=1", "Q=1")
-    assert code == 1
-    assert "P=1 Q=1 is not consistent, by rows of sendings and arrivals" in text
-    assert "b (Q at 1) follows b (P at 2)" in text
-    assert "the greatest consistent state at or below it: P=1 (1 other member at 0)" in text
-    assert "the least at or above it: P=2 Q=1" in text
-    code, text = said("P=2")
-    assert code == 0
-    assert "P to Q: b" in text
-    assert "sent inside, and no arrival at another member is told: 1 message" in text
-    plain: dict[str, Any] = json.loads(said("P=1", "Q=1", "--json")[1])
-    assert plain["cut"]["proof"][0]["cause"] == {"member": "P", "position": 2, "id": "b"}
-    assert plain["cut"]["consistent"] is False
-    assert said()[0] == 2
-    assert said("Q=7")[0] == 2
-    assert said("Q=1", "--most-states", "5")[0] == 2  # does nothing without a predicate
-    points = tmp_path / "points.csv"
+def test_the_command_reads_checkpoints_and_prints_json(tmp_path: Path, command: Command) -> None:
+    path, points = written(tmp_path, moves("P!a P!b Q.b")), tmp_path / "points.csv"
+    cut = command("cut", path, "P=1", "Q=1", "--json").json["cut"]
+    assert cut["proof"][0]["cause"] == {"member": "P", "position": 2, "id": "b"}
+    assert cut["consistent"] is False
     points.write_text("member,position\nP,1\nQ,1\n")
-    code, text = said("--checkpoints", str(points))
-    assert code == 0
+    text = command("cut", path, "--checkpoints", points).out
     assert "Q falls back from 1 to 0: b (Q at 1) follows b (P at 2), which is lost" in text
     assert "all can go on from P=1 (1 other member at 0)" in text
     points.write_text("P,1\nQ;1\n")
-    code, text = said("--checkpoints", str(points))
-    assert code == 2
-    assert "points.csv" in text
-    assert "2" in text
-    assert said("--possibly", "P == 2 and Q == 0")[0] == 0
-    assert said("--definitely", "Q == 0 and P == 2")[0] == 0
-    assert said("--possibly", "P == 1 and Q == 1")[0] == 1
-
-
-def test_checkpoints_may_begin_with_a_mark_of_order(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file, saved = tmp_path / "t.csv", tmp_path / "saved.csv"
-    file.write_text("kind,id,member\nsend,a,P\ndeliver,a,Q\n")
-    saved.write_bytes(b"\xef\xbb\xbfP,1\r\n")
-    assert main(["cut", str(file), "--checkpoints", str(saved)]) == 0
-    assert "The last checkpoints: P=1" in capsys.readouterr().out
+    found = command("cut", path, "--checkpoints", points)
+    assert found.code == 2
+    assert "points.csv" in found.err
+    points.write_bytes(b"\xef\xbb\xbfP,1\r\n")  # begins with a mark of order
+    assert "The last checkpoints: P=1" in command("cut", path, "--checkpoints", points).out
     for option in ("--possibly", "--definitely", "--checkpoints"):  # given, so not passed over
-        assert main(["cut", str(file), "P=1", option, ""]) == 2
-    assert "cannot be read" in capsys.readouterr().err
+        found = command("cut", path, "P=1", option, "")
+        assert found.code == 2
+    assert "cannot be read" in found.err
 
 
 def test_a_message_is_under_way_for_ever_whatever_its_sender_does_with_it() -> None:
-    sent, own = Event(kind=SEND, id="a", member="P"), Event(kind=DELIVER, id="a", member="P")
-    other = [Event(kind=SEND, id="b", member="P"), Event(kind=DELIVER, id="b", member="Q")]
-    for rows in ([sent, own, *other], [sent, *other, own], [sent, sent, *other]):
-        states = States(Causality(table_of(rows)))
+    for rows in ("P!a P.a P!b Q.b", "P!a P!b Q.b P.a", "P!a P!a P!b Q.b"):
+        states = States(Causality(table_of(moves(rows))))
         assert states.cut(states.length).nowhere == 1
-    nowhere_said = [sent, Event(kind=DELIVER, id="a"), *other]
+    nowhere_said = [*moves("P!a"), Event(kind=DELIVER, id="a"), *moves("P!b Q.b")]
     states = States(Causality(table_of(nowhere_said)))
     assert states.cut(states.length).nowhere == 0
 

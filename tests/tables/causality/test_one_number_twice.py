@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from antecede.cli import main
 from antecede.errors import InputError
 from antecede.tables.causality import Causality
 from antecede.tables.trace.schema import Event
-from tests.tables.causality.test_queries import table_of
+from tests.tables.conftest import Command
+from tests.tables.events import clocked, table_of
 
 ROWS: list[dict[str, Any]] = [
     {"id": "one", "member": "p", "clock": {"p": 1}},
@@ -23,41 +23,23 @@ ROWS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
 def test_both_are_named_in_whatever_order_they_stand(
-    order: tuple[int, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    order: tuple[int, ...], tmp_path: Path, command: Command
 ) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text("".join(json.dumps(ROWS[k]) + "\n" for k in order))
     first, second = (ROWS[k]["id"] for k in order if k < 2)
     said = f"{first} and {second} are both event 1 of p: they cannot be distinguished"
-    for words in (
-        ["past", "one"],
-        ["past", "two"],
-        ["future", "two", "--json"],
-        ["before", "one", "after"],
-        ["before", "after", "two"],
-        ["concurrent", "two"],
-    ):
-        assert main(["ask", str(path), *words]) == 2
-        assert said in capsys.readouterr().err
-    assert main(["ask", str(path), "past", "after"]) == 0
-    assert said in capsys.readouterr().out
-    assert main(["ask", str(path), "past", "after", "--json"]) == 0
-    assert any(said in note for note in json.loads(capsys.readouterr().out)["notes"])
-    assert main(["cut", str(path), "p=1"]) == 0
-    assert said in capsys.readouterr().out
+    for words in (["past", "one"], ["future", "two", "--json"], ["before", "after", "two"]):
+        assert said in command("ask", path, *words).err
+    assert said in command("ask", path, "past", "after").out
+    notes = command("ask", path, "past", "after", "--json").json["notes"]
+    assert any(said in note for note in notes)
+    assert said in command("cut", path, "p=1").out
 
 
 def event(id: str, member: str, line: int, run: str | None = None, **clock: int) -> Event:
-    return Event(
-        run=run,
-        id=id,
-        member=member,
-        clock_members=tuple(clock),
-        clock_counts=tuple(clock.values()),
-        text=f"line {line}",
-        source="x.log",
-        line=line,
-    )
+    where = {"text": f"line {line}", "source": "x.log", "line": line}
+    return clocked(id, member, clock, run=run, **where)
 
 
 def test_events_of_one_id_are_named_by_their_places() -> None:

@@ -14,20 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.cli import main
 from antecede.cli.traces.ask import split_words
 from antecede.errors import InputError
 from antecede.tables.causality.queries import CAUSES, CLOCKS, EVENTS, Causality
 from antecede.tables.causality.queries import Event as Named
-from antecede.tables.trace.arrow import to_batch, write_events
+from antecede.tables.trace.arrow import write_events
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.core.oracle.executions import executions
 from tests.reference.parent_graph import Graph
-
-
-def table_of(rows: Sequence[Event]) -> pa.Table:
-    placed = [row._replace(file_order=k) for k, row in enumerate(rows)]
-    return pa.Table.from_batches([to_batch(placed)])
+from tests.tables.conftest import Command
+from tests.tables.events import clocked, moves, table_of
 
 
 def places(table: pa.Table) -> list[int]:
@@ -164,7 +160,7 @@ def test_declared_causes_are_asked_in_whatever_order_rows_come(
             assert all(x in parents[y] for x, y in pairwise(chain))
 
 
-def clocked(rows: Sequence[Event]) -> list[Event]:
+def logged(rows: Sequence[Event]) -> list[Event]:
     """The same execution as a log of vector clocks."""
     sent: dict[str, dict[str, int]] = {}
     now: dict[str, dict[str, int]] = {}
@@ -179,9 +175,7 @@ def clocked(rows: Sequence[Event]) -> list[Event]:
         now[member] = clock
         if row.kind == SEND:
             sent[row.id] = clock
-        names, counts = tuple(clock), tuple(clock.values())
-        own = f"{member}:{clock[member]}"
-        found.append(Event(id=own, member=member, clock_members=names, clock_counts=counts))
+        found.append(clocked(f"{member}:{clock[member]}", member, clock))
     return found
 
 
@@ -189,7 +183,7 @@ def clocked(rows: Sequence[Event]) -> list[Event]:
 def test_vector_clocks_say_what_the_rows_say(rows: list[Event]) -> None:
     if not rows:
         return
-    log = clocked(rows)
+    log = logged(rows)
     asked, graph = Causality(table_of(log)), Graph(follows(rows))
     assert asked.by == CLOCKS
     named = {k: Named(row.id) for k, row in enumerate(log)}
@@ -209,9 +203,7 @@ def test_a_chain_of_a_clock_log_is_a_shortest_one_of_immediate_causes() -> None:
     rows = []
     for member, text in log:
         clock = {text[k]: int(text[k + 1]) for k in range(0, len(text), 2)}
-        own = f"{member}:{clock[member]}"
-        names, counts = tuple(clock), tuple(clock.values())
-        rows.append(Event(id=own, member=member, clock_members=names, clock_counts=counts))
+        rows.append(clocked(f"{member}:{clock[member]}", member, clock))
     asked = Causality(table_of(rows))
     assert asked.path("q:1", "p:4")["id"].to_pylist() == ["q:1", "r:1", "p:4"]
 
@@ -225,7 +217,7 @@ def test_depths_are_the_longest_chains(rows: list[Event]) -> None:
     for k in sorted(graph.parents, key=lambda row: len(graph.ancestors(row))):
         naive[k] = max((naive[one] + 1 for one in graph.parents[k]), default=0)
     want = [naive[k] for k in range(len(rows))]
-    assert Causality(table_of(clocked(rows))).depths.tolist() == want
+    assert Causality(table_of(logged(rows))).depths.tolist() == want
     kinds = {row.kind for row in rows}
     if SEND in kinds and kinds & {RECEIVE, DELIVER}:
         assert Causality(table_of(rows)).depths.tolist() == want
@@ -330,12 +322,7 @@ def test_rows_on_a_cycle_have_no_place() -> None:
 
 
 def test_arrivals_of_what_nobody_sent_are_told() -> None:
-    rows = [
-        Event(kind=SEND, id="a", member="P"),
-        Event(kind=DELIVER, id="a", member="Q"),
-        Event(kind=DELIVER, id="x", member="Q"),
-    ]
-    asked = Causality(table_of(rows))
+    asked = Causality(table_of(moves("P!a Q.a Q.x")))
     assert asked.notes == [
         "1 arrival of messages that no row says to be sent: what came before these there is not "
         "known"
@@ -359,93 +346,80 @@ def test_words_are_paths_a_question_and_ids() -> None:
             split_words(words)
 
 
-def asking(path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
-    code = main(["ask", str(path), *words])
-    told = capsys.readouterr()
-    return code, told.out + told.err
-
-
-def test_the_command_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "log.parquet"
-    write_events([row._replace(file_order=k) for k, row in enumerate(FORK)], path)
-    code, said = asking(path, capsys, "past", "b")
-    assert code == 0
-    assert said.startswith("1 of 3 events happened before b, by declared causes:\n")
-    assert "Note: 1 cause (lost) that the trace does not have" in said
-    assert asking(path, capsys, "before", "a", "b")[1].startswith(
-        "yes: a happened before b; a chain of 1 step, by declared causes:"
-    )
-    code, said = asking(path, capsys, "before", "b", "a")
-    assert code == 1
-    assert said.startswith("no: a happened before b; a chain of 1 step")
-    assert asking(path, capsys, "before", "b", "c")[:1] == (1,)
-    assert "no: b and b are one event" in asking(path, capsys, "before", "b", "b")[1]
-    assert "none: b did not happen before c" in asking(path, capsys, "between", "b", "c")[1]
-    assert "1 of 3 events is concurrent with b, by" in asking(path, capsys, "concurrent", "b")[1]
-    code, said = asking(path, capsys, "future", "a", "--json")
-    plain = json.loads(said)
-    assert (plain["answer"], [row["id"] for row in plain["rows"]]) == (2, ["b", "c"])
-    out = tmp_path / "out.csv"
-    assert "2 rows -> " in asking(path, capsys, "future", "a", "-o", str(out))[1]
-    assert len(out.read_text().splitlines()) == 3
-    assert asking(path, capsys, "future", "a", "-o", str(out))[0] == 2
-
-
-def test_arrivals_are_named_by_member(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [
-        Event(kind=SEND, id="a@x", member="P"),
-        Event(kind=DELIVER, id="a@x", member="Q"),
-        Event(kind=SEND, id="b", member="Q"),
-    ]
-    path = tmp_path / "log.parquet"
+def written(folder: Path, rows: Sequence[Event]) -> Path:
+    path = folder / "log.parquet"
     write_events([row._replace(file_order=k) for k, row in enumerate(rows)], path)
-    assert asking(path, capsys, "past", "a@x@Q")[1].startswith(
-        "1 of 3 events happened before a@x at Q, by rows of sendings and arrivals"
-    )
-    assert asking(path, capsys, "past", "a@x")[1].startswith("0 of 3 events happened before a@x,")
-    assert "a@x at R is not in the trace" in asking(path, capsys, "past", "a@x@R")[1]
+    return path
 
 
-def test_cells_hold_no_control_characters(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("past b", 0, "1 of 3 events happened before b, by declared causes:\n"),
+        ("past b", 0, "Note: 1 cause (lost) that the trace does not have"),
+        ("before a b", 0, "yes: a happened before b; a chain of 1 step, by declared causes:"),
+        ("before b a", 1, "no: a happened before b; a chain of 1 step"),
+        ("before b c", 1, "no"),
+        ("before b b", 1, "no: b and b are one event"),
+        ("between b c", 0, "none: b did not happen before c"),
+        ("concurrent b", 0, "1 of 3 events is concurrent with b, by"),
+    ],
+)
+def test_the_command_answers(
+    words: str, code: int, said: str, tmp_path: Path, command: Command
 ) -> None:
+    found = command("ask", written(tmp_path, FORK), *words.split())
+    assert found.code == code
+    assert said in found.out
+
+
+def test_the_command_writes_its_answer(tmp_path: Path, command: Command) -> None:
+    path, out = written(tmp_path, FORK), tmp_path / "out.csv"
+    plain = command("ask", path, "future", "a", "--json").json
+    assert (plain["answer"], [row["id"] for row in plain["rows"]]) == (2, ["b", "c"])
+    assert "2 rows -> " in command("ask", path, "future", "a", "-o", out).out
+    assert len(out.read_text().splitlines()) == 3
+    assert command("ask", path, "future", "a", "-o", out).code == 2
+
+
+def test_arrivals_are_named_by_member(tmp_path: Path, command: Command) -> None:
+    path = written(tmp_path, moves("P!a@x Q.a@x Q!b"))
+    said = "1 of 3 events happened before a@x at Q, by rows of sendings and arrivals"
+    assert command("ask", path, "past", "a@x@Q").out.startswith(said)
+    assert command("ask", path, "past", "a@x").out.startswith("0 of 3 events happened before a@x,")
+    assert "a@x at R is not in the trace" in command("ask", path, "past", "a@x@R").err
+
+
+def test_cells_hold_no_control_characters(tmp_path: Path, command: Command) -> None:
     rows = [Event(id="a", member="\x1b[2Jm", text="x\ny\x07" + "z" * 99), Event(id="b")]
-    rows.append(Event(id="c", parents=("b",)))
-    path = tmp_path / "log.parquet"
-    write_events([row._replace(file_order=k) for k, row in enumerate(rows)], path)
-    said = asking(path, capsys, "concurrent", "b", "--table")[1]
-    assert "\x1b" not in said
-    assert "\x07" not in said
+    path = written(tmp_path, [*rows, Event(id="c", parents=("b",))])
+    said = command("ask", path, "concurrent", "b", "--table").out
+    assert not {"\x1b", "\x07"} & set(said)
     assert len(said.splitlines()) == 2
     assert max(map(len, said.splitlines())) < 100
 
 
-def test_bytes_that_are_no_text_are_in_no_trace(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bytes_that_are_no_text_are_in_no_trace(tmp_path: Path, command: Command) -> None:
     file = tmp_path / "t.csv"
     file.write_text("id,parents\na,\nb,a\n")
     calls = ["past", "b\udcff"], ["before", "a", "b@\udcff"], ["past", "b", "--in-run", "\udcff"]
     for words in calls:
-        assert main(["ask", str(file), *words]) == 2
-        assert "is no text: no event is called that" in capsys.readouterr().err
-    page = str(tmp_path / "t.html")
-    assert main(["view", str(file), "--around", "b\udcff@x", "-o", page]) == 2
-    assert "is no text" in capsys.readouterr().err
+        found = command("ask", file, *words)
+        assert found.code == 2
+        assert "is no text: no event is called that" in found.err
+    found = command("view", file, "--around", "b\udcff@x", "-o", tmp_path / "t.html")
+    assert found.code == 2
+    assert "is no text" in found.err
 
 
-def test_what_a_log_calls_its_events_moves_no_cursor(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_log_calls_its_events_moves_no_cursor(tmp_path: Path, command: Command) -> None:
     file = tmp_path / "t.jsonl"
     forged = {"id": "a\x1b[2J\u202e\nforged: line", "member": "P\x07"}
     effect = {"id": "b", "member": "P\x07", "parents": [forged["id"]]}
     file.write_text(json.dumps(forged) + "\n" + json.dumps(effect) + "\n")
-    assert main(["ask", str(file), "past", "a\x1b"]) == 2
-    told = capsys.readouterr().err
+    told = command("ask", file, "past", "a\x1b").err
     assert "a\\x1b[2J\\u202e" in told
-    assert main(["cut", str(file), "Z=1"]) == 2
-    told += capsys.readouterr().err
+    told += command("cut", file, "Z=1").err
     assert "P\\x07" in told
     assert not {"\x1b", "\u202e", "\x07"} & set(told)
 

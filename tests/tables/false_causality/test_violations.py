@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,21 +12,11 @@ from hypothesis import strategies as st
 from antecede.core.oracle.history import History
 from antecede.errors import CycleError, InputError
 from antecede.tables.false_causality.violations import find_violations, found_in
-from antecede.tables.trace.arrow import to_batch
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.core.oracle.executions import executions
+from tests.tables.events import moves, table_of
 
 RELATIONS = ("delivery", "receipt")
-
-
-def table(rows: list[Event]) -> pa.Table:
-    return pa.Table.from_batches([to_batch(rows)])
-
-
-def rows(text: str) -> list[Event]:
-    """Rows from words like P!a (P sends a), Q?a (a arrives at Q), Q.a (Q delivers a)."""
-    kinds = {"!": SEND, "?": RECEIVE, ".": DELIVER}
-    return [Event(kind=kinds[word[1]], id=word[2:], member=word[0]) for word in text.split()]
 
 
 def addressed_of(execution: list[Event]) -> dict[str, set[str]]:
@@ -41,15 +30,10 @@ def addressed_of(execution: list[Event]) -> dict[str, set[str]]:
 
 def once(execution: list[Event]) -> list[Event]:
     """Leave out repeated deliveries: the first one counts."""
-    seen: set[tuple[str | None, str]] = set()
-    kept = []
-    for row in execution:
-        key = row.member, row.id
-        if row.kind != DELIVER or key not in seen:
-            kept.append(row)
-        if row.kind == DELIVER:
-            seen.add(key)
-    return kept
+    kept: dict[object, Event] = {}
+    for at, row in enumerate(execution):
+        kept.setdefault((row.member, row.id) if row.kind == DELIVER else at, row)
+    return list(kept.values())
 
 
 def check(execution: list[Event], relation: str, extra: Mapping[str, set[str]]) -> int:
@@ -61,7 +45,7 @@ def check(execution: list[Event], relation: str, extra: Mapping[str, set[str]]) 
         (early.message, early.member): early.missing
         for early in History(once(execution), addressed).early(relation)
     }
-    found = find_violations(table(execution), relation, extra).to_pylist()
+    found = find_violations(table_of(execution), relation, extra).to_pylist()
     assert {(row["message"], row["member"]) for row in found} == wanted.keys()
     assert len(found) == len(wanted)
     first = {
@@ -83,7 +67,7 @@ def test_they_are_the_oracles(execution: list[Event], relation: str, broadcast: 
     kinds = {row.kind for row in execution}
     if DELIVER not in kinds:
         assert broadcast or not find_violations(
-            table([row for row in execution if row.kind == SEND])
+            table_of([row for row in execution if row.kind == SEND])
         )
         return
     sent = [row for row in execution if row.kind == SEND]
@@ -130,17 +114,17 @@ def test_subsets_of_receivers(relation: str) -> None:
 
 def test_causality_goes_through_members_that_did_not_receive() -> None:
     """b is not for R, but tells c of a, which is."""
-    found = find_violations(table(rows("P!a Q.a Q!b S.b S!c R.c R.a"))).to_pylist()
+    found = find_violations(table_of(moves("P!a Q.a Q!b S.b S!c R.c R.a"))).to_pylist()
     assert [(row["member"], row["message"], row["cause"]) for row in found] == [("R", "c", "a")]
     assert found[0]["cause_order"] == 6
 
 
 def test_what_is_not_addressed_is_not_owed() -> None:
-    assert not len(find_violations(table(rows("P!a Q.a Q!b R.b"))))
+    assert not len(find_violations(table_of(moves("P!a Q.a Q!b R.b"))))
 
 
 def test_a_cause_that_never_came_is_owed_where_it_is_addressed() -> None:
-    execution = table(rows("P!a Q.a Q!b R.b"))
+    execution = table_of(moves("P!a Q.a Q!b R.b"))
     found = find_violations(execution, addressed={"a": ["Q", "R"]}).to_pylist()
     assert [(row["message"], row["cause"], row["cause_order"]) for row in found] == [
         ("b", "a", None)
@@ -150,14 +134,14 @@ def test_a_cause_that_never_came_is_owed_where_it_is_addressed() -> None:
 
 
 def test_what_arrived_and_was_held_for_ever_is_owed() -> None:
-    found = find_violations(table(rows("P!a Q.a Q!b R?a R.b"))).to_pylist()
+    found = find_violations(table_of(moves("P!a Q.a Q!b R?a R.b"))).to_pylist()
     assert [(row["member"], row["cause"], row["cause_order"]) for row in found] == [
         ("R", "a", None)
     ]
 
 
 def test_receipts_are_judged_where_nothing_is_delivered() -> None:
-    (found,) = found_in(table(rows("P!a Q?a Q!b R?b R?a")))
+    (found,) = found_in(table_of(moves("P!a Q?a Q!b R?b R?a")))
     assert found.run.relation == "receipt"
     assert found.checked == 3
     assert found.table["message"].to_pylist() == ["b"]
@@ -167,30 +151,26 @@ def test_the_relation_decides_what_is_a_cause() -> None:
     """Q had received a but not delivered it when it sent b (Evropeytsev et al. 2016 and Sahai et
     al. 2020 against Tsuneizumi et al. and Nakayama 2017).
     """
-    execution = table(rows("P!a Q?a Q!b R.b R.a Q.a"))
+    execution = table_of(moves("P!a Q?a Q!b R.b R.a Q.a"))
     assert not len(find_violations(execution, "delivery"))
     assert find_violations(execution, "receipt")["message"].to_pylist() == ["b"]
 
 
 def test_runs_are_judged_one_by_one() -> None:
-    early, fine = rows("P!a Q.a Q!b R.b R.a"), rows("P!a Q.a Q!b R.a R.b")
+    early, fine = moves("P!a Q.a Q!b R.b R.a"), moves("P!a Q.a Q!b R.a R.b")
     both = [row._replace(run="x") for row in early] + [row._replace(run="y") for row in fine]
-    found = find_violations(table(both)).to_pylist()
+    found = find_violations(table_of(both)).to_pylist()
     assert [(row["run"], row["message"]) for row in found] == [("x", "b")]
 
 
 def test_a_trace_without_deliveries_has_no_violations() -> None:
-    assert not len(find_violations(table(rows("P!a P!b"))))
-    assert not list(found_in(table([Event(id="a"), Event(id="b", parents=("a",))])))
+    assert not len(find_violations(table_of(moves("P!a P!b"))))
+    assert not list(found_in(table_of([Event(id="a"), Event(id="b", parents=("a",))])))
 
 
 def test_receipts_before_their_sends_in_a_circle_are_refused() -> None:
     with pytest.raises(CycleError, match="in a circle"):
-        find_violations(table(rows("P.b P!a Q.a Q!b")))
-
-
-# -- declared causes (Bhavanasi and Iyer)
-# -------------------------------------------------------------------
+        find_violations(table_of(moves("P.b P!a Q.a Q!b")))
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -211,8 +191,6 @@ def test_declared_causes_are_the_oracles(seed: int) -> None:
 
 
 def test_an_early_answer_names_the_cause_that_came_last() -> None:
-    execution = rows("P!a P!b P!c Q.c Q.a Q.b")
-    execution[1] = execution[1]._replace(parents=("a",))
-    execution[2] = execution[2]._replace(parents=("b",))
-    found = find_violations(table(execution), "reply").to_pylist()
+    execution = moves("P!a P!b<a P!c<b Q.c Q.a Q.b")
+    found = find_violations(table_of(execution), "reply").to_pylist()
     assert [(row["message"], row["cause"], row["cause_order"]) for row in found] == [("c", "b", 5)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,24 +29,22 @@ def moved(kind: str, id: str, member: str, ms: int, **more: Any) -> dict[str, An
     return {"kind": kind, "id": id, "member": member, time: T0 + ms * MS, **more}
 
 
+def steps(text: str) -> list[dict[str, Any]]:
+    """Return rows of words like p!a@5 (p sends a after 5 ms), q?a@6 (receipt), q.a@7 (delivery)."""
+    kinds = {"!": "send", "?": "receive", ".": "deliver"}
+    words = (re.fullmatch(r"(\w+)([!?.])(\w+)@(\d+)", word) for word in text.split())
+    return [moved(kinds[w[2]], w[3], w[1], int(w[4])) for w in words if w]
+
+
 def held() -> Trace:
     """b answers a; c gets the answer first and holds it; d is lost; a comes to b twice."""
-    return trace_of(
-        [
-            moved("send", "a", "ann", 0, text="what time is it?"),
-            moved("receive", "a", "bob", 10),
-            moved("deliver", "a", "bob", 10),
-            moved("send", "b", "bob", 12, text="noon"),
-            moved("receive", "b", "cyd", 20),
-            moved("receive", "a", "bob", 22),
-            moved("receive", "b", "ann", 25),
-            moved("deliver", "b", "ann", 25),
-            moved("receive", "a", "cyd", 40),
-            moved("deliver", "a", "cyd", 41),
-            moved("deliver", "b", "cyd", 42),
-            moved("send", "d", "ann", 50, text="anyone?"),
-        ]
+    rows = steps(
+        "ann!a@0 bob?a@10 bob.a@10 bob!b@12 cyd?b@20 bob?a@22 ann?b@25 ann.b@25 cyd?a@40 cyd.a@41 "
+        "cyd.b@42 ann!d@50"
     )
+    for row, text in ((0, "what time is it?"), (3, "noon"), (11, "anyone?")):
+        rows[row]["text"] = text
+    return trace_of(rows)
 
 
 def drawn(seed: int, events: int = 60, members: int = 5) -> Trace:

@@ -18,7 +18,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from antecede.cli import main
 from antecede.core.diagram_model import SEND
 from antecede.lab.check.scenario.parse import load_script
 from antecede.lab.check.scenario.run import run_script
@@ -27,6 +26,7 @@ from antecede.tables.view.diagrams import trace_of
 from antecede.tables.view.render_model import picture
 from antecede.tables.view.tiles import ABOUT
 from tests.conftest import ROOT
+from tests.tables.conftest import Command
 from tests.tables.view.made import drawn, held
 from tests.tables.view.unpacked import unpacked
 
@@ -44,21 +44,16 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_page_is_written_whole(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_is_written_whole(file: Path, command: Command) -> None:
     out = file.parent / "page.html"
-    assert main(["view", str(file), "-o", str(out), "--around", "b@cyd"]) == 0
-    assert "12 events" in capsys.readouterr().out
+    assert "12 events" in command("view", file, "-o", out, "--around", "b@cyd").out
     assert out.read_text(encoding="utf-8").rstrip().endswith("</html>")
-    assert main(["view", str(file), "-o", str(out)]) == 2
-    assert "exists already" in capsys.readouterr().err
-    assert main(["view", str(file), "-o", str(out), "--force"]) == 0
+    assert "exists already" in command("view", file, "-o", out).err
+    assert command("view", file, "-o", out, "--force").code == 0
 
 
 def test_without_out_a_browser_opens_a_file_of_ones_own(
-    file: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     asked: list[str] = []
 
@@ -68,20 +63,18 @@ def test_without_out_a_browser_opens_a_file_of_ones_own(
 
     monkeypatch.setattr("webbrowser.open", opens)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert main(["view", str(file)]) == 0
-    made = Path(capsys.readouterr().out.partition("\n")[0].rpartition("-> ")[2])
+    made = Path(command("view", file).out.partition("\n")[0].rpartition("-> ")[2])
     assert asked == [made.as_uri()]
     assert made.parent.stat().st_mode & 0o077 == 0
-    assert main(["view", str(file), "--no-browser"]) == 0
+    assert command("view", file, "--no-browser").code == 0
     assert len(asked) == 1
 
 
-def test_a_vector_clock_log_by_its_expression(tmp_path: Path) -> None:
+def test_a_vector_clock_log_by_its_expression(tmp_path: Path, command: Command) -> None:
     log = tmp_path / "a.log"
     log.write_text(LOG)
-    out = tmp_path / "a.html"
     regex = r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)"
-    assert main(["view", str(log), "--regex", regex, "-o", str(out)]) == 0
+    assert command("view", log, "--regex", regex, "-o", tmp_path / "a.html").code == 0
 
 
 @pytest.mark.parametrize(
@@ -103,17 +96,13 @@ def test_a_vector_clock_log_by_its_expression(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_refused(
-    file: Path,
-    line: str,
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    file: Path, line: str, said: str, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(file.parent)
     Path("empty.csv").write_text("")
-    words = line.format(file=file, empty="empty.csv").split()
-    assert main(["view", *words]) == 2
-    assert said in capsys.readouterr().err
+    found = command("view", *line.format(file=file, empty="empty.csv").split())
+    assert found.code == 2
+    assert said in found.err
     assert not Path("x.html").exists()
 
 
@@ -140,14 +129,12 @@ def _ended(process: subprocess.Popen[str]) -> int:
 
 
 @pytest.mark.slow
-def test_pieces_are_cut_and_served(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pieces_are_cut_and_served(tmp_path: Path, command: Command) -> None:
     file, cut = tmp_path / "trace.parquet", tmp_path / "cut"
     pq.write_table(drawn(2, events=500).events, file)
-    assert main(["view", str(file), "--tiles", str(cut)]) == 0
-    assert f"antecede view {cut}" in capsys.readouterr().out
+    assert f"antecede view {cut}" in command("view", file, "--tiles", cut).out
     assert (cut / ABOUT).is_file()
-    assert main(["view", str(cut), "--by", "events", "--no-browser"]) == 2
-    assert "--by" in capsys.readouterr().err
+    assert "--by" in command("view", cut, "--by", "events", "--no-browser").err
     for words in ([str(cut)], [str(file), "--serve"], [str(file), "--follow"]):
         process, url = _served(*words)
         try:
@@ -168,14 +155,12 @@ def _data(file: Path) -> dict[str, Any]:
     return unpacked(zlib.decompress(base64.b64decode(found[1])))[0]
 
 
-def test_an_audit_writes_its_page(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_audit_writes_its_page(file: Path, command: Command) -> None:
     out = file.parent / "audit.html"
-    assert main(["audit", str(file), "--page", str(out)]) == 0
-    assert f"The page: {out}" in capsys.readouterr().out
+    assert f"The page: {out}" in command("audit", file, "--page", out).out
     assert _data(out)["events"] == 12
-    assert main(["audit", str(file), "--page", str(out)]) == 2
-    assert main(["audit", str(file), "--page", "x.txt"]) == 2
-    assert "ends in .html" in capsys.readouterr().err
+    assert command("audit", file, "--page", out).code == 2
+    assert "ends in .html" in command("audit", file, "--page", "x.txt").err
 
 
 ROWS = """id,member,time,after
@@ -190,16 +175,13 @@ d,n,,c
 
 
 def test_page_and_pieces_count_the_events_that_an_audit_counts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, command: Command
 ) -> None:
-    path, page = tmp_path / "rows.csv", tmp_path / "page.html"
+    path = tmp_path / "rows.csv"
     path.write_text(ROWS)
-    assert main(["audit", str(path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["messages"] == 4
-    assert main(["view", str(path), "-o", str(page)]) == 0
-    of_page = capsys.readouterr().out
-    assert main(["view", str(path), "--tiles", str(tmp_path / "cut")]) == 0
-    of_pieces = capsys.readouterr().out
+    assert command("audit", path, "--json").json["messages"] == 4
+    of_page = command("view", path, "-o", tmp_path / "page.html").out
+    of_pieces = command("view", path, "--tiles", tmp_path / "cut").out
     assert of_page.startswith("4 events, ")
     assert of_pieces.startswith("2 events -> ")
     assert "2 rows without a time: not in the picture" in of_pieces
@@ -210,15 +192,12 @@ def test_page_and_pieces_count_the_events_that_an_audit_counts(
         assert "1 time not readable" in said
 
 
-def test_names_in_findings_move_no_cursor(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_in_findings_move_no_cursor(tmp_path: Path, command: Command) -> None:
     path = tmp_path / "rows.jsonl"
     rows = [{"id": "a\x1b[2J", "member": "m", "time": 5, "after": ["b"]}, {"id": "b", "time": 9}]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    for words in (["audit"], ["view", "-o", str(tmp_path / "p.html")]):
-        assert main([words[0], str(path), *words[1:]]) == 0
-        said = capsys.readouterr().out
+    for words in (["audit", path], ["view", path, "-o", tmp_path / "p.html"]):
+        said = command(*words).out
         assert r"a\x1b[2J" in said
         assert "\x1b" not in said
 
@@ -226,28 +205,27 @@ def test_names_in_findings_move_no_cursor(
 @pytest.mark.parametrize("by", ["clocks", "events"])
 @pytest.mark.parametrize("where", [["-o", "page.html"], ["--tiles", "cut"]])
 def test_a_way_that_the_trace_does_not_support_is_refused(
-    by: str, where: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    by: str, where: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("rows.csv").write_text(ROWS)
-    assert main(["view", "rows.csv", "--by", by, *where]) == 2
-    said = capsys.readouterr().err
+    code, _, said = command("view", "rows.csv", "--by", by, *where)
+    assert code == 2
     assert f"--by {by}: no cell of the trace supports it (causality_source: causes)" in said
     assert "nothing tells" not in said
     assert not Path(where[1]).exists()
 
 
-def test_a_counterexample_as_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_counterexample_as_a_page(tmp_path: Path, command: Command) -> None:
     out = tmp_path / "ce.html"
-    assert main(["check", "bss", "--variant", "as-published", "--page", str(out)]) == 1
-    assert str(out) in capsys.readouterr().err
+    found = command("check", "bss", "--variant", "as-published", "--page", out)
+    assert found.code == 1
+    assert str(out) in found.err
     meta = _data(out)
     assert "delivered before a message of its causal past (a1)" in meta["findings"][0]["what"]
     assert len(meta["findings"][0]["rows"]) == 1
-    assert main(["check", "bss", "--page", "x.svg"]) == 2
-    assert main(["check", "--all", "--page", "x.html"]) == 2
-    assert "leave out --page" in capsys.readouterr().err
+    assert command("check", "bss", "--page", "x.svg").code == 2
+    assert "leave out --page" in command("check", "--all", "--page", "x.html").err
 
 
 @pytest.mark.slow
@@ -261,22 +239,15 @@ def test_every_scenario_becomes_a_trace() -> None:
         assert not any("no row says to be sent" in one["what"] for one in meta["findings"]), path
 
 
-def test_a_simulated_trace_says_how_to_look_at_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_simulated_trace_says_how_to_look_at_it(tmp_path: Path, command: Command) -> None:
     scenario, out = tmp_path / "mesh.toml", tmp_path / "run.parquet"
     scenario.write_text('[topology]\nkind="mesh"\npeers=3\n[run]\nduration_s=0.3\n')
-    assert main(["simulate", str(scenario), "--trace", str(out)]) == 0
-    assert f"antecede view {out}" in capsys.readouterr().out
-    assert main(["view", str(out), "-o", str(tmp_path / "run.html")]) == 0
+    assert f"antecede view {out}" in command("simulate", scenario, "--trace", out).out
+    assert command("view", out, "-o", tmp_path / "run.html").code == 0
 
 
-@pytest.mark.parametrize(
-    "option", ["--id=k", "--after=c", "--by=causes", "--time-unit=s", "--run=r"]
-)
-def test_spark_refuses_options_that_it_would_not_look_at(
-    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cut = str(tmp_path / "cut")
-    assert main(["view", "t.parquet", "--tiles", cut, "--engine", "spark", option]) == 2
-    assert f"leave out {option.partition('=')[0]}" in capsys.readouterr().err
+def test_spark_refuses_options_that_it_would_not_look_at(command: Command) -> None:
+    for option in ("--id=k", "--after=c", "--by=causes", "--time-unit=s", "--run=r"):
+        found = command("view", "t.parquet", "--tiles", "cut", "--engine", "spark", option)
+        assert found.code == 2
+        assert f"leave out {option.partition('=')[0]}" in found.err

@@ -22,8 +22,13 @@ def crowd(events: int = 900) -> Any:
 
 def test_all_keys_and_all_marks_are_listed(opened: Opened) -> None:
     shown = opened(held())
+    shown.keyboard.press("w")
+    for key in "1234":
+        shown.keyboard.press(key)
+        assert "[object" not in shown.inner_text("#panel")
     shown.click("#tab-help")
     keys = shown.locator("#panel dl.keys")
+    assert "light or dark" in keys.inner_text()
     assert keys.locator("dt").count() == keys.locator("dd").count() == 17
     assert "longest wait" in keys.inner_text()
     shown.click("#tab-findings")

@@ -15,7 +15,7 @@ from antecede.tables.causality.queries import Event
 from antecede.tables.view.copies import AGAIN, NOWHERE, UNDELIVERED, copies
 from antecede.tables.view.page import code, render_page
 from antecede.tables.view.render_model import picture
-from tests.tables.view.made import clocked, declared, drawn, held, moved, trace_of
+from tests.tables.view.made import clocked, declared, drawn, held, steps, trace_of
 from tests.tables.view.unpacked import unpacked
 
 
@@ -30,15 +30,7 @@ def test_copies_are_matched() -> None:
 
 
 def test_what_is_never_delivered_is_marked_where_others_are() -> None:
-    rows = [
-        moved("send", "a", "p", 0),
-        moved("send", "b", "p", 1),
-        moved("receive", "a", "q", 2),
-        moved("receive", "b", "q", 3),
-        moved("deliver", "b", "q", 4),
-        moved("receive", "a", "log", 5),
-    ]
-    found = copies(trace_of(rows).events)
+    found = copies(trace_of(steps("p!a@0 p!b@1 q?a@2 q?b@3 q.b@4 log?a@5")).events)
     assert np.flatnonzero(found.marks & UNDELIVERED).tolist() == [2]
 
 
@@ -52,16 +44,10 @@ def test_a_block_reads_as_it_was_packed() -> None:
 
 
 def test_findings_point_to_rows() -> None:
-    rows = [
-        moved("send", "early", "p", 100),
-        moved("receive", "early", "q", 40),
-        moved("send", "fine", "q", 50),
-        moved("receive", "fine", "p", 160),
-    ]
+    rows = steps("p!early@100 q?early@40 q!fine@50 p?fine@160")
     meta = picture(trace_of(rows), title="t").meta
-    assert meta["axes"][0]["count"] == 1
-    assert meta["axes"][0]["largest"] == 60_000_000
-    assert meta["axes"][0]["rows"] == [0, 1]
+    axis = {"axis": "event_time", "count": 1, "compared": 2, "largest": 60_000_000, "rows": [0, 1]}
+    assert meta["axes"][0] == axis
     assert meta["findings"][0]["rows"] == [0, 1]
     assert meta["skew"]["pairs"][0]["rows"] == [0, 1]
     assert meta["skew"]["hosts"][0]["shift_ns"] in (60_000_000, -60_000_000)
@@ -141,9 +127,7 @@ def test_modules_are_joined_to_one_script() -> None:
 
 
 def test_what_arrives_outside_of_a_cut_is_not_lost() -> None:
-    trace = trace_of(
-        [moved("send", "a", "p", 0), moved("send", "b", "p", 1), moved("receive", "a", "q", 900)]
-    )
+    trace = trace_of(steps("p!a@0 p!b@1 q?a@900"))
     made = picture(trace, title="t", most=2, around=Event("a"))
     assert made.meta["events"] == 2
     assert made.arrays["marks"].tolist() == [0, NOWHERE]
@@ -153,5 +137,5 @@ def test_what_arrives_outside_of_a_cut_is_not_lost() -> None:
 def test_a_message_that_came_to_nobody_by_name_is_not_lost() -> None:
     trace = trace_of([{"kind": "send", "id": "a"}, {"kind": "deliver", "id": "a"}])
     assert copies(trace.events).marks.tolist() == [0, 0]
-    trace = trace_of([moved("send", "a", "ann", 0), moved("deliver", "a", "ann", 1)])
+    trace = trace_of(steps("ann!a@0 ann.a@1"))
     assert copies(trace.events).marks.tolist() == [NOWHERE, 0]

@@ -58,7 +58,9 @@ def with_clocks(events: pa.Table, format: str = "table") -> Log:
     table, left_out = _distinct(table)
     if format == "spans":
         table = _traces_as_runs(table)
-    table = table.take(_own_order(table))
+    columns = ("arrival",) if _second_hand(table).any() else OWN_ORDERS
+    known = next((name for name in columns if not table[name].null_count), "file_order")
+    table = table.sort_by([(known, "ascending"), ("file_order", "ascending")])
     child, parent = _causes(table)
     cycle = graph.nodes_on_cycles(graph.build_graph(len(table), child, parent)) >= 0
     if cycle.any():
@@ -112,13 +114,6 @@ def _distinct(table: pa.Table) -> tuple[pa.Table, dict[str, int]]:
     keep[told[first]] = True
     later = int(np.count_nonzero(~keep))
     return table.filter(pa.array(keep)), {"a later row of an id": later} if later else {}
-
-
-def _own_order(table: pa.Table) -> Ints:
-    """Return the rows by their members' own order [n]."""
-    columns = ("arrival",) if _second_hand(table).any() else OWN_ORDERS
-    known = next((name for name in columns if not table[name].null_count), "file_order")
-    return np.lexsort((table["file_order"].to_numpy(), table[known].to_numpy()))
 
 
 def _causes(table: pa.Table) -> tuple[Ints, Ints]:

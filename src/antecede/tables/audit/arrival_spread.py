@@ -1,9 +1,8 @@
-"""Several arrivals of one message: how far its receivers' clocks and arrivals lie apart.
+"""Several arrivals of one message: spread of its receivers' clocks and arrivals.
 
-Rows of kind `receive` tell when one receiver, by its own clock, took the message in. Two questions
-are asked of each edge of causes. Has any one receiver the effect before the cause by its own
-clock? That is a late arrival, or a clock that was set back. And do the arrivals taken together,
-of whichever receivers, have it so? Then sorting by them puts the effect first.
+Rows of kind `receive` have the arrival at one receiver, by its own clock. An edge of causes is late
+at a receiver that has the effect first: a late arrival, or a clock that was set back. It is late
+over all receivers where sorting by arrivals puts the effect first.
 """
 
 from __future__ import annotations
@@ -34,13 +33,12 @@ class _Receipts(NamedTuple):
 
 
 def arrivals(table: pa.Table, counts: Counts) -> dict[str, Any]:
-    """Return what the receive rows of a table in the schema say of its counted events.
+    """Return counts of the receive rows of a table, for its counted events.
 
-    Keys: `receivers`, `receipts_without_time`, `messages_with_several_times` (at two receivers
-    or more), `spread_ns` (of these messages: least, median, 99th percentile, largest difference
-    between first and last arrival, by nearest rank; None without any), `edges_late_at_a_receiver`,
-    `edges_late_over_all_receivers`, and `offsets_ns`: by receiver, the median of its time less
-    the `arrival` of the event itself (the archive's clock).
+    Keys: `receivers`, `receipts_without_time`, `messages_with_several_times` (at two receivers or
+    more), `spread_ns` (of these: least, median, 99th percentile and largest difference of arrivals,
+    by nearest rank; or None), `edges_late_at_a_receiver`, `edges_late_over_all_receivers`, and
+    `offsets_ns`: by receiver, the median of its time less the event's own `arrival`.
     """
     rows = table.filter(pc.equal(table["kind"], RECEIVE))
     rows = rows.filter(pc.and_(rows["member"].is_valid(), rows["id"].is_valid()))

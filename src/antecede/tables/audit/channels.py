@@ -29,14 +29,11 @@ ARRIVALS, DELIVERIES = "arrivals", "deliveries"
 
 
 def channel_models(table: pa.Table) -> dict[str, Any]:
-    """Return what `details.channels` of a report is; {} where the trace tells of no receipt.
+    """Return `details.channels` of a report; {} without receipts of messages that are sent.
 
-    `table` has the columns of the schema. The keys are "arrivals" (receive rows) and
-    "deliveries" (deliver rows), where there are such rows of messages whose sending is told, too.
-    Each has the `model`, the number of `copies` that came, how many were `overtaken_in_channel`
-    and `overtaken_causally`, how many arrived at a member that delivers and were not delivered
-    (`undelivered`), and the first `witness`: what came too late, after what, where; None when the
-    model is causal.
+    Keys: "arrivals" (receive rows) and "deliveries" (deliver rows). Each has the `model`, the
+    number of `copies`, `overtaken_in_channel`, `overtaken_causally` and `undelivered` (they arrived
+    at a member that delivers), and the first `witness`, None for the causal model.
     """
     rows = _Rows(table)
     found = {}

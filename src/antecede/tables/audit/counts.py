@@ -42,8 +42,7 @@ class Counts:
 def by_causes(events: pa.Table, selfish: Bools | None = None, choice: PairChoice = EXACT) -> Counts:
     """Count declared causes; events on a cycle go to quarantine, their children lose them.
 
-    `selfish`: events that named themselves, too (`tables.trace.rows` leaves that out) [n].
-    `choice`: are pairs counted, exactly or else estimated.
+    `selfish`: events that named themselves, too [n]. `choice`: treatment of pairs.
     """
     named_self = 0 if selfish is None else int(np.count_nonzero(selfish))
     of, edges = _graph(events)
@@ -61,8 +60,7 @@ def by_causes(events: pa.Table, selfish: Bools | None = None, choice: PairChoice
     found = find_pairs(of, lambda: id_digests(events), choice)
     pairs = pairs_within_runs(events)
     details |= details_of(found, pairs)
-    details["missing_ids"] = _missing_ids(events, edges)
-    details |= _several_in_one(events, edges)
+    details |= _missing(events, edges)
     keys = {
         "edges": len(of.parent),
         "roots": int(np.count_nonzero(declared == 0)),
@@ -123,10 +121,9 @@ def add_common(counts: Counts) -> None:
 
 
 def backward(counts: Counts, order: str) -> Ints | None:
-    """Return by how much each edge goes backward in an order; None if the order is unknown.
+    """Return the steps back of each edge in an order, 0 for a tie, -1 for a forward edge.
 
-    A tie is 0, a forward edge -1; edges with an unknown end are left out. Differences above
-    64 bits are cut to the largest number.
+    None for an unknown order. Edges with an unknown end are left out. The most is 2**63 - 1.
     """
     column = counts.events[order].combine_chunks()
     valid = column.is_valid().to_numpy(zero_copy_only=False)
@@ -147,21 +144,15 @@ def _graph(events: pa.Table) -> tuple[graph.Graph, pa.Table]:
     return of, edges
 
 
-def _missing_ids(events: pa.Table, edges: Any) -> int:
-    """Count the ids that events name and that are nowhere, in each run by itself."""
+def _missing(events: pa.Table, edges: Any) -> dict[str, Any]:
+    """Count the missing ids that events name, run by run; hint at several ids in one."""
     nowhere = edges.filter(edges["parent"].is_null())
-    run = pc.fill_null(events["run"].take(nowhere["child"]), "")
-    return len(
-        pa.table({"run": run, "id": nowhere["parent_id"]}).group_by(["run", "id"]).aggregate([])
-    )
-
-
-def _several_in_one(events: pa.Table, edges: Any) -> dict[str, Any]:
-    """Tell whether ids that are nowhere are several ids, with something between them."""
-    nowhere: list[Any] = edges.filter(edges["parent"].is_null())["parent_id"].to_pylist()
-    known: set[Any] = {*events["id"].to_pylist()} if nowhere else set()
-    hint = several_in_one(nowhere, known)
-    return {"separator_hint": hint} if hint else {}
+    ids: list[Any] = nowhere["parent_id"].to_pylist()
+    runs = pc.fill_null(events["run"].take(nowhere["child"]), "").to_pylist()
+    known: set[Any] = {*events["id"].to_pylist()} if ids else set()
+    hint = several_in_one(ids, known)
+    found = {"missing_ids": len({*zip(runs, ids, strict=True)})}
+    return found | ({"separator_hint": hint} if hint else {})
 
 
 def _cycle_reasons(events: pa.Table, of: graph.Graph, cycle: Ints) -> list[str]:
@@ -180,10 +171,9 @@ def _cycle_reasons(events: pa.Table, of: graph.Graph, cycle: Ints) -> list[str]:
 
 
 def _unlogged(events: pa.Table, log: vector_clocks.ClockLog) -> dict[str, Any]:
-    """Count entries beyond a host's last number in the log, and say where each host's first is.
+    """Count entries beyond a host's last number in the log; name the first of each host.
 
-    Empty where there are none. Places are one a host, in the order of the rows; `logged` is 0
-    for a host that has no event at all.
+    {} where there are none. `logged` is 0 for a host without an event.
     """
     event = np.repeat(np.arange(len(log.row)), np.diff(log.entry_start))
     logged = np.zeros(len(log.start) - 1, np.int64)

@@ -40,11 +40,7 @@ class Solution(NamedTuple):
 
 
 def solve(processes: int, arcs: Sequence[Arc]) -> Solution:
-    """Find shifts that keep s[after] <= s[before] + weight for all arcs, or a contradiction.
-
-    Whole numbers of any size. The first answer takes a few rounds over the arcs, at most as
-    many as processes; each process that is shifted takes about one more.
-    """
+    """Return shifts with s[after] <= s[before] + weight for all arcs, or a contradiction."""
     ways = by_begin(processes, arcs)
     distance, _, cycle = shortest([0] * processes, ways)
     if cycle:
@@ -71,8 +67,7 @@ def shortest(
 ) -> tuple[list[Any], dict[int, Arc], list[Arc]]:
     """Return shortest distances from given ones, the last arc to each node, a negative cycle.
 
-    `ways` are the arcs that begin at each node. Each round follows the nodes that the last one
-    changed. A cycle among the last arcs is negative; it is looked for after each round.
+    `ways` are the arcs that begin at each node. A cycle among the last arcs is negative.
     """
     distance: list[Any] = list(start)
     last: dict[int, Arc] = {}
@@ -112,11 +107,10 @@ def _cycle(last: Mapping[int, Arc]) -> list[Arc]:
 def least_total(processes: int, arcs: Sequence[Arc]) -> list[int] | None:
     """Return the shifts of least sum of absolute values; None if that takes too long.
 
-    The arcs have no negative cycle.
-
-    A unit of flow feeds a process and is taken from another; `fed` is what each has got, -1 to
-    1. While a path of negative length leads from one that may get a unit to one that may give
-    one, a unit flows along it. Then the distances keep all bounds, and are 0 where fed is 0.
+    The arcs have no negative cycle. A unit of flow feeds a process and is taken from another; `fed`
+    is the balance of each, -1 to 1. While a path of negative length leads from a possible taker to
+    a possible giver, a unit flows along it. Then the distances keep all bounds, and are 0 where fed
+    is 0.
     """
     flow = [0] * len(arcs)
     fed = [0] * processes

@@ -1,9 +1,7 @@
-"""The local engine: from paths or an Arrow table to a report.
+"""Local engine of audits: from paths or an Arrow table to a report.
 
-Theory of operation. Rows become distinct events (`rows`), events become counts by declared
-causes or by vector clocks (`counts`), counts become the details of a format (`details`). Each
-step sets bad rows aside with a reason and goes on with the good ones. Everything works on Arrow
-tables in the schema, wherever they come from.
+Rows become distinct events, events become counts by declared causes or by vector clocks, counts
+become the details of a format. Each step sets bad rows aside with a reason and continues.
 """
 
 from __future__ import annotations
@@ -61,21 +59,19 @@ def audit(
 ) -> AuditReport:
     """Read files as one trace and count.
 
-    `by`: "seq" counts the program order of each member, told by its own numbers
+    `by`: "seq" counts the program order of each member, by its own numbers
     (`antecede.tables.trace.sequence`), instead of declared causes or clocks.
 
-    `pairs`: ordered and concurrent pairs, and edges that others imply, are counted exactly (True)
-    or not at all (False), or exactly up to `pair_steps` (edges times events / 64, where some
-    events have several causes) and estimated beyond it ("estimate"): then they are null, and
-    `details` has the estimates with the ends of their intervals (`ordered_pairs_low`, ...), which
-    hold with `pairs_confidence`, from `pair_ranks` ranks an event; implied edges stay null.
+    `pairs`: True counts ordered and concurrent pairs, and edges that others imply, exactly; False
+    leaves them out. "estimate" counts exactly up to `pair_steps` (edges times events / 64, where
+    some events have several causes). Beyond them these keys are null, and `details` has estimates
+    from `pair_ranks` ranks an event, with the ends of their intervals (`ordered_pairs_low`, ...)
+    and `pairs_confidence`; implied edges stay null.
 
-    Details that name events (the worst inversions, clocks that are wrong, up to `missing` ids
-    that are nowhere) are added to what `audit_events` counts.
-
-    Raise InputError if a path cannot be read at all, FormatError if its format cannot be told
-    or nothing in it could be read. Bad records are counted in `details` and kept in
-    `quarantine`.
+    Details that name events (the worst inversions, wrong clocks, up to `missing` ids that are
+    nowhere) are added to those of `audit_events`. Bad records are counted in `details` and kept in
+    `quarantine`. Raise InputError if a path cannot be read at all, FormatError for an unknown
+    format, and if nothing could be read.
     """
     choice = chosen(pairs, pair_steps, pair_ranks)
     trace = read(paths, format, options)
@@ -108,17 +104,18 @@ def audit_events(
     """Count over a table of events in the schema; columns may be absent but for `id`.
 
     The counts go by the vector clocks if the format is `shiviz`, or if events have clocks and
-    none declares a parent; else by declared parents; `clocked` decides it for a part of a trace.
-    `choice` says what is done about pairs; by clocks they are linear, and never estimated.
-    `quarantine` and `details` are what
-    reading the events already found; `named` asks for the details that name events. Raise
-    InputError if a column is not of the schema.
+    none declares a parent; else by declared parents. `clocked` decides it for a part of a trace.
+    `choice`: treatment of pairs; by clocks they are never estimated. `quarantine` and `details`:
+    results of the reader. `named`: adds the details that name events. Raise InputError if a column
+    is not of the schema.
     """
     table = whole = conform(events)
     if SOURCE in (details or {}):  # causes were made of members' own numbers
         clocked = False
     if clocked is None:
-        clocked = format == "shiviz" or _has_clocks_alone(table)
+        declared = pc.sum(pc.list_value_length(table["parents"])).as_py()
+        has_clocks = table["clock_members"].null_count < len(table)
+        clocked = format == "shiviz" or (has_clocks and not declared)
     bad = [quarantine] if quarantine is not None else []
     if clocked:
         table, refused = _with_own_entry(table)
@@ -175,12 +172,6 @@ def _source(table: pa.Table, events: pa.Table, counts: Counts, format: str, cloc
     if edges or evidence.BY_NATURE.get(format) == evidence.CAUSES:
         return evidence.CAUSES
     return evidence.RECEIPTS if evidence.has_receipts(table) else evidence.NONE
-
-
-def _has_clocks_alone(table: pa.Table) -> bool:
-    clocks = len(table) - table["clock_members"].null_count
-    declared = pc.sum(pc.list_value_length(table["parents"])).as_py() or 0
-    return clocks > 0 and not declared
 
 
 def _with_own_entry(table: pa.Table) -> tuple[pa.Table, pa.Table]:

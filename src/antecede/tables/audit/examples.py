@@ -1,6 +1,6 @@
-"""Details that name events: the worst inversion of each order, ids that are nowhere, clocks.
+"""Details that name events of a whole trace: worst inversions, missing ids, clocks.
 
-They belong to a trace as a whole: a report added up from parts of it (Spark) has none of them.
+A report added up from parts of a trace (Spark) has none of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CLOCKS = ("shiviz", "table", "cloudevents")
 
 
 class Named(NamedTuple):
-    """What to name: up to so many missing ids."""
+    """Number of missing ids to name."""
 
     missing: int = 0
 
@@ -36,16 +36,12 @@ def witnesses(
     found: dict[str, Any] = {"worst_inversions": _worst(counts)}
     if named.missing and not clocked:
         found["missing"] = _missing(counts.events, aside, named.missing)
-    if format in CLOCKS and _told_by_senders(counts):
-        found["clock_skew"] = clock_skew(counts.events, counts.sender, counts.receiver, "send_time")
-    return found
-
-
-def _told_by_senders(counts: Counts) -> bool:
-    """Tell whether events have members and times by their clocks, but are no spans."""
     events = counts.events
     known = [events[name].null_count < len(events) for name in ("member", "send_time")]
-    return all(known) and events["start_time"].null_count == len(events)
+    # Of spans, which have a start, other times tell.
+    if format in CLOCKS and all(known) and events["start_time"].null_count == len(events):
+        found["clock_skew"] = clock_skew(counts.events, counts.sender, counts.receiver, "send_time")
+    return found
 
 
 def _worst(counts: Counts) -> dict[str, dict[str, Any]]:

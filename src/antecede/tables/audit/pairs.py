@@ -1,11 +1,9 @@
-"""Ordered pairs and implied edges of declared causes: exact, estimated because asked for, or none.
+"""Ordered pairs and implied edges of declared causes: exact, estimated on demand, or none.
 
 One definition for the local engine and for Spark. Exact counts are linear where each event has one
 cause, and take edges times events / 64 steps where some have several (`tables.kernels.pairs`).
-Beyond `steps` of them they are estimated where the user chose that (`tables.kernels.sketches`), and
-then the exact figures are null: an estimate has names of its own, beside the bounds of an interval.
-Edges that others imply are not estimated: no sketch of sizes tells whether one event is in the past
-of another.
+Estimates (`tables.kernels.sketches`) have names of their own, beside the bounds of an interval;
+then the exact figures are null. Edges that others imply are not estimated.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ class PairChoice(NamedTuple):
 
 
 class PairsFound(NamedTuple):
-    """What was found; exact counts are None where they were not made."""
+    """Exact counts, None where they were not made, or an estimate."""
 
     ordered: int | None = None
     redundant: int | None = None
@@ -91,8 +89,7 @@ def _whole(number: object) -> bool:
 def find_pairs(of: Graph, digests: Callable[[], Ints], choice: PairChoice) -> PairsFound:
     """Count or estimate the pairs of a graph without cycles, as chosen.
 
-    `digests` gives `xxhash64` of each node's id [nodes], from which estimates are drawn: the same
-    on every engine. With `pairs=True` they are exact whatever that takes.
+    `digests` returns `xxhash64` of each node's id [nodes]: estimates are the same on every engine.
     """
     if choice.pairs is False:
         return PairsFound()
@@ -122,10 +119,7 @@ def keys_of(found: PairsFound, pairs: int, edges: int) -> dict[str, Any]:
 
 
 def details_of(found: PairsFound, every: int) -> dict[str, Any]:
-    """Return an estimate by the names of `ESTIMATED`, and its confidence; {} where there is none.
-
-    Events that are in no pair of a cause and its effect are concurrent to all.
-    """
+    """Return an estimate by the names of `ESTIMATED`, and its confidence; {} without one."""
     if found.estimate is None:
         return {}
     ordered, low, high, confidence = found.estimate

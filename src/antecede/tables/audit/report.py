@@ -441,10 +441,9 @@ def arrival_counts(arrivals: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def farthest(offsets_ns: dict[str, int]) -> tuple[str, int] | None:
-    """Return the receiver whose offset is farthest from the median receiver's, and by how much.
+    """Return the receiver farthest from the median receiver, and its offset; None for none.
 
-    None unless it stands out: three times as far as any other that is not as far, so that it
-    takes three receivers to tell.
+    It is three times as far as any other, so there are at least three receivers.
     """
     if len(offsets_ns) < 3:
         return None

@@ -1,8 +1,8 @@
-"""Deliveries before a cause, in an audit: the meter's count, and what was not counted.
+"""Deliveries before a cause, in an audit: the meter's count, and the rows not counted.
 
-An audit counts edges by the rows of the messages themselves. Where a trace tells of receipts or
-deliveries, too, these are where a cause comes late, so they are counted by
-`tables.false_causality.violation_counts` and never passed over: what could not be counted says why.
+An audit counts edges by the rows of the messages themselves. Receipts and deliveries are where a
+cause comes late; `tables.false_causality.violation_counts` counts them. Rows that cannot be counted
+have a reason.
 """
 
 from __future__ import annotations
@@ -36,17 +36,14 @@ NOT_OF_OTHERS = "none is of a message that a row says another member to have sen
 
 
 def early_details(table: pa.Table) -> dict[str, Any]:
-    """Return what `details.early` of a report is, for a table with receipts or deliveries.
+    """Return `details.early` of a report, for a table with receipts or deliveries.
 
-    A run that tells of deliveries is judged by them, any other by its receipts. Keys: `rows` (how
-    many "deliveries" and "receipts" there are so), `count` (how many of a message that came to
-    another member were looked at), `runs` (in how many runs), `by` (what causality goes by -> how
-    many came before a cause), `of` (the same -> of how many "deliveries" and "receipts" in how
-    many "runs", with the count again as "early"), `first` (the first early one as a row of
-    `meter.violations.SCHEMA` with what it goes by as `relation`, or None), `in_part` (messages
-    that came to some receiving members only: where one never came it is not missed),
-    `rows_not_counted` (as `rows`), `not_counted` (why those could not be counted, or None), and
-    `listed_back` (see `tables.false_causality.row_order.steps_back`).
+    A run with deliveries is judged by them, any other by its receipts. Keys: `rows` ("deliveries"
+    and "receipts" to judge), `count` (of messages that came to another member), `runs`, `by`
+    (relation -> number before a cause), `of` (relation -> `Tally`), `first` (first early row of
+    `VIOLATION_SCHEMA` with its `relation`, or None), `in_part` (messages that came to some
+    receiving members only), `rows_not_counted` (as `rows`), `not_counted` (reason or None), and
+    `listed_back` (`tables.false_causality.row_order.steps_back`).
     """
     return of_parts([part_of(run) for run in told(table)])
 
@@ -224,9 +221,7 @@ def _early(found: Mapping[str, Any]) -> str:
 
 
 def _by_declared_alone(found: Mapping[str, Any]) -> str:
-    """Say so where nothing came before a cause that its message declares: an order that goes by
-    these alone (order "reply": answers wait for what they answer) has kept what it promises.
-    """
+    """Say, if so, that no message came before a declared cause, as order "reply" promises."""
     tallies = _tallies(found)
     declared = tallies.get(REPLY)
     if declared is None or declared.early or not declared.of:

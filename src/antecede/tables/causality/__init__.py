@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         process_codes,
         stranger,
     )
-    from antecede.tables.causality.event_graph import tells_of_arrivals
+    from antecede.tables.causality.event_graph import first_rows, tells_of_arrivals
     from antecede.tables.causality.global_states import Recovery, Verdict
     from antecede.tables.causality.kernels.recovery_lines import NO, UNKNOWN, YES
     from antecede.tables.causality.labels import Stamped
@@ -66,7 +66,7 @@ else:
         {
             "clock_log_diagram": "from_clocks",
             "cuts": "ADDED Positions check_positions cut_spec judged process_codes stranger",
-            "event_graph": "tells_of_arrivals",
+            "event_graph": "first_rows tells_of_arrivals",
             "global_states": "Recovery Verdict",
             "kernels.recovery_lines": "NO UNKNOWN YES",
             "labels": "Stamped",

@@ -16,10 +16,10 @@ MOST_EVENTS = 300  # more are no picture but a page: `antecede view`
 
 
 def from_clocks(trace: Trace, run: str | None = None, title: str = "") -> Diagram:
-    """Return the diagram of a log: time is logical, an event stands behind all that came before.
+    """Return the diagram of a log, in logical time.
 
-    An arrow is what a clock learnt of another member's event, where no other event told it before.
-    Raises InputError for a trace without clocks, LimitError for more than MOST_EVENTS events.
+    An arrow is a member's event that a clock has first, and by no other event. Raises InputError
+    for a trace without clocks, LimitError for more than MOST_EVENTS events.
     """
     asked = Causality(trace)
     if asked.by != CLOCKS:

@@ -35,10 +35,7 @@ def tells_of_arrivals(events: pyarrow.Table) -> bool:
 
 
 def execution(events: pyarrow.Table) -> Execution:
-    """Return the graph of a table in the schema; every row is an event.
-
-    A row without a member follows nothing of its own. O(rows log rows).
-    """
+    """Return the graph of a table in the schema; every row is an event. O(rows log rows)."""
     run, member, message = (encode_column(events[n])[1] + 1 for n in ("run", "member", "id"))
     kind: Any = events["kind"]
     sends = pc.equal(kind, SEND).to_numpy().astype(np.bool_)
@@ -48,7 +45,7 @@ def execution(events: pyarrow.Table) -> Execution:
     place = events["file_order"].to_numpy()
     own = before_at_member(run, member, place)
     copy = run * (int(message.max(initial=0)) + 1) + message
-    sent = _sendings(copy, sends)
+    sent = first_rows(copy, sends)
     sent = np.where(named, sent, NOWHERE)
     never = int(np.count_nonzero(arrivals & (sent == NOWHERE)))
     sent = np.where(arrivals & _first(copy, member, place, arrivals), sent, NOWHERE)
@@ -76,10 +73,7 @@ def _first(copy: Ints, member: Ints, place: Ints, arrivals: Bools) -> Bools:
 
 
 def before_at_member(run: Ints, member: Ints, place: Ints) -> Ints:
-    """Return the row before each at its member, by place; -1: it is the first, or has no member.
-
-    `run`, `member` are numbers; member 0 is none.
-    """
+    """Return the row before each at its member, by place; -1: none. Member 0 is none."""
     line = run * (int(member.max(initial=0)) + 1) + member
     order = np.lexsort((place, line))
     before = np.full(len(line), NOWHERE, np.int64)
@@ -89,9 +83,7 @@ def before_at_member(run: Ints, member: Ints, place: Ints) -> Ints:
 
 
 def with_own(offsets: Ints, causes: Ints, own: Ints) -> tuple[Ints, Ints]:
-    """Return a graph's offsets and causes with one more cause of each row behind its others: the
-    row `own` [rows] before it at its member; -1: none.
-    """
+    """Return offsets and causes of a graph with the row `own` [rows] as a last cause; -1: none."""
     count = np.diff(offsets)
     more = own >= 0
     wider = np.concatenate([[0], np.cumsum(count + more)]).astype(np.int64)
@@ -103,12 +95,11 @@ def with_own(offsets: Ints, causes: Ints, own: Ints) -> tuple[Ints, Ints]:
     return wider, found
 
 
-def _sendings(message: Ints, sends: Bools) -> Ints:
-    """Return of each row the first row that tells of its message's sending; -1: none does."""
-    rows = np.flatnonzero(sends)
-    known, first = np.unique(message[rows], return_index=True)
+def first_rows(key: Ints, among: Bools) -> Ints:
+    """Return for each row the first of the rows `among` that has its key; -1: none."""
+    rows = np.flatnonzero(among)
+    known, first = np.unique(key[rows], return_index=True)
     if not len(known):
-        return np.full(len(message), NOWHERE, np.int64)
-    at = np.minimum(np.searchsorted(known, message), len(known) - 1)
-    found: Ints = np.where(known[at] == message, rows[first[at]], NOWHERE)
-    return found
+        return np.full(len(key), NOWHERE, np.int64)
+    at = np.minimum(np.searchsorted(known, key), len(known) - 1)
+    return np.where(known[at] == key, rows[first[at]], NOWHERE)

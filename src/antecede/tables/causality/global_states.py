@@ -37,8 +37,8 @@ LOOK_ALIKE: Final = 8
 
 
 class Unlogged(NamedTuple):
-    """Entries of clocks [entries]: the event `row` counts `number` events of `member`, and the last
-    of these is not there.
+    """Entries of clocks [entries]: `row` counts `number` events of `member`; the last is
+    missing.
     """
 
     row: Ints
@@ -115,8 +115,7 @@ class Recovery(NamedTuple):
 class States:
     """The global states of one run of a trace.
 
-    `asked`: its events; `run`: which run, where there are several. Raises InputError for runs that
-    are not there or not told, and for a trace whose events have no members.
+    Raises InputError for a missing or ambiguous run, and for events without members.
     """
 
     def __init__(self, asked: Causality, run: str | None = None) -> None:
@@ -416,9 +415,7 @@ class States:
         return count
 
     def waits_for(self, row: int) -> tuple[tuple[int, int], ...]:
-        """Return what must have happened right before an event: (member, number of its events),
-        counted as in `lines`, its own member left out. All that is before it is before these.
-        """
+        """Return the direct causes of an event at other members: (member, number as in `lines`)."""
         if row in self._waits:
             return self._waits[row]
         offsets, causes = self._walk.offsets, self._walk.causes

@@ -1,10 +1,10 @@
-"""Was a global state possible, or even certain, in which something held: possibly and definitely.
+"""Predicates on global states: possibly and definitely.
 
 Source: Cooper and Marzullo 1991. The consistent global states of a run are a lattice. *Possibly* p:
 some state on it has p. *Definitely* p: every way through it, from the first state to the last,
-passes a state that has p. Both look at states level by level (a level: how many events have
-happened), so they take as long as there are states, up to the product of the members' events: small
-lattices alone, and the cost is part of the answer.
+passes a state that has p. Both visit states level by level (a level: the number of events that have
+happened). The number of states is up to the product of the members' events, so this is for small
+lattices, and the answer has the cost.
 
 A predicate is written as in Python, of members' names and these terms:
 
@@ -49,13 +49,12 @@ class Found(NamedTuple):
 
 
 def possibly(states: States, predicate: str, *, most: int = MOST_STATES) -> Found:
-    """Tell whether some consistent state has the predicate.
+    """Return whether some consistent state has the predicate.
 
-    Raises InputError for one that cannot be read, LimitError where more than `most` states would
-    have to be looked at.
+    Raises InputError for an unreadable predicate, LimitError beyond `most` states.
     """
     holds, looked = parsed(states, predicate), 0
-    level = {_first(states)}
+    level = {(0,) * len(states.members)}
     while level:
         for state in sorted(level):
             looked += 1
@@ -66,13 +65,13 @@ def possibly(states: States, predicate: str, *, most: int = MOST_STATES) -> Foun
 
 
 def definitely(states: States, predicate: str, *, most: int = MOST_STATES) -> Found:
-    """Tell whether every way from the first state to the last passes one that has the predicate.
+    """Return whether every way from the first state to the last passes one with the predicate.
 
     Raises as `possibly` does.
     """
     holds, looked = parsed(states, predicate), 0
     last = tuple(len(rows) for rows in states.lines)
-    level = {_first(states)}
+    level = {(0,) * len(states.members)}
     while True:
         looked += len(level)
         avoiding = {state for state in level if not holds(state)}
@@ -83,29 +82,22 @@ def definitely(states: States, predicate: str, *, most: int = MOST_STATES) -> Fo
         level = _next_level(states, avoiding, looked, most)
 
 
-def _first(states: States) -> State:
-    return (0,) * len(states.members)
-
-
 def _next_level(states: States, level: set[State], looked: int, most: int) -> set[State]:
     """Return the consistent states that are one event further than one of these."""
     found: set[State] = set()
     for state in level:
         for k, rows in enumerate(states.lines):
-            if state[k] < len(rows) and _may(states, state, rows[state[k]]):
+            if state[k] == len(rows):
+                continue
+            # What is before an event is before what it waits for: a consistent state has it.
+            waits = states.waits_for(rows[state[k]])
+            if all(count <= state[member] for member, count in waits):
                 found.add((*state[:k], state[k] + 1, *state[k + 1 :]))
         if looked + len(found) > most:
             raise LimitError(
                 f"more than {most:,} global states; fewer members or events, or a higher limit"
             )
     return found
-
-
-def _may(states: States, state: State, row: int) -> bool:
-    """Tell whether a member's next event has all that it waits for; a consistent state has all
-    that is before that.
-    """
-    return all(count <= state[member] for member, count in states.waits_for(row))
 
 
 def _named(states: States, state: State) -> dict[str, int]:

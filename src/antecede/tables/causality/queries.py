@@ -66,9 +66,7 @@ LONGEST: Final = 80  # characters of an id in a message
 
 
 class Event(NamedTuple):
-    """Names one event where an id alone does not: ids repeat from run to run, and a message's
-    arrivals have the id of its sending.
-    """
+    """Name of an event: ids repeat in runs, and a message's arrivals have the id of its sending."""
 
     id: str
     member: str | None = None
@@ -308,9 +306,7 @@ class Causality:
         return int(np.count_nonzero(self._steps.alive))
 
     def row(self, event: Named) -> int:
-        """Return the row of an event in `events`. Raises InputError where there is none, or several
-        that could be meant.
-        """
+        """Return the row of an event in `events`. Raises InputError for none, and for several."""
         asked = Event(event) if isinstance(event, str) else event
         for part in asked:
             if part is not None and not is_text(part):
@@ -418,7 +414,7 @@ class Causality:
         row = self.row(event)
         related = self._mask([row], backwards=True) | self._mask([row], backwards=False)
         related[row] = True
-        return self._rows(self._steps.alive & ~related & self._same_run(row))
+        return self._rows(self._steps.alive & ~related & self.same_run(row))
 
     def between(self, a: Named, b: Named) -> pyarrow.Table:
         """Return the rows that happened after a and before b; none where a is not before b."""
@@ -426,9 +422,9 @@ class Causality:
         return self._rows(self._mask([start], backwards=False) & self._mask([end], backwards=True))
 
     def path(self, a: Named, b: Named) -> pyarrow.Table:
-        """Return a chain of causes from a to b, both in it, first to last; none: a is not before b.
+        """Return a shortest chain of causes from a to b, both in it; empty if a is not before b.
 
-        A shortest one: of declared causes, of steps and messages, or of immediate causes by clocks.
+        By clocks, of immediate causes.
         """
         start, end = self.row(a), self.row(b)
         steps = self._steps
@@ -448,10 +444,7 @@ class Causality:
     # -- parts of the graph ----------------------------------------------------------------------
 
     def edges_among(self, rows: Ints) -> tuple[Ints, Ints]:
-        """Return (offsets, causes) of the graph of these rows alone, renumbered as listed.
-
-        -1: a cause that is not among them.
-        """
+        """Return (offsets, causes) of the graph of these rows, renumbered; -1: not among them."""
         steps = self._steps
         number = np.full(len(steps.alive), -1, np.int64)
         number[rows] = np.arange(len(rows))
@@ -490,7 +483,8 @@ class Causality:
         asked[list(rows)] = True
         return (before if backwards else behind)(self._steps, asked)
 
-    def _same_run(self, row: int) -> Bools:
+    def same_run(self, row: int) -> Bools:
+        """Mask the rows of the run of a row."""
         run: Any = self.events["run"][row]
         if run.is_valid:
             return self._is_equal("run", run)

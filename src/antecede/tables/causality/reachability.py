@@ -55,9 +55,8 @@ def past(
     """
     if after:
         ways = {"id": id, "after": after, "group": group, "time": time}
-        return table.filter(pa.array(_along_edges(table, events, ways, backwards=True)))
-    stamps = _stamps(table, stamp)
-    rows, edges = _coded(stamps, _given(table, events, id, stamp))
+        return _along_edges(table, events, ways, backwards=True)
+    rows, edges = _coded(_stamps(table, stamp), _given(table, events, id, stamp))
     top: Ints = np.full(edges.width, 0, np.int64)
     np.maximum.at(top, edges.code, edges.position)
     np.maximum.at(top, edges.own, edges.own_position - 1)
@@ -84,9 +83,8 @@ def future(
     """
     if after:
         ways = {"id": id, "after": after, "group": group, "time": time}
-        return table.filter(pa.array(_along_edges(table, events, ways, backwards=False)))
-    stamps = _stamps(table, stamp)
-    rows, edges = _coded(stamps, _given(table, events, id, stamp))
+        return _along_edges(table, events, ways, backwards=False)
+    rows, edges = _coded(_stamps(table, stamp), _given(table, events, id, stamp))
     low: Ints = np.full(edges.width, np.iinfo(np.int64).max, np.int64)
     np.minimum.at(low, edges.own, edges.own_position)
     found = rows.there & (rows.own_position > low[rows.own])
@@ -110,7 +108,9 @@ NO_PLACE = "has no place in the order: its rows were set aside"
 UNLIKE = "stamps of the events and of the rows were not made by one call of with_clocks"
 
 
-def _along_edges(table: pyarrow.Table, events: Events, ways: Any, *, backwards: bool) -> Bools:
+def _along_edges(
+    table: pyarrow.Table, events: Events, ways: Any, *, backwards: bool
+) -> pyarrow.Table:
     spec = order_spec(**ways)
     spec.check_columns(table.column_names)
     if isinstance(events, pyarrow.Table):
@@ -118,12 +118,12 @@ def _along_edges(table: pyarrow.Table, events: Events, ways: Any, *, backwards: 
     name = str(spec.id)
     given = _matching(table, events, name)
     if not table.num_rows:
-        return np.zeros(0, np.bool_)
+        return table
     graph = graph_of(table, spec)
     _refuse_unknown(table, events, name, given, graph.alive)
     if not graph.is_supported(spec):
         raise InputError(unsupported(spec.ways, table.column_names))
-    return marked(graph, given, backwards=backwards)
+    return table.filter(pa.array(marked(graph, given, backwards=backwards)))
 
 
 def _matching(table: pyarrow.Table, events: Sequence[Any], name: str) -> Bools:

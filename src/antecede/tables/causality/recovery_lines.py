@@ -90,10 +90,9 @@ def held(
     digest: Digests | None = None,
     said: tuple[str, str] | None = None,
 ) -> tuple[Array, bool]:
-    """Return of each row whether the recovery line holds it (null without a place), and whether
-    the cells support an answer.
-
-    `said`: what the columns of processes and positions are called where they came from.
+    """Return whether the recovery line holds each row (null without a place), and whether the
+    cells support an answer. `said`: names of the columns of processes and positions in
+    messages.
     """
     if not table.num_rows:
         return pa.array([], pa.bool_()), True

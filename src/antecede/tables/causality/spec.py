@@ -55,8 +55,7 @@ def _names(given: Any) -> tuple[Any, ...]:
 def refuse_taken(columns: Sequence[str], added: Mapping[str, str], *, fold: bool = False) -> None:
     """Raise InputError when a column to add is there already.
 
-    `added`: the argument by which to rename a column -> its name. `fold`: names that differ in
-    case alone are one, as for Spark.
+    `added`: the argument that renames a column -> its name. `fold`: case is ignored, as in Spark.
     """
     there = {name.lower() if fold else name for name in columns}
     folded = {option: name.lower() if fold else name for option, name in added.items()}

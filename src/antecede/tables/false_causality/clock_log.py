@@ -32,10 +32,9 @@ LARGEST = 2**62 - 2  # beyond is no count, and no clock's nanoseconds before the
 def logged(name: str | None, table: pa.Table) -> Run:
     """Return a run of a vector-clock log; an event's number at its member is its rank there.
 
-    Left out, and noted: events without a clock, a member or an own entry, those that repeat a
-    number of their member, and those whose clock cannot be (a counter beyond `LARGEST`; a claim
-    that would put the event before itself). Raises InputError when the vectors do not fit into
-    memory.
+    Left out, and noted: events without a clock, a member or an own entry, with a repeated number,
+    or with an impossible clock (a counter beyond `LARGEST`; a claim that puts the event before
+    itself). Raises InputError when the vectors do not fit into memory.
     """
     notes: dict[str, int] = {}
     table = _usable(table, notes)
@@ -140,10 +139,10 @@ def _vectors(log: ClockLog) -> Counters:
 
 
 def _past(log: ClockLog, vector: Counters) -> Graph:
-    """Return the edges that the clocks tell of, between rows of the table.
+    """Return the edges between rows of the table, by the clocks.
 
     An event follows its member's event before, and of every other member the last event that it
-    knows and that one did not. Not only events that are named exactly: logs leave events out.
+    knows and that one did not. Logs leave events out, so it need not be named exactly.
     """
     follows = np.flatnonzero(np.diff(log.member) == 0) + 1
     newer = vector > 0

@@ -52,44 +52,36 @@ def plan_of(stamps: Stamps, rule: Rule) -> Plan:
         lt = stamps.lt_printed
     linear, low, high = _terms(stamps, rule)
     value = stamps.pt_us
-    if rule.total:
-        value = stamps.arrival if rule.total == "arrival" else _ranks(stamps)
+    if rule.total == "arrival":
+        value = stamps.arrival
+    elif rule.total:  # the place of each message by time, then sender, then number
+        order = np.lexsort((stamps.seq, stamps.sender, stamps.pt_us))
+        value = np.empty(len(order), np.int64)
+        value[order] = np.arange(len(order))
     return Plan(lt, value, linear, low, high, rule.topics, rule.vector, bool(rule.total))
-
-
-def _ranks(stamps: Stamps) -> Ints:
-    """Return the place of each message by time, then sender, then number [n]."""
-    order = np.lexsort((stamps.seq, stamps.sender, stamps.pt_us))
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.arange(len(order))
-    return ranks
 
 
 def _terms(stamps: Stamps, rule: Rule) -> tuple[Ints, Ints, Ints]:
     square = (stamps.senders, stamps.senders)
     before, after = np.full(square, -FAR, np.int64), np.full(square, FAR, np.int64)
-    if rule.total:
-        return _one(ANY, np.ones(square, np.int64), after)
-    if not rule.physical:
-        return _one(_LINEAR[rule.linear], before, after)
-    if stamps.limits is None:
-        raise LocalError(f"{rule.name} reads physical time: give limits of clocks and delays")
-    limits = stamps.limits
-    error = limits.accuracy[:, None] + limits.accuracy[None, :]
-    if rule.physical == "rules 1 and 2":
-        return _rules_1_and_2(error, limits)
-    low = {
-        "sound": limits.path - error,
-        "surely causal": limits.most + error + 1,
-        "rule 3": np.where(limits.least >= error, limits.least - error, limits.most + error + 1),
-    }[rule.physical]
-    if rule.physical == "rule 3":  # and e1.PT - e2.PT < 2 epsilon
-        low = np.maximum(low, 1 - error)
-    return _one(_LINEAR[rule.linear], low, after)
-
-
-def _one(linear: int, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints]:
-    return np.array([linear], np.int64), low[None], high[None]
+    low = np.ones(square, np.int64) if rule.total else before
+    if rule.physical:
+        if stamps.limits is None:
+            raise LocalError(f"{rule.name} reads physical time: give limits of clocks and delays")
+        limits = stamps.limits
+        error = limits.accuracy[:, None] + limits.accuracy[None, :]
+        if rule.physical == "rules 1 and 2":
+            return _rules_1_and_2(error, limits)
+        surely = limits.most + error + 1
+        low = {
+            "sound": limits.path - error,
+            "surely causal": surely,
+            # The second part: e1.PT - e2.PT < 2 epsilon.
+            "rule 3": np.maximum(
+                np.where(limits.least >= error, limits.least - error, surely), 1 - error
+            ),
+        }[rule.physical]
+    return np.array([_LINEAR[rule.linear]], np.int64), low[None], after[None]
 
 
 def _rules_1_and_2(error: Ints, limits: Limits) -> tuple[Ints, Ints, Ints]:
@@ -123,8 +115,8 @@ class Counts(NamedTuple):
 def count_pairs(stamps: Stamps, rule: Rule | str, truth: str | None = None) -> Counts:
     """Count the pairs of one observer under one rule.
 
-    `truth` is "causal" or "topic-causal"; None: what the rule is meant for. Raises InputError
-    for a rule that is none, LocalError for stamps that lack what it reads or cannot be.
+    `truth` is "causal" or "topic-causal"; None: that of the rule. Raises InputError for an unknown
+    rule, LocalError for stamps that lack its columns or are impossible.
     """
     return count_rules(stamps, [rule], truth)[0]
 

@@ -63,9 +63,9 @@ class Run:
         return "declared causes" if self.past is not None else self.relation
 
     def clocks(self) -> tuple[Clocks, Ints]:
-        """Return what the messages carried, and the number of each member among the senders.
+        """Return the clocks of the messages, and the number of each member among the senders.
 
-        Raises InputError when that does not fit into memory.
+        Raises InputError when they do not fit into memory.
         """
         assert self.rows is not None
         assert self.steps is not None

@@ -58,15 +58,14 @@ def measure(
     truth: str | None = None,
     format: str = "table",
 ) -> pa.Table:
-    """Count pairs of messages over a table of events in the schema; see `SCHEMA`.
+    """Count pairs of messages over a table of events in the schema; see `MEASURE_SCHEMA`.
 
     `rules` are names of `tables.false_causality.rules`; None: all that the trace allows.
-    `observers` are members; None: all that received. `bounds` are what rules by physical time go
-    by. `subscriptions` of members that are not named are all topics. `relation`: see
-    `trace.runs_of`; `truth`: see `count_pairs`. Raises InputError for names that are none, for a
-    rule that is asked for and cannot be measured, for a table that cannot be read, and for one
-    without evidence of causality (`antecede.tables.trace.evidence`; `format`: its origin);
-    CycleError for receipts in a circle.
+    `observers` are members; None: all that received. `bounds`: promises for rules by physical time.
+    `subscriptions` of members that are not named are all topics. `relation`: see `trace.runs_of`;
+    `truth`: see `count_pairs`. Raises InputError for unknown names, for a named rule that cannot be
+    measured, for a table that cannot be read, and for one without evidence of causality
+    (`antecede.tables.trace.evidence`; `format`: its origin); CycleError for receipts in a circle.
     """
     wanted = [rule_named(name) for name in rules] if rules is not None else None
     received: set[str] = set()
@@ -120,7 +119,10 @@ def observed(
     everything, limits = _stamps(run, bounds)
     for observer, came in run.arrivals.items():
         if observers is None or observer in observers:
-            wanted = _subscription(run, observer, subscriptions)
+            wanted = ALL_TOPICS
+            if subscriptions is not None and observer in subscriptions.topics:
+                own = subscriptions.of(observer)
+                wanted = sum(1 << bit for bit, name in enumerate(run.topic_names) if name in own)
             stamps = _taken(everything, came)._replace(limits=limits, subscription=wanted)
             yield Observed(run.name, observer, stamps, _lacking(run, stamps))
 
@@ -179,13 +181,6 @@ def _taken(stamps: Stamps, came: Ints) -> Stamps:
         if getattr(stamps, name) is not None
     }
     return stamps._replace(**columns, arrival=np.arange(len(came)))
-
-
-def _subscription(run: Run, observer: str, subscriptions: Subscriptions[str] | None) -> int:
-    if subscriptions is None or observer not in subscriptions.topics:
-        return ALL_TOPICS
-    wanted = subscriptions.of(observer)
-    return sum(1 << bit for bit, topic in enumerate(run.topic_names) if topic in wanted)
 
 
 def _lacking(run: Run, stamps: Stamps) -> dict[str, str]:

@@ -1,8 +1,7 @@
-"""Whether the rows of a member stand in the order of their own times.
+"""Rows of a member that are listed against their own times.
 
-What a member knew when it sent or delivered something goes by the order in which its rows are
-listed, never by their times: clocks step and files need not have times. Where the two contradict
-each other one of them is wrong, and whoever reads the counts has to know.
+A member's knowledge goes by the order in which its rows are listed, never by their times: clocks
+step and files need not have times. A contradiction means that one of them is wrong.
 """
 
 from __future__ import annotations
@@ -28,9 +27,8 @@ _PLACE = ("run", "member", "id", "source", "line", "file_order")
 def steps_back(events: pa.Table) -> dict[str, dict[str, Any]]:
     """Return, by column of times, the rows that are listed after a later row of their member.
 
-    Of sends, receipts and deliveries, each compared with the row of its member and run that is
-    listed before it and has that time: `rows` counts them, `first` says where the first is. A
-    column without any is left out; {} where nothing was received.
+    Sends, receipts and deliveries are compared with the row before of their member and run that has
+    that time: `rows` counts them, `first` is the place of the first. {} without arrivals.
     """
     if "kind" not in events.column_names or "member" not in events.column_names:
         return {}

@@ -1,4 +1,4 @@
-"""What the meter found in a trace, whole: for the terminal and as plain values."""
+"""Result of the meter for a whole trace: for the terminal and as plain values."""
 
 from __future__ import annotations
 
@@ -130,7 +130,10 @@ class Summary:
                 "on its way to a member is not missed there (--to-everybody: all were for all)"
             )
         for reason, count in self.left_out.items():
-            yield f"left out    {counted(count, 'row')}: {reason}" + self._which(reason)
+            more = len(self.never_sent) - SHOWN
+            rest = f" and {more:,} more" if more > 0 else ""
+            which = f" ({', '.join(self.never_sent[:SHOWN])}{rest})" if reason == NEVER_SENT else ""
+            yield f"left out    {counted(count, 'row')}: {reason}{which}"
         if said := row_order.words(self.listed_back):
             yield f"listed      {'; '.join(said)}"
         for what, fate in self.causes.notes():
@@ -164,13 +167,6 @@ class Summary:
                 f"uncompared  {unsent.judged()}: in {counted(unsent.runs, 'run')} no row tells of "
                 "a sending"
             )
-
-    def _which(self, reason: str) -> str:
-        if reason != NEVER_SENT:
-            return ""
-        more = len(self.never_sent) - SHOWN
-        rest = f" and {more:,} more" if more > 0 else ""
-        return f" ({', '.join(self.never_sent[:SHOWN])}{rest})"
 
     def _absent(self) -> Iterator[str]:
         if not len(self.absent):

@@ -61,8 +61,8 @@ class Stamps(NamedTuple):
 def limits_of(bounds: Bounds[int], members: Sequence[int], senders: Sequence[int]) -> Limits:
     """Return bounds as arrays, sender k of the stamps being `senders[k]`, in whole microseconds.
 
-    Rounded as `Bounds` rounds: accuracies and largest delays up, least delays down. `members` are
-    all who may pass messages on, since a path may lead through any of them.
+    Rounded as by `Bounds`: accuracies and largest delays up, least delays down. Paths may lead
+    through any of `members`.
     """
     everyone = sorted({*members, *senders})
     place = {member: at for at, member in enumerate(everyone)}

@@ -48,9 +48,9 @@ NEVER_SENT = "received or delivered, never sent"
 def runs_of(events: pa.Table, relation: str | None = None) -> Iterator[Run]:
     """Yield the executions of a table in the schema; columns may be absent but for `id`.
 
-    `relation` is "delivery", "receipt" or "reply"; None: by delivery where the run tells of
-    deliveries, else by receipt, else by vector clocks or declared causes. Raises InputError for a
-    table that cannot be read so, CycleError where causes go in a circle.
+    `relation` is "delivery", "receipt" or "reply"; None: by delivery, else by receipt, else by
+    vector clocks or declared causes, as the rows of the run allow. Raises InputError for a table
+    that cannot be read so, CycleError where causes go in a circle.
     """
     if relation is not None and relation not in RELATIONS:
         raise InputError(f"there is no relation {relation!r}; relations: {', '.join(RELATIONS)}")
@@ -137,6 +137,10 @@ def _told(name: str | None, table: pa.Table, relation: str) -> Run:
     teaches = kind[DELIVER] if relation == DELIVERY else ~kind[SEND]
     rows = Happenings(kind[SEND], member, message, teaches)
     sender = member[kind[SEND]]
+    try:
+        steps = steps_of(rows)
+    except CycleError as error:
+        raise CycleError("receipts come before their sends in a circle") from error
     table = table.take(place).combine_chunks()
     declared = table.take(np.flatnonzero(kind[SEND])).combine_chunks()
     topic_names, topics = topic_bits(declared)
@@ -151,20 +155,13 @@ def _told(name: str | None, table: pa.Table, relation: str) -> Run:
         topic_names,
         _arrivals(rows, kind[RECEIVE], sender, names),
         rows=rows,
-        steps=_steps(rows),
+        steps=steps,
         delivered=kind[DELIVER] if kind[DELIVER].any() else kind[RECEIVE],
         file_order=whole(table["file_order"]),
         declared=_graph(declared) if "parents" in declared.column_names else None,
         notes=notes,
         never_sent=[str(ids[one]) for one in np.flatnonzero(number < 0)],
     )
-
-
-def _steps(rows: Happenings) -> Ints:
-    try:
-        return steps_of(rows)
-    except CycleError as error:
-        raise CycleError("receipts come before their sends in a circle") from error
 
 
 def _arrivals(

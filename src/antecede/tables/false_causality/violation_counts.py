@@ -1,15 +1,14 @@
-"""Deliveries before a cause of a whole trace: the one count that meter and audit both give.
+"""Deliveries before a cause of a whole trace: the count of both meter and audit.
 
-A run that tells of deliveries is judged by them, any other by its receipts. What a cause is can be
-told in several ways: by delivery, by receipt, by declared causes. Every run is counted in each way
-that its own rows tell of, and nothing is added up over two ways: each has a row of its own, which
-says how many deliveries, receipts and runs it stands for.
+A run with deliveries is judged by them, any other by its receipts. Causes are defined by delivery,
+by receipt, or declared. Every run is counted in each way that its own rows have, and no sum is over
+two ways: each has a tally of its own, with its numbers of deliveries, receipts and runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ WORDS = {DELIVERY: "by delivery", RECEIPT: "by receipt", REPLY: "by declared cau
 
 @dataclass(frozen=True)
 class Tally:
-    """What one way of telling causes has counted."""
+    """Counts of one way of telling causes."""
 
     early: int = 0
     deliveries: int = 0  # of so many deliveries, in runs that tell of them,
@@ -40,24 +39,20 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         """Return the tally of two disjoint sets of runs."""
-        return Tally(
-            self.early + other.early,
-            self.deliveries + other.deliveries,
-            self.receipts + other.receipts,
-            self.runs + other.runs,
-        )
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Tally(*(mine + theirs for mine, theirs in pairs))
 
     @property
     def of(self) -> int:
-        """How many were looked at."""
+        """Number of deliveries and receipts that were judged."""
         return self.deliveries + self.receipts
 
     def judged(self) -> str:
-        """Return how many of what were looked at, in words."""
+        """Return the numbers that were judged, in words."""
         return judged(self.deliveries, self.receipts)
 
     def part(self) -> str:
-        """Return how many of how many came early, in words."""
+        """Return the early ones and their part, in words."""
         return f"{count_and_part(self.early, self.of)} of {self.judged()}"
 
 
@@ -70,14 +65,14 @@ def judged(deliveries: int, receipts: int) -> str:
 
 
 def way(relation: str, tally: Tally, runs: int) -> str:
-    """Say what told the causes, and in how many of the runs that were judged if not in all."""
+    """Name a way of telling causes, and its number of runs if it is not that of all."""
     some = "" if tally.runs == runs else f" in {tally.runs:,} of {counted(runs, 'run')}"
     return WORDS[relation] + some
 
 
 @dataclass(frozen=True)
 class Early:
-    """What came before a cause, and how much was looked at."""
+    """Deliveries before a cause, and the numbers that were judged."""
 
     tallies: dict[str, Tally] = field(default_factory=dict)
     """A tally for each way of telling causes; the one that was asked for first."""
@@ -94,22 +89,22 @@ class Early:
 
     @property
     def deliveries(self) -> int:
-        """How many deliveries and receipts were looked at; 0: the trace tells of none."""
+        """Number of deliveries and receipts that were judged."""
         return self.total.of
 
     @property
     def by(self) -> dict[str, int]:
-        """Early ones by what causality goes by; of how many says `tallies`."""
+        """Number of early ones of each way."""
         return {relation: tally.early for relation, tally in self.tallies.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was looked at, by what causality goes by, as plain values."""
+        """Return the tallies as plain values."""
         return {relation: asdict(tally) for relation, tally in self.tallies.items()}
 
     def blocks(self, witnesses: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """Yield a sentence for each way of telling causes, and the first early ones found by it.
+        """Yield a sentence for each way of telling causes, and its first early rows.
 
-        At most `witnesses`, none that an earlier sentence has; nothing where nothing was judged.
+        At most `witnesses`, without those of an earlier sentence.
         """
         known: set[tuple[Any, ...]] = set()
         for relation, tally in self.tallies.items():

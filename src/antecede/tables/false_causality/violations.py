@@ -53,12 +53,12 @@ def find_violations(
     relation: str | None = None,
     addressed: Mapping[str, Collection[str]] | None = None,
 ) -> pa.Table:
-    """Return the deliveries before a cause, run by run, in the order of rows; see `SCHEMA`.
+    """Return the deliveries before a cause, run by run, in the order of rows; `VIOLATION_SCHEMA`.
 
     `relation`: see `trace.runs_of`; under "reply" causes are the declared parents. `addressed`:
-    message -> members, beside those where it came. A run that tells of no delivery is judged by
-    its receipts; one without either has no violations. Raises as `runs_of`, and InputError when
-    `addressed` names a message that was not sent.
+    message -> members, beside those where it came. A run without deliveries is judged by its
+    receipts. Raises as `runs_of`, and InputError when `addressed` names a message that was not
+    sent.
     """
     parts = [VIOLATION_SCHEMA.empty_table()]
     parts += [found.table for found in found_in(events, relation, addressed)]

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow
 import pyarrow.compute
 
+from antecede.tables.causality import first_rows
 from antecede.tables.kernels import Ints, encode_column
 from antecede.tables.trace import DELIVER, RECEIVE, SEND
 
@@ -32,23 +33,23 @@ def copies(events: pyarrow.Table) -> Copies:
     run, member, message = (encode_column(events[name])[1] for name in ("run", "member", "id"))
     run += 1
     message = run * (int(message.max(initial=0)) + 1) + message
-    sent = _first_of(message, kinds[SEND])
+    sent = first_rows(message, kinds[SEND])
     sent[~(kinds[RECEIVE] | kinds[DELIVER])] = -1
     copy = message * (int(member.max(initial=0)) + 2) + member + 1
     marks = np.zeros(len(message), np.int64)
     rows = np.arange(len(message))
     for kind in (RECEIVE, DELIVER):
-        first = _first_of(copy, kinds[kind])
+        first = first_rows(copy, kinds[kind])
         marks[kinds[kind] & (first != rows)] |= AGAIN
-    received = _first_of(copy, kinds[RECEIVE])
+    received = first_rows(copy, kinds[RECEIVE])
     received[~kinds[DELIVER] | ((marks & AGAIN) > 0)] = -1
     # A message handed to its own sender travels nowhere; where no row says at whom, it travelled.
     elsewhere = (sent >= 0) & ((member < 0) | (member != member[np.maximum(sent, 0)]))
     reached = np.zeros(len(message), np.bool_)
     reached[sent[elsewhere]] = True
-    marks[kinds[SEND] & ~reached & (_first_of(message, kinds[SEND]) == rows)] |= NOWHERE
+    marks[kinds[SEND] & ~reached & (first_rows(message, kinds[SEND]) == rows)] |= NOWHERE
     delivers = np.isin(member, np.unique(member[kinds[DELIVER]]))
-    never = kinds[RECEIVE] & delivers & (_first_of(copy, kinds[DELIVER]) < 0)
+    never = kinds[RECEIVE] & delivers & (first_rows(copy, kinds[DELIVER]) < 0)
     marks[never & ((marks & AGAIN) == 0)] |= UNDELIVERED
     return Copies(sent, received, marks)
 
@@ -58,13 +59,3 @@ def among(found: Copies, rows: Ints) -> Copies:
     number = np.full(len(found.marks) + 1, -1, np.int64)
     number[rows] = np.arange(len(rows))
     return Copies(number[found.sent[rows]], number[found.received[rows]], found.marks[rows])
-
-
-def _first_of(key: Ints, among: Any) -> Ints:
-    """Return for each row the first of the rows `among` that has its key; -1: none."""
-    rows = np.flatnonzero(among)
-    known, first = np.unique(key[rows], return_index=True)
-    if not len(known):
-        return np.full(len(key), -1, np.int64)
-    at = np.minimum(np.searchsorted(known, key), len(known) - 1)
-    return np.where(known[at] == key, rows[first[at]], -1)

@@ -233,7 +233,6 @@ class Tiles:
         except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
             what = f"holds no pieces that can be read: {error}"
             raise InputError(what, path=str(folder)) from error
-        self._around = around
         self._start = None if around is None else self._found(around)
 
     def version(self) -> str:
@@ -314,17 +313,13 @@ class Tiles:
             raise InputError(f"no event stands at place {place} of the files")
         row = int(found[0])
         before, after = asked.around(row)
-        masks = {"past": before, "future": after}
-        counts = {name: int(np.count_nonzero(mask)) for name, mask in masks.items()}
-        bits = {}
-        for name, mask in masks.items():
+        counts, bits = {}, {}
+        for name, mask in (("past", before), ("future", after)):
+            counts[name] = int(np.count_nonzero(mask))
             by_place = np.zeros(int(places.max()) + 1, np.bool_)
             by_place[places[mask]] = True
             bits[name] = np.packbits(by_place, bitorder="little")
-        runs = asked.events["run"]
-        run = runs[row].as_py()
-        same = pc.is_null(runs) if run is None else pc.fill_null(pc.equal(runs, run), False)
-        total = int(np.count_nonzero(same.to_numpy() & asked.alive))
+        total = int(np.count_nonzero(asked.same_run(row) & asked.alive))
         concurrent = total - counts["past"] - counts["future"] - 1
         depth = int(asked.depths[row])
         return packed({"place": place, "concurrent": concurrent, "depth": depth, **counts}, bits)

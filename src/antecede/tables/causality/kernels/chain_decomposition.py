@@ -50,9 +50,9 @@ class Stamps(NamedTuple):
 
 @njit
 def favourites(order: Ints, offsets: Ints, causes: Ints, alive: Bools, actor: Ints) -> Ints:
-    """Return for each row the cause whose chain it would go on with, or -1.
+    """Return for each row the cause whose chain it prefers, or -1; `order` has causes first.
 
-    `order` has causes first. The cause of the same actor, else the last in `order`.
+    The cause of the same actor, else the last in `order`.
     """
     place = np.empty(len(alive), np.int64)
     for k in range(len(order)):
@@ -76,9 +76,9 @@ def favourites(order: Ints, offsets: Ints, causes: Ints, alive: Bools, actor: In
 
 @njit
 def heirs(order: Ints, favourite: Ints, actor: Ints) -> Ints:
-    """Return for each row which of those that prefer it goes on with its chain, or -1.
+    """Return for each row the one of those that prefer it that continues its chain, or -1.
 
-    One of the same actor, else the one with most rows behind it along preferences, else the first.
+    A row of the same actor, else with most rows behind it along preferences, else the first.
     """
     n = len(favourite)
     behind = np.ones(n, np.int64)
@@ -126,9 +126,8 @@ def stamp(
 ) -> Stamps:
     """Stamp the rows of `order`, which has causes first and each group in one piece.
 
-    `lacks`: a cause of the row is nowhere; `identity`: a digest of the row's identity. At most
-    `widest` entries a row and `room` entries in all: beyond that nothing is stamped any more.
-    O(entries of all causes) time.
+    `lacks`: a cause of the row is nowhere; `identity`: a digest. At most `widest` entries a row and
+    `room` entries in all: beyond that it stops. O(entries of all causes) time.
     """
     n = len(alive)
     chain, position = np.zeros(n, np.int32), np.zeros(n, np.int32)

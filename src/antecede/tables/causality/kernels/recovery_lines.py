@@ -57,10 +57,10 @@ def crossing(
     process: Ints,
     message: Bools,
 ) -> Bytes:
-    """Tell of each edge whether the cut contradicts it (CROSSED) or it is under way (TRANSIT).
+    """Classify each edge: contradicted by the cut (CROSSED), or under way (TRANSIT).
 
-    UNCLEAR: the row is inside, and of its cause nothing is known. `message`: edges that can be
-    under way; they are if cause and row are of two processes, the one inside, the other not.
+    UNCLEAR: the row is inside, and its cause is unknown. `message`: edges that can be under way,
+    from a process inside to another one outside.
     """
     told = np.zeros(len(causes), np.int8)
     for row in range(len(alive)):
@@ -83,12 +83,12 @@ def crossing(
 def recovery(
     offsets: Ints, causes: Ints, alive: Bools, process: Ints, level: Ints, checkpoints: Ints
 ) -> Ints:
-    """Return how many checkpoints of each process stand in the latest consistent line.
+    """Return the number of checkpoints of each process in the latest consistent line.
 
-    `level` of a row: how many checkpoints of its process are before it; so checkpoint k, from 1,
-    holds the rows of levels below k. Consistent: no row that is held has a cause that is not. The
-    lines are closed under union, so one is the latest; a process falls back only as far as a row
-    that is lost forces it to (rollback propagation: Randell 1975). O(rows log rows + edges).
+    `level` of a row: the number of its process's checkpoints before it; checkpoint k, from 1, holds
+    the rows of levels below k. Consistent: no held row has a cause that is not held. The lines are
+    closed under union, so one is the latest; a process falls back only as far as a lost row forces
+    it to (rollback propagation: Randell 1975). O(rows log rows + edges).
     """
     row = np.repeat(np.arange(len(alive)), np.diff(offsets))
     told = (causes >= 0) & alive[row] & alive[np.maximum(causes, 0)]
@@ -112,8 +112,7 @@ def _fall_back(
 ) -> Ints:
     """Lower the line until no held row has a lost cause.
 
-    `effects[start[r]:start[r + 1]]` follow row r; `rows[first[p]:first[p + 1]]` are those of
-    process p, by level.
+    `effects[start[r]:start[r + 1]]` follow row r; `rows[first[p]:first[p + 1]]` are of process p.
     """
     line, end = checkpoints.copy(), first[1:].copy()
     lost = np.empty(len(rows), np.int64)

@@ -47,9 +47,8 @@ class _Columns(NamedTuple):
 
 
 def linear_times(of: Graph) -> Ints:
-    """Return one more than the greatest linear time of each node's causes, or 0 [n].
-
-    Raises CycleError.
+    """Return linear times: above the greatest of each node's causes, or 0 [n]; raises
+    CycleError.
     """
     return _depths(sort_causes_first(of), of.start, of.parent)
 

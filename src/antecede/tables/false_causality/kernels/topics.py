@@ -91,7 +91,7 @@ def can_count(of: Publications, plan: Plan) -> bool:
 def count_common(of: Publications, plan: Plan | None, *, causal: bool) -> int:
     """Count pairs with a topic in common that a rule orders; `causal`: that are causal, too.
 
-    Without a plan every causal pair counts. Exact where `can_count` says so.
+    Without a plan every causal pair counts. Exact where `can_count` is true.
     """
     if plan is None:
         square = np.zeros((of.vector.shape[1],) * 2, np.int64)
