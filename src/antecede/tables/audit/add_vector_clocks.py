@@ -31,7 +31,7 @@ from antecede.tables.trace.formats import Entry
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
 OWN_ORDERS = ("seq", "start_time", "send_time", "author_time")
-"""What a member's rows are ordered by: the first of these that all rows have."""
+"""Columns that order a member's rows: the first of these that all rows have."""
 
 
 @dataclass
@@ -100,7 +100,7 @@ def _own_clocks(table: pa.Table) -> Iterator[Entry]:
 
 
 def _said(text: str | None, kind: str, identity: str) -> str:
-    """Return what an event says: its text, else its name; what happened to the message first."""
+    """Return the text of an event, else its name, after what happened to the message."""
     words = text or identity
     return words if kind == EVENT else f"{kind} {identity}" + (f": {text}" if text else "")
 

@@ -110,7 +110,7 @@ def _late_at_one(cause: Ints, effect: Ints, receipts: _Receipts) -> int:
 
 
 def _offsets(names: list[str], receipts: _Receipts, events: pa.Table) -> dict[str, int]:
-    """Return by how much each receiver's clock is ahead of the archive's, in the median, ns."""
+    """Return the median lead of each receiver's clock over the archive's, ns."""
     second_hand = pc.is_in(events["kind"], value_set=pa.array([RECEIVE, DELIVER]))
     own = pc.and_(events["arrival"].is_valid(), pc.invert(second_hand)).to_numpy()
     archived = pc.fill_null(events["arrival"], 0).to_numpy()

@@ -165,7 +165,7 @@ def audit_events(
 
 
 def _source(table: pa.Table, events: pa.Table, counts: Counts, format: str, clocked: bool) -> str:
-    """Return what the counts go by; receipts where early deliveries are all that was counted."""
+    """Return the source of the counts; receipts where only early deliveries were counted."""
     if clocked:
         return evidence.CLOCKS if evidence.has_clocks(events, format) else evidence.NONE
     edges = counts.keys["edges"] or counts.details.get("events_on_cycles")

@@ -49,7 +49,7 @@ _SEED = 42  # that of Spark's xxhash64
 
 
 class PairChoice(NamedTuple):
-    """What to do about pairs."""
+    """Treatment of pairs."""
 
     pairs: Pairs = True
     steps: int = PAIR_STEPS

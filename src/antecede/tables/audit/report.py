@@ -378,7 +378,7 @@ def _counts(report: AuditReport) -> Iterator[tuple[str, str, str]]:
 
 
 def _estimates(details: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield pairs that were estimated, as whoever asked for it must see."""
+    """Yield the estimates of pairs."""
     if CONFIDENCE_NAME in details:
         figures = [f"{details[name]:,}" for name in ESTIMATED]
         sure = f"with {details[CONFIDENCE_NAME]:.0%} confidence, not counted exactly"

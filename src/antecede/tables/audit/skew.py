@@ -53,7 +53,7 @@ class Edges(NamedTuple):
 def clock_skew(
     events: pa.Table, sender: Ints, receiver: Ints, column: str = "start_time"
 ) -> dict[str, Any]:
-    """Return what the edges of a trace say of its processes' clocks; see docs/design/traces.md.
+    """Return bounds and shifts of the processes' clocks, by edges; see docs/design/traces.md.
 
     `events` in the schema; `sender` and `receiver` are rows of the cause and the effect [edges];
     `column` is the time that each event has by its process's clock.

@@ -1,4 +1,4 @@
-"""What the clocks of processes allow, in words: see `antecede.tables.audit.skew`."""
+"""Clock skew of processes in words; see `antecede.tables.audit.skew`."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def early_details(table: pa.Table) -> dict[str, Any]:
 
 
 class Part(NamedTuple):
-    """What one run tells, as far as a whole trace needs it."""
+    """Counts of one run that a whole trace needs."""
 
     rows: dict[str, int]
     found: Early  # without the early ones but the first of each way
@@ -166,7 +166,7 @@ def findings(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def nothing_early(found: Mapping[str, Any]) -> str:
-    """Return what an audit without findings adds of deliveries; "" where none were counted."""
+    """Return the addition on deliveries to an audit without findings; "" without counted ones."""
     if not found["count"]:
         return ""
     none = "".join(

@@ -55,5 +55,5 @@ def from_clocks(trace: Trace, run: str | None = None, title: str = "") -> Diagra
 
 
 def _line(text: str) -> str:
-    """Return what a log says as one line that terminals show and XML may hold."""
+    """Return a text as one line that terminals show and XML may hold."""
     return harmless(" ".join(text.splitlines()))

@@ -94,7 +94,7 @@ def cut(
 
 
 def cut_verdict(cut: pyarrow.Table, *, group: str | None = None) -> pyarrow.Table:
-    """Return what the rows of `cut` say together: one row, or one a group.
+    """Return the verdict on the rows of `cut`: one row, or one a group.
 
     `consistent` (true; false; null: nothing contradicts, but causes of events inside are unknown),
     and how many events are `inside` and `outside`, how many inside contradict the cut

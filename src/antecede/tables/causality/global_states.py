@@ -65,7 +65,7 @@ class Crossing(NamedTuple):
 
 
 class Channel(NamedTuple):
-    """What was sent inside by one member, and arrives outside at another."""
+    """Messages that one member sent inside, and that arrive outside at another."""
 
     source: str
     target: str

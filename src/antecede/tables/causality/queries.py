@@ -302,7 +302,7 @@ class Causality:
 
     @property
     def placed(self) -> int:
-        """How many events have a place in the order."""
+        """Number of events with a place in the order."""
         return int(np.count_nonzero(self._steps.alive))
 
     def row(self, event: Named) -> int:

@@ -104,7 +104,7 @@ def not_there(name: Any) -> str:
 
 
 NO_PLACE = "has no place in the order: its rows were set aside"
-"""What is wrong with an event whose stamp is null; its status says why."""
+"""Error of an event with a null stamp; its status has the reason."""
 UNLIKE = "stamps of the events and of the rows were not made by one call of with_clocks"
 
 

@@ -1,4 +1,4 @@
-"""What two stamps say: before, or concurrent. Null where they cannot say.
+"""Comparison of two stamps: before, concurrent, or null.
 
 a happened before b when a chain of causes leads from a to b. Two distinct events are concurrent
 when neither happened before the other (Lamport 1978); an event is not concurrent with itself.

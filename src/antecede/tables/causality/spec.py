@@ -1,4 +1,4 @@
-"""What tells causes, and what to call the added columns: one frozen value for every engine."""
+"""Columns with causes and names of added columns: one frozen value for every engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HIDDEN = ("position", "waited_for", "missing_causes", "waited_ms", "released_at
 
 @dataclass(frozen=True, slots=True)
 class ClockSpec:
-    """How `with_clocks` reads a table: `order` says by which columns, as for `order` itself."""
+    """Arguments of `with_clocks`; `order` names the columns to read."""
 
     order: OrderSpec
     stamp: str

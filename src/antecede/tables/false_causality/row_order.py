@@ -61,7 +61,7 @@ def _back(timed: pa.Table, name: str) -> Any:
 
 
 def words(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
-    """Return what contradicts and what to do; None where nothing does."""
+    """Return the contradiction and the advice, or None."""
     for name, one in found.items():
         row, first = counted(one["rows"], "row"), one["first"]
         where = [str(first["source"])] if first["source"] and first["line"] else []
@@ -78,7 +78,7 @@ def words(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, str] | None:
 
 
 def merged(parts: Iterable[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-    """Return what `steps_back` is of a trace from that of disjoint sets of its runs."""
+    """Return `steps_back` of a trace from that of disjoint sets of its runs."""
     given = list(parts)
     total = {}
     for name in TIMES:

@@ -54,20 +54,19 @@ _COUNTED = ("ordered", "causal", "unnecessary", "missed", "events")
 class Summary:
     """Counts and early deliveries of a trace."""
 
-    counts: pa.Table  # as `measure.SCHEMA`
+    counts: pa.Table  # as `MEASURE_SCHEMA`
     early: Early  # deliveries before a cause, and how many were looked at
     relations: tuple[str, ...]  # what causality goes by, one a kind of run
     left_out: dict[str, int] = field(default_factory=dict)
     not_measured: dict[str, str] = field(default_factory=dict)  # rule -> why
     to_everybody: bool = False  # whether every message counted as one for every member
-    absent: pa.Table = field(default_factory=ABSENT.empty_table)
-    """As `trace.ABSENT`: declared causes that are nowhere, or set aside."""
+    absent: pa.Table = field(default_factory=ABSENT.empty_table)  # causes that are nowhere
     never_sent: Sequence[str] = ()  # ids of messages that came and that no row says to be sent
-    causes: Causes = field(default_factory=Causes)
-    """What was declared beside causes, and is left out."""
-    listed_back: dict[str, dict[str, Any]] = field(default_factory=dict)  # as `listing.steps_back`
-    contradictions: int = 0
-    """Events whose vector clocks contradict others'; the counts go by what the clocks say."""
+    causes: Causes = field(default_factory=Causes)  # declared beside causes, and left out
+    listed_back: dict[str, dict[str, Any]] = field(
+        default_factory=dict
+    )  # as `row_order.steps_back`
+    contradictions: int = 0  # counted events whose vector clocks contradict others'
 
     @property
     def source(self) -> str:
@@ -237,7 +236,7 @@ def summarize(
 
 @dataclass
 class Part:
-    """What one run tells beside its counts."""
+    """Results of one run beside its counts."""
 
     source: str
     observers: frozenset[str]  # all that received, whoever was asked for

@@ -24,7 +24,7 @@ NS_PER_US = 1000
 
 
 class Limits(NamedTuple):
-    """What is known of clocks and delays, in microseconds, by sender (`core.clocks.bounds`)."""
+    """Bounds of clocks and delays, in microseconds, by sender (`core.clocks.bounds`)."""
 
     accuracy: Ints  # [senders] no clock is further from true time (lambda, epsilon)
     path: Ints  # [senders, senders] least delay over any path from one to another; 0 to itself

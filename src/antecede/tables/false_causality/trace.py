@@ -167,7 +167,7 @@ def _told(name: str | None, table: pa.Table, relation: str) -> Run:
 def _arrivals(
     rows: Happenings, received: Bools, sender: Ints, names: Sequence[str]
 ) -> dict[str, Ints]:
-    """Return what came to each member, first copies, not its own; by receipts if there are any."""
+    """Return the first copies of others' messages at each member; by receipts if there are any."""
     came = received if received.any() else ~rows.sends
     came = came & (sender[rows.message] != rows.member)
     place = np.flatnonzero(came)

@@ -77,15 +77,12 @@ class Early:
     tallies: dict[str, Tally] = field(default_factory=dict)
     """A tally for each way of telling causes; the one that was asked for first."""
     table: pa.Table = field(default_factory=VIOLATION_SCHEMA.empty_table)
-    """As `violations.SCHEMA`: by what was asked for, else of each run by its own first way."""
+    """As `VIOLATION_SCHEMA`: of the way that was asked for, else of each run's first way."""
     tables: dict[str, pa.Table] = field(default_factory=dict)  # the same for each way
     partial: int = 0  # messages that came to some receiving members only
-    total: Tally = field(default_factory=Tally)
-    """What was looked at in all runs, in whichever way; `early` is 0."""
-    not_counted: dict[str, str] = field(default_factory=dict)
-    """Ways in which some run could not be counted: why."""
-    unsent: Tally = field(default_factory=Tally)
-    """Deliveries and receipts of runs in which no row tells of a sending, and these runs."""
+    total: Tally = field(default_factory=Tally)  # judged in all runs; `early` is 0
+    not_counted: dict[str, str] = field(default_factory=dict)  # way -> why some run has no count
+    unsent: Tally = field(default_factory=Tally)  # of runs without a sending
 
     @property
     def deliveries(self) -> int:
@@ -156,7 +153,7 @@ def _of_run(run: pa.Table, relation: str | None, to_everybody: bool) -> Early:
 def _each_way(
     run: pa.Table, chosen: str, ways: Sequence[str], to_everybody: bool
 ) -> tuple[dict[str, Found], dict[str, str]]:
-    """Return what each way finds, the chosen one first, and why others found nothing.
+    """Return the result of each way, the chosen one first, and reasons of those without.
 
     Raises what `found_in` does, for the chosen way.
     """

@@ -223,7 +223,7 @@ def _waits(scene: Scene) -> list[dict[str, Any]]:
 
 
 def _skew(report: AuditReport, scene: Scene) -> dict[str, Any] | None:
-    """Return how far the members' clocks must be apart; None where no times tell."""
+    """Return the shifts of the members' clocks; None without times."""
     # An audit compares declared causes; where arrivals are told, these say more.
     found = None if scene.by == EVENTS else report.details.get("clock_skew")
     if not (found and found["pairs"]) and scene.axes and len(scene.edges.cause):
