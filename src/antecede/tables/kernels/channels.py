@@ -68,11 +68,7 @@ def overtaken_causally(of: Copies) -> Bools:
     """
     if not len(np.intersect1d(of.sender, of.member[~of.never])):
         return overtaken_in_channel(of)  # who sends has received nothing: there is no other past
-    late = np.zeros(len(of.message), np.bool_)
-    members = int(max(of.sender.max(initial=-1), of.member.max(initial=-1))) + 1
-    steps = _steps(of)
-    _late(steps, of.sender, of.message, of.member, of.never, numbers(of), members, late)
-    return late
+    return _late(_steps(of), of, numbers(of))
 
 
 def first_overtaker(of: Copies, copy: int, *, in_channel: bool) -> int:
@@ -84,7 +80,7 @@ def first_overtaker(of: Copies, copy: int, *, in_channel: bool) -> int:
         later = (of.member == at) & (of.sender[of.message] == source) & ~of.never
         later &= number[of.message] > number[target]
     else:
-        knows = _carries(_steps(of), of.sender, of.message, of.member, of.never, source)
+        knows = _carries(_steps(of), of, source)
         later = (of.member == at) & ~of.never & (knows[of.message] >= number[target])
         later &= of.message != target
     candidates = np.flatnonzero(later)
@@ -105,50 +101,41 @@ def _steps(of: Copies) -> Ints:
 
 
 @njit
-def _late(
-    steps: Ints,
-    sender: Ints,
-    message: Ints,
-    member: Ints,
-    never: Bools,
-    number: Ints,
-    members: int,
-    late: Bools,
-) -> None:
-    """Mark the copies that their receiver knew of before they came."""
-    messages = len(sender)
-    knows = np.zeros(members, np.int64)
+def _late(steps: Ints, of: Copies, number: Ints) -> Bools:
+    """Tell which copies their receiver knew of before they came [copies]."""
+    messages = len(of.sender)
+    late = np.zeros(len(of.message), np.bool_)
+    knows = np.zeros(max(of.sender.max(), of.member.max()) + 1, np.int64)
     carries = np.zeros(messages, np.int64)
-    for source in range(members):
+    for source in range(len(knows)):
         knows[:] = 0
         for step in steps:
             if step < messages:
-                at = sender[step]
+                at = of.sender[step]
                 if at == source:
                     knows[at] += 1
                 carries[step] = knows[at]
                 continue
             copy = step - messages
-            at, what = member[copy], message[copy]
-            if sender[what] == source and number[what] <= knows[at]:
+            at, what = of.member[copy], of.message[copy]
+            if of.sender[what] == source and number[what] <= knows[at]:
                 late[copy] = True
-            if not never[copy]:
+            if not of.never[copy]:
                 knows[at] = max(knows[at], carries[what])
+    return late
 
 
-def _carries(
-    steps: Ints, sender: Ints, message: Ints, member: Ints, never: Bools, source: int
-) -> Ints:
+def _carries(steps: Ints, of: Copies, source: int) -> Ints:
     """Return how many messages of one sender happened before each message, or are it."""
-    messages = len(sender)
-    knows = np.zeros(int(max(sender.max(), member.max())) + 1, np.int64)
+    messages = len(of.sender)
+    knows = np.zeros(int(max(of.sender.max(), of.member.max())) + 1, np.int64)
     carries = np.zeros(messages, np.int64)
     for step in steps.tolist():
         if step < messages:
-            at = sender[step]
+            at = of.sender[step]
             knows[at] += at == source
             carries[step] = knows[at]
-        elif not never[step - messages]:
-            at = member[step - messages]
-            knows[at] = max(knows[at], carries[message[step - messages]])
+        elif not of.never[step - messages]:
+            at, what = of.member[step - messages], of.message[step - messages]
+            knows[at] = max(knows[at], carries[what])
     return carries

@@ -46,10 +46,7 @@ def njit(function: Callable[P, R]) -> Callable[P, R]:
 
     Callees must be decorated too; they may live in any file of this package.
     """
-    compiled = numba.njit(nogil=True)(function)
-    if cache_folder() is not None:
-        _enable_cache(compiled)
-    return cast("Callable[P, R]", compiled)
+    return _compiled(function, cached=True)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
@@ -57,7 +54,7 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
     For inner loops: half of the speed is lost without. Not cached by itself; its callers are.
     """
-    return cast("Callable[P, R]", numba.njit(nogil=True, forceinline=True)(function))
+    return _compiled(function, forceinline=True)
 
 
 def njit_lent(function: Callable[P, R]) -> Callable[P, R]:
@@ -67,23 +64,26 @@ def njit_lent(function: Callable[P, R]) -> Callable[P, R]:
     Neither the function nor what it calls (`inlined_lent`) may make or return an array. What it
     calls is compiled in the same way; but what was compiled before, by `njit`, may make arrays.
     """
-    compiled = _numba_njit(nogil=True, _nrt=False)(function)
-    if cache_folder() is not None:
-        _enable_cache(compiled)
-    return cast("Callable[P, R]", compiled)
+    return _compiled(function, cached=True, _nrt=False)
 
 
 def inlined_lent(function: Callable[P, R]) -> Callable[P, R]:
     """Compile like `inlined`, for kernels under `njit_lent`."""
-    compiled = _numba_njit(nogil=True, forceinline=True, _nrt=False)(function)
-    return cast("Callable[P, R]", compiled)
+    return _compiled(function, forceinline=True, _nrt=False)
+
+
+def _compiled(function: Callable[P, R], cached: bool = False, **options: bool) -> Callable[P, R]:
+    made = _numba_njit(nogil=True, **options)(function)
+    if cached and cache_folder() is not None:
+        _enable_cache(made)
+    return cast("Callable[P, R]", made)
 
 
 @functools.cache
 def cache_folder() -> str | None:
     """Folder for machine code of exactly these sources; None if nothing can be written."""
     digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
-    for name, source in _sources(importlib.resources.files("antecede")):
+    for name, source in sorted(_sources(importlib.resources.files("antecede"))):
         digest.update(name.encode() + b"\0" + source)
     for base in _base_folders():
         folder = base / f"kernels-{digest.hexdigest()[:16]}"
@@ -134,19 +134,13 @@ def _locked(path: Path) -> Iterator[bool]:
         yield True
 
 
-def _sources(package: Any) -> list[tuple[str, bytes]]:
-    """Return names and bytes of the files that may hold compiled code, also of a zip file."""
-    return sorted(_compiled(package, "", package.name == "kernels"))
-
-
-def _compiled(folder: Any, path: str, within: bool) -> Iterator[tuple[str, bytes]]:
+def _sources(folder: Any, path: str = "", within: bool = False) -> Iterator[tuple[str, bytes]]:
+    """Yield names and bytes of the files that may hold compiled code, also of a zip file."""
     for entry in folder.iterdir():
         place = f"{path}{entry.name}"
         if entry.is_dir():
-            found = (
-                within or entry.name in ("kernels", "compiled") or place == "tables/order/stream"
-            )
-            yield from _compiled(entry, f"{place}/", found)
+            found = entry.name in ("kernels", "compiled") or place == "tables/order/stream"
+            yield from _sources(entry, f"{place}/", within or found)
         elif within and entry.name.endswith(".py"):
             yield place, entry.read_bytes()
 

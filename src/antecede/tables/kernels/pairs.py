@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from antecede.tables.kernels.arrays import Bools, Ints
+from antecede.tables.kernels.bits import ones
 from antecede.tables.kernels.graph import Graph, build_graph, sort_causes_first
 from antecede.tables.kernels.jit import njit
 
@@ -69,17 +70,6 @@ def _depth_sum(start: Ints, parent: Ints) -> int:
             depth[node] = depth[parent[start[node]]] + 1
             total += depth[node]
     return total
-
-
-@njit
-def count_ones(word: np.uint64) -> np.uint64:
-    """Number of bits set in a word."""
-    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + (
-        (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
-    )
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
 
 
 @njit
@@ -152,5 +142,5 @@ def _size(
         return int(size[above]) + inside
     count = 0
     for word in range(words):
-        count += int(count_ones(row[word]))
+        count += int(ones(row[word]))
     return count

@@ -13,7 +13,10 @@ they allow. r and d are a least fixpoint: whoever works them out, in whatever or
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from antecede.tables.kernels.arrays import Bools, Bytes, Ints
 from antecede.tables.kernels.components import on_cycles, strong_components
@@ -129,7 +132,7 @@ def release(
 
 
 @njit
-def first_mention(offsets: Ints, codes: Ints, distinct: int) -> Bools:
+def first_mention(offsets: Ints, codes: NDArray[Any], distinct: int) -> Bools:
     """Mask the first edge of each row to each cause: `codes` are below `distinct`."""
     seen = np.full(distinct, -1, np.int64)
     first = np.zeros(len(codes), np.bool_)

@@ -120,14 +120,14 @@ def clock_edges(log: ClockLog) -> ClockEdges:
     After each event: the entries of other members that are higher than ever before at this
     member, whose event is logged, none of them known to another of them.
     """
-    sender, receiver, redundant = _edges(*log[1:])
+    sender, receiver, redundant = _edges(log)
     return ClockEdges(sender, receiver, int(redundant))
 
 
 def clock_defects(log: ClockLog) -> ClockDefects:
     """Find where the clocks contradict themselves."""
-    lowered = _lowered(log.member, log.start, log.entry_start, log.entry_member, log.entry_count)
-    mutual, unmerged = _contradictions(*log[1:])
+    lowered = _lowered(log)
+    mutual, unmerged = _contradictions(log)
     same = log.member[1:] == log.member[:-1]
     step = np.diff(log.own)
     first = np.ones(len(log.own), dtype=np.bool_)
@@ -140,7 +140,7 @@ def clock_defects(log: ClockLog) -> ClockDefects:
 
 def clock_pairs(log: ClockLog, events: pa.Table) -> ClockPairs:
     """Count ordered and concurrent pairs; exact for clocks without defects."""
-    ordered = int(_ordered_pairs(*log[1:]))
+    ordered = int(_ordered_pairs(log))
     sizes = np.bincount(_codes(events, "run"))
     return ClockPairs(ordered, int((sizes * (sizes - 1) // 2).sum()) - ordered)
 
@@ -198,126 +198,99 @@ def place_of(member: int, count: int, start: Ints, sorted_own: Ints) -> int:
 
 
 @njit
-def _ordered_pairs(
-    member: Ints,
-    own: Ints,
-    start: Ints,
-    entry_start: Ints,
-    entry_member: Ints,
-    entry_count: Ints,
-    sorted_own: Ints,
-    sorted_event: Ints,
-) -> int:
+def _entry(log: ClockLog, event: int, member: int) -> int:
+    return entry_of(event, member, log.entry_start, log.entry_member, log.entry_count)
+
+
+@njit
+def _ordered_pairs(log: ClockLog) -> int:
     total = 0
-    for event in range(len(own)):
-        for entry in range(entry_start[event], entry_start[event + 1]):
-            other = entry_member[entry]
-            total += place_of(other, entry_count[entry], start, sorted_own) - start[other]
+    for event in range(len(log.own)):
+        for entry in range(log.entry_start[event], log.entry_start[event + 1]):
+            other = log.entry_member[entry]
+            place = place_of(other, log.entry_count[entry], log.start, log.sorted_own)
+            total += place - log.start[other]
         total -= 1  # the event itself
     return total
 
 
 @njit
-def _edges(
-    member: Ints,
-    own: Ints,
-    start: Ints,
-    entry_start: Ints,
-    entry_member: Ints,
-    entry_count: Ints,
-    sorted_own: Ints,
-    sorted_event: Ints,
-) -> tuple[Ints, Ints, int]:
-    members = len(start) - 1
-    n = len(own)
-    senders = np.empty(len(entry_member), np.int64)
-    receivers = np.empty(len(entry_member), np.int64)
+def _edges(log: ClockLog) -> tuple[Ints, Ints, int]:
+    members = len(log.start) - 1
+    n = len(log.own)
+    senders = np.empty(len(log.entry_member), np.int64)
+    receivers = np.empty(len(log.entry_member), np.int64)
     highest = np.zeros(members, np.int64)
     fresh = np.empty(members, np.int64)
     found = redundant = 0
     for event in range(n):
-        here = member[event]
-        if event == start[here]:
+        here = log.member[event]
+        if event == log.start[here]:
             highest[:] = 0
         count = 0
-        for entry in range(entry_start[event], entry_start[event + 1]):
-            other, number = entry_member[entry], entry_count[entry]
+        for entry in range(log.entry_start[event], log.entry_start[event + 1]):
+            other, number = log.entry_member[entry], log.entry_count[entry]
             if other == here or number <= highest[other]:
                 continue
             highest[other] = number
-            place = place_of(other, number, start, sorted_own)
-            if place > start[other] and sorted_own[place - 1] == number:
-                fresh[count] = sorted_event[place - 1]
+            place = place_of(other, number, log.start, log.sorted_own)
+            if place > log.start[other] and log.sorted_own[place - 1] == number:
+                fresh[count] = log.sorted_event[place - 1]
                 count += 1
         before = found
         for one in range(count):
             implied = False
             for two in range(count):
-                if one != two and (
-                    entry_of(fresh[two], member[fresh[one]], entry_start, entry_member, entry_count)
-                    >= own[fresh[one]]
-                ):
+                if one == two:
+                    continue
+                if _entry(log, fresh[two], log.member[fresh[one]]) >= log.own[fresh[one]]:
                     implied = True
                     break
             if not implied:
                 senders[found] = fresh[one]
                 receivers[found] = event
                 found += 1
-        if event > start[here]:
+        if event > log.start[here]:
             for edge in range(before, found):
-                known = entry_of(senders[edge], here, entry_start, entry_member, entry_count)
-                if known >= own[event - 1]:
+                if _entry(log, senders[edge], here) >= log.own[event - 1]:
                     redundant += 1
                     break
     return senders[:found].copy(), receivers[:found].copy(), redundant
 
 
 @njit
-def _lowered(
-    member: Ints, start: Ints, entry_start: Ints, entry_member: Ints, entry_count: Ints
-) -> Bools:
-    n = len(member)
+def _lowered(log: ClockLog) -> Bools:
+    n = len(log.member)
     lowered = np.zeros(n, np.bool_)
     for event in range(1, n):
-        if member[event] != member[event - 1]:
+        if log.member[event] != log.member[event - 1]:
             continue
-        for entry in range(entry_start[event - 1], entry_start[event]):
-            other = entry_member[entry]
-            now = entry_of(event, other, entry_start, entry_member, entry_count)
-            if now < entry_count[entry]:
+        for entry in range(log.entry_start[event - 1], log.entry_start[event]):
+            if _entry(log, event, log.entry_member[entry]) < log.entry_count[entry]:
                 lowered[event] = True
                 break
     return lowered
 
 
 @njit
-def _contradictions(
-    member: Ints,
-    own: Ints,
-    start: Ints,
-    entry_start: Ints,
-    entry_member: Ints,
-    entry_count: Ints,
-    sorted_own: Ints,
-    sorted_event: Ints,
-) -> tuple[int, int]:
+def _contradictions(log: ClockLog) -> tuple[int, int]:
     """Count events that are in their own past through another, and that know too little."""
     mutual = unmerged = 0
-    for event in range(len(own)):
+    for event in range(len(log.own)):
         circle = ignorant = False
-        for entry in range(entry_start[event], entry_start[event + 1]):
-            other = entry_member[entry]
-            if other == member[event]:
+        for entry in range(log.entry_start[event], log.entry_start[event + 1]):
+            other = log.entry_member[entry]
+            if other == log.member[event]:
                 continue
-            place = place_of(other, entry_count[entry], start, sorted_own)
-            if place == start[other]:
+            place = place_of(other, log.entry_count[entry], log.start, log.sorted_own)
+            if place == log.start[other]:
                 continue
-            known = sorted_event[place - 1]
-            for above in range(entry_start[known], entry_start[known + 1]):
-                third, number = entry_member[above], entry_count[above]
-                if third == member[event] and number >= own[event]:
+            known = log.sorted_event[place - 1]
+            for above in range(log.entry_start[known], log.entry_start[known + 1]):
+                third, number = log.entry_member[above], log.entry_count[above]
+                if third == log.member[event] and number >= log.own[event]:
                     circle = True
-                elif entry_of(event, third, entry_start, entry_member, entry_count) < number:
+                elif _entry(log, event, third) < number:
                     ignorant = True
         mutual += circle
         unmerged += ignorant

@@ -12,8 +12,7 @@ from antecede.tables.order.row_hash import content_digests
 from antecede.tables.order.spec import Status
 from antecede.tables.order.stream.columns import StreamColumns, check_columns, check_nulls, joined
 from antecede.tables.order.stream.shard import Shard
-from antecede.tables.order.stream.storage.array_pack import opened, pack
-from antecede.tables.order.stream.storage.blobs import Memory
+from antecede.tables.order.stream.storage.blobs import Memory, opened, pack
 from antecede.tables.order.stream.types import ShardPlan
 from tests.tables.order.stream.reference import Item
 from tests.tables.order.stream.test_shard import batch

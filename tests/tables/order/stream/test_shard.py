@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from antecede.errors import InputError
 from antecede.tables.order.stream import held
 from antecede.tables.order.stream.kernels import rows as shape
-from antecede.tables.order.stream.kernels.interning import Text, no_names
+from antecede.tables.order.stream.kernels.interning import NameTable, Text
 from antecede.tables.order.stream.kernels.rows import NO_TIME
 from antecede.tables.order.stream.kernels.tie_break import compared
 from antecede.tables.order.stream.shard import Shard
@@ -164,7 +164,7 @@ def streams(draw: st.DrawFn, plan: ShardPlan) -> list[tuple[list[Item], int]]:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Merge parts after two or three rows, so that every step does."""
-    for name, value in {"_FAN": 2, "_SMALL": 1, "_TOP": 3}.items():
+    for name, value in {"_FAN": 2, "_SMALL": 1, "_CAP": 8}.items():
         monkeypatch.setattr(held, name, value)
     monkeypatch.setattr(id_table, "_SMALL", 1)
     make = id_table.Ledger.__init__
@@ -376,7 +376,7 @@ def test_remember_forgets_old_ids_and_their_memory() -> None:
 @pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 2), st.binary(max_size=20)), max_size=60))
 def test_names_are_numbered_exactly(names: list[tuple[int, bytes]]) -> None:
-    table, known = no_names(), dict[tuple[int, bytes], int]()
+    table, known = NameTable(), dict[tuple[int, bytes], int]()
     for piece in (names[:20], names[20:]):
         owners = np.array([owner for owner, _ in piece], np.int32)
         got = table.intern(owners, text([name for _, name in piece]))

@@ -31,9 +31,9 @@ from antecede.tables.kernels import (
     add,
     below,
     build_graph,
-    count_ones,
     inlined,
     njit,
+    ones,
     pair_counts,
     sort_causes_first,
 )
@@ -238,7 +238,7 @@ def _between(row, first, after):  # type: ignore[no-untyped-def]
             bits &= everything << np.uint64(first & 63)
         if word == after >> 6:
             bits &= ~(everything << np.uint64(after & 63))
-        found += int(count_ones(bits))
+        found += int(ones(bits))
     return found
 
 
@@ -283,7 +283,7 @@ def _both(
                 while left != np.uint64(0):
                     lowest = left & (~left + np.uint64(1))
                     left ^= lowest
-                    a = first + 64 * word + int(count_ones(lowest - np.uint64(1)))
+                    a = first + 64 * word + int(ones(lowest - np.uint64(1)))
                     causal += 1
                     both += _holds(a, b, sender, lt, value, linear, low, high)
     return causal, both

@@ -16,10 +16,10 @@ from __future__ import annotations
 import numpy as np
 
 from antecede.tables.order.stream.kernels import rows as shape
-from antecede.tables.order.stream.kernels.interning import Text, no_names, take_text
+from antecede.tables.order.stream.kernels.interning import NameTable, Text
 from antecede.tables.order.stream.kernels.released_ranges import Runs, settled_by
+from antecede.tables.order.stream.kernels.rows import Ints, Longs
 from antecede.tables.order.stream.storage.id_table import Entries, Ledger
-from antecede.tables.order.stream.storage.index import Ints, Longs
 from antecede.tables.order.stream.types import ShardPlan
 
 RESTARTED = 1
@@ -32,7 +32,7 @@ class Identities:
     def __init__(self, plan: ShardPlan, ledgers: dict[str, Ledger], before: int) -> None:
         self.plan = plan
         self.ledgers = ledgers
-        self.groups, self.members, self.events = no_names(), no_names(), no_names()
+        self.groups, self.members, self.events = NameTable(), NameTable(), NameTable()
         none = np.zeros(0, np.int64)
         self.serial, self.next, self.held = none, none, none
         self.mark = np.zeros(0, np.uint8)
@@ -54,7 +54,7 @@ class Identities:
         before = self.groups.size
         numbers = self.groups.intern(np.zeros(text.size, np.int32), text)
         new = np.arange(before, self.groups.size, dtype=np.int32)
-        names = Text(*take_text(self.groups.pool, self.groups.ends, new))
+        names = self.groups.taken(new)
         found = self.ledgers["g"].find(np.zeros(len(new), np.int64), names)
         held = found.column(2)
         idle = found.known & (found.stamp < self.limit) & (found.stamp != shape.NO_TIME)
@@ -99,7 +99,7 @@ class Identities:
     def _learn_members(self) -> None:
         begin = len(self.member_held)
         new = np.arange(begin, self.members.size, dtype=np.int32)
-        names = Text(*take_text(self.members.pool, self.members.ends, new))
+        names = self.members.taken(new)
         found = self.ledgers["m"].find(self.serial[self.members.owner[new]], names)
         held = found.column(0)
         stale = found.known & (found.stamp < self.limit) & (found.stamp != shape.NO_TIME)
@@ -122,11 +122,11 @@ class Identities:
 
     def keys_of(self, token: Ints) -> tuple[Longs, Text]:
         """Return the keys of identities in the ledger `i`: serial, and id or member and number."""
-        own = Text(*take_text(self.events.pool, self.events.ends, token))
+        own = self.events.taken(token)
         if not self.plan.counted:
             return self.serial[self.events.owner[token]], own
         member = self.events.owner[token]
-        name = Text(*take_text(self.members.pool, self.members.ends, member))
+        name = self.members.taken(member)
         return self.serial[self.members.owner[member]], _side_by_side(name, own)
 
     def names_of(self, token: Ints) -> tuple[Longs, Text, Longs]:
@@ -136,13 +136,13 @@ class Identities:
             return owner, text, np.zeros(len(token), np.int64)
         member, number = self.numbers()
         member = member[token]
-        name = Text(*take_text(self.members.pool, self.members.ends, member))
+        name = self.members.taken(member)
         return self.serial[self.members.owner[member]], name, number[token]
 
 
 def group_entries(known: Identities, pick: Ints, stamp: int) -> Entries:
     """Return the entries of groups for the ledger `g`."""
-    text = Text(*take_text(known.groups.pool, known.groups.ends, pick))
+    text = known.groups.taken(pick)
     values = np.stack([known.serial[pick], known.next[pick], known.held[pick]], axis=1)
     return Entries(
         np.zeros(len(pick), np.int64),
@@ -167,7 +167,7 @@ def member_entries(known: Identities, runs: Runs, pick: Ints, stamp: int) -> Ent
     at, run = first[owner] + 1 + 4 * within, begin[owner] + within
     for k, column in enumerate(runs[1:]):
         values[at + k] = column[run]
-    text = Text(*take_text(known.members.pool, known.members.ends, pick))
+    text = known.members.taken(pick)
     return Entries(
         known.serial[known.members.owner[pick]],
         text,

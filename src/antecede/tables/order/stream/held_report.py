@@ -9,8 +9,7 @@ import numpy as np
 from antecede.tables.order.stream.held import HeldPieces, HeldRows
 from antecede.tables.order.stream.kernels.interning import Text
 from antecede.tables.order.stream.kernels.rows import GIVEN, SETTLED
-from antecede.tables.order.stream.storage.array_pack import opened
-from antecede.tables.order.stream.storage.blobs import Blobs, ShardParts
+from antecede.tables.order.stream.storage.blobs import Blobs, ShardParts, opened
 
 Key = tuple[int, bytes, int]
 """Serial of the group, name, number: the identity of a row in one shard."""

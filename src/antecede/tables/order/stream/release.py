@@ -13,10 +13,8 @@ from antecede.tables.order.stream.batch_ids import RESTARTED
 from antecede.tables.order.stream.held import HeldRows, piece_arrays
 from antecede.tables.order.stream.kernels import drain
 from antecede.tables.order.stream.kernels import rows as shape
-from antecede.tables.order.stream.kernels.interning import Text, take_text
-from antecede.tables.order.stream.kernels.rows import NO_TIME
+from antecede.tables.order.stream.kernels.rows import NO_TIME, Ints, Longs
 from antecede.tables.order.stream.step import LATE, NO_PIECE, Step, Working
-from antecede.tables.order.stream.storage.index import Ints, Longs
 from antecede.tables.order.stream.types import Links, ShardOutput
 
 POLICIES = {"hold": shape.HOLD, "release": shape.RELEASE, "drop": shape.DROP}
@@ -82,7 +80,7 @@ def _woken(step: Step, new: shape.Rows, turns: list[Turn]) -> Longs:
     mine = step.as_held(new)
     # Of rows that have no identity at all nothing can be held: then `mine` has none of them.
     dead = (new.status != shape.PENDING).astype(np.uint8)[: mine.size]
-    views, opened_ = step.held.views(piece_arrays(mine, dead))
+    views, _opened = step.held.views(piece_arrays(mine, dead))
     last = np.int64(len(views) - 1) << 32
     alive = dead == 0
     eager = any(turn.policy == "drop" for turn in turns)
@@ -101,7 +99,6 @@ def _woken(step: Step, new: shape.Rows, turns: list[Turn]) -> Longs:
         behind_old = _names_one_that_stays(new, known.place, leaving)
         still, joined = np.flatnonzero(alive), np.flatnonzero(alive & behind_old)
         touched = np.union1d(touched, affected_rows.in_cycles(views, last | still, last | joined))
-    del opened_
     touched.sort()
     return touched
 
@@ -140,12 +137,11 @@ def _find_lowest(step: Step, tokens: shape.Tokens, picked: Longs) -> None:
     known = step.known
     if not step.held.count:
         return
-    views, opened_ = step.held.views(NO_PIECE, picked)
+    views, _opened = step.held.views(NO_PIECE, picked)
     every = np.arange(known.members.size, dtype=np.int32)
-    names = Text(*take_text(known.members.pool, known.members.ends, every))
+    names = known.members.taken(every)
     serial = known.serial[known.members.owner[every]]
     tokens.lowest[:] = affected_rows.lowest_of(views, serial, *names)
-    del opened_
 
 
 def _over(step: Step, working: Working) -> int:

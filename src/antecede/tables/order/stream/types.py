@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow
-from numpy.typing import NDArray
 
+from antecede.errors import InputError
 from antecede.tables.order.stream.columns import StreamColumns
 from antecede.tables.order.stream.kernels.interning import Text
-
-Bits = NDArray[np.uint8]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
+from antecede.tables.order.stream.kernels.rows import Bits, Longs
 
 
 class ShardPlan(NamedTuple):
@@ -99,3 +97,27 @@ def writable(batch: Batch) -> Batch:
         for column in batch
     ]
     return Batch(*columns)
+
+
+def check_same_stream(before: str, now: str) -> None:
+    """Compare what a checkpoint was written by with what goes on from it: two JSON objects.
+
+    An empty text is a checkpoint of before this was kept: it is taken. Raises InputError that
+    names each field that differs.
+    """
+    old, new = (json.loads(text) if text else {} for text in (before, now))
+    changed = [
+        f"{name} was {old.get(name)!r}, is {new.get(name)!r}"
+        for name in sorted(old.keys() | new.keys())
+        if old and old.get(name) != new.get(name)
+    ]
+    if changed:
+        hint = ""
+        if old.get("shards") != new.get("shards"):
+            hint = f" (shards={old.get('shards')}, or leave it out and give checkpoint=)"
+        elif old.get("digests") != new.get("digests"):
+            hint = " (give checkpoint=, which goes on with the digests of before)"
+        raise InputError(
+            f"this checkpoint was written by another stream: {'; '.join(changed)}; bring that "
+            f"back{hint}, or start from a new checkpoint"
+        )

@@ -13,24 +13,78 @@ import hashlib
 import mmap
 import os
 import stat
+import struct
 import tempfile
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from antecede.errors import InputError
-from antecede.tables.order.stream.storage.array_pack import opened, pack
 
 Arrays = dict[str, NDArray[Any]]
+Part = TypeVar("Part")
 
 _LARGE = 64 * 1024
 """From so many bytes on a part is mapped from a file."""
 _IN_PROCESS = 256 * 2**20
 _IN_FILES = 16 * 2**30
+_MAGIC = b"antecede"
+_VERSION = 1
+_HEAD = struct.Struct("<8sII")
+_ENTRY = struct.Struct("<16s4sQ")
+_TYPES = {b"u1", b"i4", b"u4", b"i8"}
+
+
+def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return one bytes value of one-dimensional arrays (uint8, int32, uint32, int64).
+
+    Layout: magic, version, number of entries; for each entry its name, type and number of
+    elements; then the data of all entries, each begun at a multiple of eight bytes.
+    """
+    heads = [_HEAD.pack(_MAGIC, _VERSION, len(arrays))]
+    parts: list[bytes] = []
+    for name, array in arrays.items():
+        kind = array.dtype.str[1:].encode()
+        heads.append(_ENTRY.pack(name.encode(), kind, len(array)))
+        parts.append(array.tobytes() + bytes(-array.nbytes % 8))
+    head = b"".join(heads)
+    return b"".join([head, bytes(-len(head) % 8), *parts])
+
+
+def opened(data: Any) -> dict[str, NDArray[Any]]:
+    """Return the arrays that `pack` wrote, as views of a buffer.
+
+    A writable buffer: numba compiles kernels again for read-only arrays. Raises InputError on
+    other bytes.
+    """
+    if len(data) < _HEAD.size:
+        raise InputError(f"the state of a shard is cut short at {len(data)} bytes")
+    magic, version, count = _HEAD.unpack_from(data)
+    if magic != _MAGIC or version != _VERSION:
+        raise InputError(
+            f"the state of a shard was written by another version (format {version}, this is "
+            f"{_VERSION}); start from a new checkpoint"
+        )
+    end = _HEAD.size + count * _ENTRY.size
+    offset = end + -end % 8
+    arrays: dict[str, NDArray[Any]] = {}
+    for index in range(count):
+        if end > len(data):
+            raise InputError("the state of a shard is cut short in its table of contents")
+        name, kind, size = _ENTRY.unpack_from(data, _HEAD.size + index * _ENTRY.size)
+        kind = kind.rstrip(b"\0")
+        nbytes = size * int(kind[1:]) if kind in _TYPES else -1
+        if nbytes < 0 or offset + nbytes > len(data):
+            raise InputError(f"the state of a shard is damaged at entry {index}")
+        dtype = np.dtype("<" + kind.decode())
+        arrays[name.rstrip(b"\0").decode()] = np.frombuffer(data, dtype, size, offset)
+        offset += nbytes + -nbytes % 8
+    return arrays
 
 
 class Blobs(Protocol):
@@ -217,6 +271,25 @@ def _digest(data: Any) -> bytes:
 _cache = _Cache()
 
 
-def digests(parts: list[bytes]) -> NDArray[np.uint8]:
-    """Return digests as one array, for the head of a shard."""
-    return np.frombuffer(b"".join(parts), np.uint8)
+def dump_parts(
+    numbers: str, seals: str, following: int, parts: Sequence[Any]
+) -> dict[str, NDArray[Any]]:
+    """Return, by two names, what the head of a shard keeps of parts.
+
+    Parts are dataclasses of four numbers and two digests of 16 bytes.
+    """
+    rows = [astuple(part) for part in parts]
+    return {
+        numbers: np.array([following, *(number for row in rows for number in row[:4])], np.int64),
+        seals: np.frombuffer(b"".join(row[4] + row[5] for row in rows), np.uint8),
+    }
+
+
+def load_parts(
+    kind: Callable[..., Part], numbers: NDArray[Any], seals: NDArray[Any]
+) -> tuple[int, list[Part]]:
+    """Return the number of the next part, and the parts that `dump_parts` was given."""
+    following, *values = numbers.tolist()
+    data = seals.tobytes()
+    rows = [(values[4 * k : 4 * k + 4], 32 * k) for k in range(len(values) // 4)]
+    return following, [kind(*row, data[a : a + 16], data[a + 16 : a + 32]) for row, a in rows]
