@@ -1,11 +1,9 @@
-"""Channel models (Sahai et al. 2020, "Message ordering"): which messages were overtaken, without
-pairs.
+"""Channel models (Sahai et al. 2020, "Message ordering"): overtaken messages, without pairs.
 
-The naive oracle beside this is `core.oracle.channels`. A copy is overtaken in its channel when a
-greater number of the same sender came before it: one running maximum a channel. It is overtaken
-causally when the receiver already knew of it, by way of what it had received: that is what one
-entry of a vector clock tells. The entries of one sender are computed in one pass over all
-events, sender after sender, so memory grows with the events alone.
+A copy is overtaken in its channel when a greater number of the same sender came before it: a
+running maximum of each channel. It is overtaken causally when an entry of the receiver's vector
+clock already covers it. Entries are computed sender after sender, in one pass over all events each,
+so memory grows with the events alone. The naive oracle is `core.oracle.channels`.
 """
 
 from __future__ import annotations
@@ -22,22 +20,16 @@ from antecede.tables.kernels.jit import njit
 class Copies(NamedTuple):
     """Messages and the copies of them that came to other members."""
 
-    sender: Ints
-    """[messages] member."""
-    sent: Ints
-    """[messages] place of the send among all rows."""
-    message: Ints
-    """[copies] message, from 0; no member has two copies of one."""
-    member: Ints
-    """[copies] who got it."""
-    place: Ints
-    """[copies] place of the receipt among all rows."""
-    never: Bools
-    """[copies] it did not come; judged after all that came, and known to nobody by it."""
+    sender: Ints  # [messages] member
+    sent: Ints  # [messages] place of the send among all rows
+    message: Ints  # [copies] message, from 0; no member has two copies of one
+    member: Ints  # [copies] who got it
+    place: Ints  # [copies] place of the receipt among all rows
+    never: Bools  # [copies] it did not come; judged after all that came, and known to nobody by it
 
 
 def numbers(of: Copies) -> Ints:
-    """Return each sender's own numbers for its messages, from 1, in order of sending [messages]."""
+    """Return the number of each message among its sender's, from 1 [messages]."""
     order = np.lexsort((of.sent, of.sender))
     first = np.r_[True, np.diff(of.sender[order]) != 0][: len(order)]
     start = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
@@ -47,7 +39,7 @@ def numbers(of: Copies) -> Ints:
 
 
 def overtaken_in_channel(of: Copies) -> Bools:
-    """Tell which copies came after a later message of their sender [copies]."""
+    """Mask the copies that came after a later message of their sender [copies]."""
     number = numbers(of)[of.message]
     order = np.lexsort((of.place, of.never, of.member, of.sender[of.message]))
     sender, member = of.sender[of.message[order]], of.member[order]
@@ -62,7 +54,7 @@ def overtaken_in_channel(of: Copies) -> Bools:
 
 
 def overtaken_causally(of: Copies) -> Bools:
-    """Tell which copies came after a message that they happened before [copies].
+    """Mask the copies that came after a message that they happened before [copies].
 
     Raise CycleError when receipts come before their sends in a circle.
     """
@@ -102,7 +94,7 @@ def _steps(of: Copies) -> Ints:
 
 @njit
 def _late(steps: Ints, of: Copies, number: Ints) -> Bools:
-    """Tell which copies their receiver knew of before they came [copies]."""
+    """Mask the copies that their receiver knew of before they came [copies]."""
     messages = len(of.sender)
     late = np.zeros(len(of.message), np.bool_)
     knows = np.zeros(max(of.sender.max(), of.member.max()) + 1, np.int64)

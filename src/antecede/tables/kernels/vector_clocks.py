@@ -1,13 +1,11 @@
-"""Vector-clock logs: what the clocks say of order, and where they contradict themselves.
+"""Vector-clock logs: pairs, message edges, and contradictions of the clocks.
 
-Event e of member h has the clock V(e); its own entry V(e)[h] is its number at h. The event
-(g, n) is in the causal past of e when V(e)[g] >= n (Mattern 1989), so the
-pairs are counted by binary search in each member's numbers (prefix counts), entry by entry: the
-work grows with the entries written in the log, not with the square of the events.
+Event e of member h has the clock V(e); its own entry V(e)[h] is its number at h. Event (g, n) is in
+the causal past of e when V(e)[g] >= n (Mattern 1989). So pairs are counted by binary search in each
+member's numbers, entry by entry: the work grows with the entries of the log.
 
-A member's events are taken in the order of their own numbers, as files list them in any
-order. Where a member repeats a number (it restarted, or does not count every event) there is
-no such order: its events are then taken as the file lists them.
+A member's events go by their own numbers. Where a member repeats a number (a restart, or uncounted
+events) they go by the order of the file.
 """
 
 from __future__ import annotations
@@ -25,50 +23,33 @@ from antecede.tables.kernels.jit import njit
 class ClockLog(NamedTuple):
     """Clocks of events as numbers; events are sorted by member, then by their order there."""
 
-    row: Ints
-    """[n] row of the Arrow table that each event came from."""
-    member: Ints
-    """[n] member (of an execution) of each event, from 0."""
-    own: Ints
-    """[n] own entry of each event."""
-    start: Ints
-    """[members + 1] where each member's events begin."""
-    entry_start: Ints
-    """[n + 1] where each event's clock begins."""
-    entry_member: Ints
-    """[entries] members in ascending order within each event."""
-    entry_count: Ints
-    """[entries] counters, above zero."""
-    sorted_own: Ints
-    """[n] own entries in ascending order within each member."""
-    sorted_event: Ints
-    """[n] the event of each of them."""
+    row: Ints  # [n] row of the Arrow table that each event came from
+    member: Ints  # [n] member (of an execution) of each event, from 0
+    own: Ints  # [n] own entry of each event
+    start: Ints  # [members + 1] where each member's events begin
+    entry_start: Ints  # [n + 1] where each event's clock begins
+    entry_member: Ints  # [entries] members in ascending order within each event
+    entry_count: Ints  # [entries] counters, above zero
+    sorted_own: Ints  # [n] own entries in ascending order within each member
+    sorted_event: Ints  # [n] the event of each of them
 
 
 class ClockEdges(NamedTuple):
-    """Edges between members, and which edges others imply; numbers are those of the log."""
+    """Edges between members; numbers are those of the log."""
 
-    sender: Ints
-    """[edges] event that became known ..."""
-    receiver: Ints
-    """[edges] ... at this event."""
-    redundant_steps: int
-    """Program-order edges that message edges imply."""
+    sender: Ints  # [edges] event that became known
+    receiver: Ints  # [edges] ... at this event
+    redundant_steps: int  # Program-order edges that message edges imply
 
 
 class ClockDefects(NamedTuple):
-    """Where clocks contradict themselves; numbers are those of the log."""
+    """Contradictions of clocks; numbers are those of the log."""
 
-    lowered: Bools
-    """[n] the event's clock loses or lowers an entry of the member's event before."""
-    repeated: int
-    """Events with the same number as the member's event before."""
-    mutual: int
-    """Events that know an event of another member which knows them."""
-    unmerged: int
-    """Events that know an event of another member, but not all that that event knows."""
-    gaps: int
-    """Numbers skipped by members, counted once a gap."""
+    lowered: Bools  # [n] the event's clock loses or lowers an entry of the member's event before
+    repeated: int  # Events with the same number as the member's event before
+    mutual: int  # Events that know an event of another member which knows them
+    unmerged: int  # Events that know an event of another member, but not all that that event knows
+    gaps: int  # Numbers skipped by members, counted once a gap
 
 
 class ClockPairs(NamedTuple):
@@ -117,8 +98,8 @@ def clock_log(events: pa.Table) -> ClockLog:
 def clock_edges(log: ClockLog) -> ClockEdges:
     """Return the message edges and count the program-order edges that they imply.
 
-    After each event: the entries of other members that are higher than ever before at this
-    member, whose event is logged, none of them known to another of them.
+    Each event has edges from the logged events of other members that are higher than ever before at
+    this member, none of them known to another of them.
     """
     sender, receiver, redundant = _edges(log)
     return ClockEdges(sender, receiver, int(redundant))
@@ -171,7 +152,7 @@ def _offsets(sorted_numbers: Ints, size: int) -> Ints:
 
 @njit
 def entry_of(event: int, member: int, entry_start: Ints, entry_member: Ints, counts: Ints) -> int:
-    """Entry of one member in one event's clock, 0 if there is none; by binary search."""
+    """Return the entry of a member in an event's clock, 0 without one; by binary search."""
     low, high = entry_start[event], entry_start[event + 1]
     while low < high:
         middle = (low + high) // 2
@@ -186,7 +167,7 @@ def entry_of(event: int, member: int, entry_start: Ints, entry_member: Ints, cou
 
 @njit
 def place_of(member: int, count: int, start: Ints, sorted_own: Ints) -> int:
-    """Position, in the sorted events, after the last event of `member` numbered <= count."""
+    """Return the position, in sorted events, after the last of `member` numbered <= count."""
     low, high = start[member], start[member + 1]
     while low < high:
         middle = (low + high) // 2
@@ -195,11 +176,6 @@ def place_of(member: int, count: int, start: Ints, sorted_own: Ints) -> int:
         else:
             high = middle
     return int(low)
-
-
-@njit
-def _entry(log: ClockLog, event: int, member: int) -> int:
-    return entry_of(event, member, log.entry_start, log.entry_member, log.entry_count)
 
 
 @njit
@@ -216,6 +192,7 @@ def _ordered_pairs(log: ClockLog) -> int:
 
 @njit
 def _edges(log: ClockLog) -> tuple[Ints, Ints, int]:
+    entry_start, entry_member, entry_count = log.entry_start, log.entry_member, log.entry_count
     members = len(log.start) - 1
     n = len(log.own)
     senders = np.empty(len(log.entry_member), np.int64)
@@ -228,8 +205,8 @@ def _edges(log: ClockLog) -> tuple[Ints, Ints, int]:
         if event == log.start[here]:
             highest[:] = 0
         count = 0
-        for entry in range(log.entry_start[event], log.entry_start[event + 1]):
-            other, number = log.entry_member[entry], log.entry_count[entry]
+        for entry in range(entry_start[event], entry_start[event + 1]):
+            other, number = entry_member[entry], entry_count[entry]
             if other == here or number <= highest[other]:
                 continue
             highest[other] = number
@@ -243,7 +220,12 @@ def _edges(log: ClockLog) -> tuple[Ints, Ints, int]:
             for two in range(count):
                 if one == two:
                     continue
-                if _entry(log, fresh[two], log.member[fresh[one]]) >= log.own[fresh[one]]:
+                if (
+                    entry_of(
+                        fresh[two], log.member[fresh[one]], entry_start, entry_member, entry_count
+                    )
+                    >= log.own[fresh[one]]
+                ):
                     implied = True
                     break
             if not implied:
@@ -252,7 +234,10 @@ def _edges(log: ClockLog) -> tuple[Ints, Ints, int]:
                 found += 1
         if event > log.start[here]:
             for edge in range(before, found):
-                if _entry(log, senders[edge], here) >= log.own[event - 1]:
+                if (
+                    entry_of(senders[edge], here, entry_start, entry_member, entry_count)
+                    >= log.own[event - 1]
+                ):
                     redundant += 1
                     break
     return senders[:found].copy(), receivers[:found].copy(), redundant
@@ -260,13 +245,16 @@ def _edges(log: ClockLog) -> tuple[Ints, Ints, int]:
 
 @njit
 def _lowered(log: ClockLog) -> Bools:
+    entry_start, entry_member, entry_count = log.entry_start, log.entry_member, log.entry_count
     n = len(log.member)
     lowered = np.zeros(n, np.bool_)
     for event in range(1, n):
         if log.member[event] != log.member[event - 1]:
             continue
-        for entry in range(log.entry_start[event - 1], log.entry_start[event]):
-            if _entry(log, event, log.entry_member[entry]) < log.entry_count[entry]:
+        for entry in range(entry_start[event - 1], entry_start[event]):
+            other = entry_member[entry]
+            now = entry_of(event, other, entry_start, entry_member, entry_count)
+            if now < entry_count[entry]:
                 lowered[event] = True
                 break
     return lowered
@@ -275,22 +263,23 @@ def _lowered(log: ClockLog) -> Bools:
 @njit
 def _contradictions(log: ClockLog) -> tuple[int, int]:
     """Count events that are in their own past through another, and that know too little."""
+    entry_start, entry_member, entry_count = log.entry_start, log.entry_member, log.entry_count
     mutual = unmerged = 0
     for event in range(len(log.own)):
         circle = ignorant = False
-        for entry in range(log.entry_start[event], log.entry_start[event + 1]):
-            other = log.entry_member[entry]
+        for entry in range(entry_start[event], entry_start[event + 1]):
+            other = entry_member[entry]
             if other == log.member[event]:
                 continue
-            place = place_of(other, log.entry_count[entry], log.start, log.sorted_own)
+            place = place_of(other, entry_count[entry], log.start, log.sorted_own)
             if place == log.start[other]:
                 continue
             known = log.sorted_event[place - 1]
-            for above in range(log.entry_start[known], log.entry_start[known + 1]):
-                third, number = log.entry_member[above], log.entry_count[above]
+            for above in range(entry_start[known], entry_start[known + 1]):
+                third, number = entry_member[above], entry_count[above]
                 if third == log.member[event] and number >= log.own[event]:
                     circle = True
-                elif _entry(log, event, third) < number:
+                elif entry_of(event, third, entry_start, entry_member, entry_count) < number:
                     ignorant = True
         mutual += circle
         unmerged += ignorant

@@ -1,7 +1,7 @@
-"""Causal order of a stream, without Spark: what a shard remembers, holds back and releases.
+"""Causal order of a stream, without Spark.
 
-`shard.Shard` takes micro-batches and gives out rows; its state is many small immutable blobs
-behind `blobs.Blobs`. Why this shape and what it costs: `docs/design/streaming.md`.
+`shard.Shard` takes micro-batches and gives out rows; its state is many small immutable blobs behind
+`storage.blobs.Blobs`. Reasons and costs: `docs/design/streaming.md`.
 """
 
 from typing import TYPE_CHECKING

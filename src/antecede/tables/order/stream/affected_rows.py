@@ -1,12 +1,11 @@
-"""Which held rows a micro-batch can touch, found without reading the others.
+"""Held rows that a micro-batch can touch, found without reading the others.
 
-Held rows lie in pieces (`held`), each with an index of the causes that its rows wait for and one
-of its rows' own identities. The kernels here follow these from the new rows on: forward, to rows
-that wait for one that may go, and for cycles also backward. They take the pieces as a table of
-addresses, one line a piece (`VIEW` names the columns); the last line is the new rows themselves.
-Keys are compared byte by byte: a hash only finds the place.
+Held rows lie in pieces (`held`), each with indexes of awaited causes and of own identities. The
+kernels follow these from the new rows on: forward, to rows that wait for one that may go, and for
+cycles also backward. They take a table of addresses, one line a piece (`VIEW` names the columns);
+the last line is the new rows. Keys are compared byte by byte: a hash only finds the place.
 
-What they return may hold too many rows, never too few: `tables.order.stream.kernels.drain` decides.
+The result may hold too many rows, never too few: `tables.order.stream.kernels.drain` decides.
 """
 
 from __future__ import annotations
@@ -150,7 +149,6 @@ def _causes_of(views: Views, name: int, out: Longs) -> tuple[int, Longs]:
 
 @inlined
 def _is_named(view: Any, row: int, serial: int, data: Bits, start: int, stop: int) -> bool:
-    """Return whether a row is live and has that name."""
     if bytes_at(view["dead"], view["rows"])[row]:
         return False
     if longs_at(view["serial"], view["rows"])[row] != serial:
@@ -187,10 +185,7 @@ def _owner_of(views: Views, serial: int, data: Bits, start: int, stop: int, numb
 def held_as(
     views: Views, serial: Longs, data: Bits, ends: Longs, number: Longs, out: Longs
 ) -> Longs:
-    """Return, by identity, the live row that has it (piece << 32 | row), or -1; and its digest.
-
-    `out` gets the digests.
-    """
+    """Return the live row of each identity (piece << 32 | row), or -1; `out` gets its digest."""
     rows = np.full(len(serial), -1, np.int64)
     for key in range(len(serial)):
         found = _owner_of(views, serial[key], data, ends[key], ends[key + 1], number[key])
@@ -264,7 +259,7 @@ def woken(views: Views, seeds: Longs, eager: bool) -> tuple[Longs, NDArray[np.bo
     """Return the rows that may go, or lose a cause to wait for, when the seeds go; and which go.
 
     A row that waits for nothing else goes, too, and so on; with `eager` every row that waits for
-    one of them is taken to go. The seeds come first.
+    one of them goes. The seeds come first.
     """
     slots = np.full(1024, -1, np.int32)
     ids = np.empty(1024, np.int64)
@@ -313,12 +308,11 @@ def woken(views: Views, seeds: Longs, eager: bool) -> tuple[Longs, NDArray[np.bo
 
 @njit
 def in_cycles(views: Views, new: Longs, joined: Longs) -> Longs:
-    """Return held rows among which are all that stand on a cycle with one of the new rows.
+    """Return held rows, among them all on a cycle with one of the new rows.
 
-    `joined` are the new rows that name a held one that stays: every such cycle goes through one
-    of them. A row on a cycle is both behind a new row and before one of these. Both ways are
-    followed in turn, and the one that comes to its end first is the answer: where new rows come
-    at the end, or at the beginning, of what is held, that is at once.
+    `joined` are the new rows that name a held one that stays. A row on a cycle is both behind a new
+    row and before one of these. Both ways are followed in turn, and the shorter one is the answer:
+    where new rows come at the end, or at the beginning, of the held ones, that is at once.
     """
     behind, before = _nobody(), _nobody()
     near = np.empty(64, np.int64)
@@ -339,13 +333,13 @@ def in_cycles(views: Views, new: Longs, joined: Longs) -> Longs:
 
 @njit
 def _nobody() -> tuple[Ints, Longs, int]:
-    """Return an empty set of rows: hash table, rows, and how many."""
+    """Return an empty set of rows: hash table, rows, size."""
     return np.full(1024, -1, np.int32), np.empty(1024, np.int64), 0
 
 
 @njit
 def _noted(known: tuple[Ints, Longs, int], near: Longs, last: int) -> tuple[Ints, Longs, int]:
-    """Return the set with the given rows that are held, and no part of the last piece."""
+    """Return the set with the given rows, without those of the last piece."""
     slots, seen, size = known
     for name in near:
         if name >> 32 == last:

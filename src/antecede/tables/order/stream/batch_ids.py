@@ -1,14 +1,12 @@
-"""The identities that one micro-batch deals with, numbered, and what the shard knows of them.
+"""Identities of one micro-batch, numbered, and the shard's knowledge of them.
 
-Groups, members and identities get numbers for the time of a step
-(`tables.order.stream.kernels.interning`), so that `tables.order.stream.kernels.drain` decides on
-integers; what is known of them comes from three
-ledgers:
+Groups, members and identities get numbers for one step (`kernels.interning`), so that
+`kernels.drain` decides on integers. Three ledgers hold what is known:
 
-`g`  groups: their serial number, next position, rows held; marked when they began anew
-`i`  ids: when they were released, the digest of their content; marked with `Tokens.flag`
-`m`  members (clocks and FIFO): rows held, and runs of numbers that are out, each with the release
-     and digest of its last one; of single numbers `i` knows what is no part of a run
+`g`  groups: serial number, next position, rows held; marked when they began anew
+`i`  ids: release and digest of their content; marked with `Tokens.flag`
+`m`  members (clocks and FIFO): rows held, and runs of numbers that are out, each with the
+     release and digest of its last one; `i` has single numbers outside of runs
 """
 
 from __future__ import annotations
@@ -34,13 +32,11 @@ class Identities:
         self.ledgers = ledgers
         self.groups, self.members, self.events = NameTable(), NameTable(), NameTable()
         none = np.zeros(0, np.int64)
-        self.serial, self.next, self.held = none, none, none
-        self.mark = np.zeros(0, np.uint8)
-        self.member_held = none
+        self.serial, self.next, self.held, self.member_held = none, none, none, none
         self.runs = Runs(np.zeros(0, np.int32), none, none, none, none)
-        self.flag, self.released = np.zeros(0, np.uint8), none
-        self.digest = none
-        self.place = none  # the held row that has an identity (`waking`), -1: none has
+        self.mark, self.flag = np.zeros(0, np.uint8), np.zeros(0, np.uint8)
+        self.released, self.digest = none, none
+        self.place = none  # by identity: its held row (`affected_rows`), or -1
         forgets = plan.remember >= 0 and before != shape.NO_TIME
         self.limit = before - plan.remember if forgets else shape.NO_TIME
 
@@ -130,7 +126,7 @@ class Identities:
         return self.serial[self.members.owner[member]], _side_by_side(name, own)
 
     def names_of(self, token: Ints) -> tuple[Longs, Text, Longs]:
-        """Return serial, name and number of identities, as `waking` compares them."""
+        """Return serial, name and number of identities, as `affected_rows` compares them."""
         if not self.plan.counted:
             owner, text = self.keys_of(token)
             return owner, text, np.zeros(len(token), np.int64)
@@ -144,14 +140,9 @@ def group_entries(known: Identities, pick: Ints, stamp: int) -> Entries:
     """Return the entries of groups for the ledger `g`."""
     text = known.groups.taken(pick)
     values = np.stack([known.serial[pick], known.next[pick], known.held[pick]], axis=1)
-    return Entries(
-        np.zeros(len(pick), np.int64),
-        text,
-        known.mark[pick],
-        np.full(len(pick), stamp, np.int64),
-        np.arange(len(pick) + 1, dtype=np.int64) * 3,
-        values.ravel(),
-    )
+    owner, stamps = np.zeros(len(pick), np.int64), np.full(len(pick), stamp, np.int64)
+    first = np.arange(len(pick) + 1, dtype=np.int64) * 3
+    return Entries(owner, text, known.mark[pick], stamps, first, values.ravel())
 
 
 def member_entries(known: Identities, runs: Runs, pick: Ints, stamp: int) -> Entries:
@@ -168,14 +159,8 @@ def member_entries(known: Identities, runs: Runs, pick: Ints, stamp: int) -> Ent
     for k, column in enumerate(runs[1:]):
         values[at + k] = column[run]
     text = known.members.taken(pick)
-    return Entries(
-        known.serial[known.members.owner[pick]],
-        text,
-        np.zeros(len(pick), np.uint8),
-        np.full(len(pick), stamp, np.int64),
-        first,
-        values,
-    )
+    owners, stamps = known.serial[known.members.owner[pick]], np.full(len(pick), stamp, np.int64)
+    return Entries(owners, text, np.zeros(len(pick), np.uint8), stamps, first, values)
 
 
 def id_entries(known: Identities, pick: Ints, tokens: shape.Tokens, stamp: Longs) -> Entries:
@@ -185,14 +170,8 @@ def id_entries(known: Identities, pick: Ints, tokens: shape.Tokens, stamp: Longs
     mark = tokens.flag[pick]
     if known.plan.counted:  # that a number is out is told by its member's runs
         mark &= shape.ASIDE | shape.GIVEN_UP
-    return Entries(
-        owner,
-        text,
-        mark,
-        stamp,
-        np.arange(len(pick) + 1, dtype=np.int64) * 2,
-        values.ravel(),
-    )
+    first = np.arange(len(pick) + 1, dtype=np.int64) * 2
+    return Entries(owner, text, mark, stamp, first, values.ravel())
 
 
 def _side_by_side(left: Text, right: Text) -> Text:

@@ -1,4 +1,4 @@
-"""Keeping: what a step changed of held rows, of identities, and of what is remembered."""
+"""Changes of a step written to the state: held rows, identities, knowledge."""
 
 from __future__ import annotations
 
@@ -84,7 +84,6 @@ def _as_held_rows(
     link: Bits,
     lift: Longs,
 ) -> HeldRows:
-    """Return new candidates as they are held from now on."""
     if not len(pick):
         return no_rows()
     links = slice(rows.first[old], rows.first[-1])
@@ -100,7 +99,6 @@ def _as_held_rows(
 
 
 def _count(step: Step, working: Working, leaving: Ints, fresh: Ints) -> None:
-    """Count how many rows each group and member holds from now on."""
     known = step.known
     rows, old = working.rows, working.held.size
     out = leaving[leaving < old]

@@ -1,9 +1,9 @@
-"""The rows that a shard holds back: immutable pieces, indexed by what their rows wait for.
+"""Held rows of a shard: immutable pieces, indexed by awaited causes.
 
-A micro-batch adds one piece of the rows that it holds; which of a piece's rows have left since
-is the only thing written again (one bit a row). A row of which a cause has come moves to a new
-piece, with what must be kept of that cause. Pieces of about one size are merged, pieces nearly
-empty are written anew. The user's rows lie in the piece as Arrow IPC, mapped and read row by row.
+A micro-batch adds one piece; afterwards only the bits of its departed rows are written again. A row
+whose cause has come moves to a new piece, with the kept facts of that cause. Pieces of about one
+size are merged, pieces nearly empty are written anew. The user's rows lie in the piece as mapped
+Arrow IPC.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class HeldRows(NamedTuple):
     """n rows by their control columns; links of row r: first[r]:first[r + 1].
 
     `serial` is the number of the group, `lift` the latest release of a cause that is out already,
-    `mark` what must be said of the row when it goes, `link` the bits of `kernels.rows`.
+    `mark` a flag of the row's outcome, `link` the bits of `kernels.rows`.
     """
 
     serial: Longs
@@ -85,7 +85,7 @@ def joined_rows(parts: list[HeldRows]) -> HeldRows:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A sealed piece: its number, rows, rows that are still here, bytes, digests of both parts."""
+    """A sealed piece: number, rows, live rows, bytes, digests of both parts."""
 
     number: int
     count: int
@@ -237,7 +237,7 @@ class HeldPieces:
     # -- the head ---------------------------------------------------------------------------
 
     def dump(self) -> dict[str, NDArray[Any]]:
-        """Return what the head of the shard keeps of the pieces."""
+        """Return the pieces for the head of the shard."""
         return dump_parts("held.pieces", "held.digests", self.next, self.pieces)
 
     def load(self, head: Arrays) -> None:

@@ -1,18 +1,15 @@
 """Causal release for one shard of a stream: rows in, rows out in causal order.
 
-Theory of operation
--------------------
 A shard holds many groups. Its state is a head of a few kilobytes and many immutable parts
-(`blobs`), so that a micro-batch reads and writes what is new in it:
+(`storage.blobs`), so that a micro-batch reads and writes only the new:
 
-`identities`  what is remembered of groups, ids and members, in three ledgers of sealed segments
-`held`        the rows that wait, in pieces, found by what they wait for (`waking`)
+`batch_ids`  groups, ids and members, in three ledgers of sealed segments
+`held`       the rows that wait, in pieces, found by awaited causes (`affected_rows`)
 
-A step (`step`) numbers the identities of the new rows (`intake`), wakes the held rows that these
-can touch and hands both to `tables.order.stream.kernels.drain`, which decides on integers
-(`release`), and writes what changed (`retention`). Held rows that nothing in the step touches are
-not read. `tests/tables/order/stream/reference.py` is the same thing with dictionaries and sets;
-tests hold both against each other, batch by batch.
+A step (`step`) numbers the identities of the new rows, wakes the held rows that these can touch,
+hands both to `kernels.drain`, which decides on integers (`release`), and writes the changes
+(`commit`). Other held rows are not read. `tests/tables/order/stream/reference.py` is the same with
+dictionaries and sets; tests compare both, batch by batch.
 """
 
 from __future__ import annotations
@@ -173,9 +170,9 @@ class Shard:
     def step(self, batch: Batch, now: int = NO_TIME, rows: Any = None) -> ShardOutput:
         """Take in a micro-batch; `now` is the clock (timed: the greatest time seen anywhere).
 
-        `rows` are the user's rows of the batch, an Arrow table, or None. Writes what changed to
-        `blobs`, the head included. Raises InputError when more rows would be held than the plan
-        allows and none may go for it; nothing is kept then.
+        `rows` are the user's rows of the batch, an Arrow table, or None. Writes the changes to
+        `blobs`, the head included. Raises InputError, and keeps nothing, when more rows would be
+        held than the plan allows and none may go.
         """
         batch, before = writable(batch), self.clock
         self.clock = max(before, now)
@@ -198,7 +195,7 @@ class Shard:
             self.keep()
 
     def oldest_wait(self) -> int | None:
-        """Return for how long the oldest held row waits, in units of the clock; None: unknown."""
+        """Return the longest wait of a held row, in units of the clock; None: unknown."""
         if not self.held.count or self.clock == NO_TIME:
             return None
         views, _opened = self.held.views(NO_PIECE)
@@ -206,7 +203,7 @@ class Shard:
         return None if least == 2**63 - 1 else max(self.clock - int(least), 0)
 
     def deadline(self) -> int | None:
-        """Return when patience for a held row is over next, after the present; None: never."""
+        """Return the next end of a held row's patience after the present; None: there is none."""
         if self.plan.policy == "hold" or not self.held.count:
             return None
         views, _opened = self.held.views(NO_PIECE)

@@ -1,4 +1,4 @@
-"""What the parts of a shard's step share: state, known identities, candidates."""
+"""State shared by the parts of a shard's step: known identities, candidates."""
 
 from __future__ import annotations
 
@@ -41,11 +41,9 @@ class Step:
     held: HeldPieces
     ledgers: Mapping[str, Ledger]
     known: Identities
-    before: int
-    """The clock until this step."""
+    before: int  # The clock until this step
     clock: int
-    serials: int
-    """Groups that were ever numbered."""
+    serials: int  # Groups that were ever numbered
 
     def ties(self) -> shape.TieNames:
         """Return the names by which rows of the same release go in order."""

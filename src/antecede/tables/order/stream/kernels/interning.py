@@ -1,12 +1,8 @@
 """Exact numbering of names: a hash table from (owner, bytes) to 0, 1, 2, ... in flat arrays.
 
-Theory of operation. Names stand one behind the other in `pool`; `ends[i]` is where name i
-ends. `owner[i]` tells apart equal names of different owners (ids of different groups). Open
-addressing over `slots`, never more than half full; a hit is taken only after comparing the
-bytes, so that no two names ever share a number, whatever their hashes do.
-
-The table grows by as much as a batch can need, once a batch; only names are kept in the
-packed state, `slots` is filled again on loading (about 20 ns a name).
+Names stand one behind the other in `pool`; `ends[i]` is where name i ends. `owner[i]` tells apart
+equal names of different owners (ids of different groups). Open addressing over `slots`, never more
+than half full; a hit counts only after comparing the bytes. The table grows once a batch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers that are out, as runs."""
+"""Released numbers of members, as runs."""
 
 from __future__ import annotations
 

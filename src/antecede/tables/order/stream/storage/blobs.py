@@ -1,14 +1,15 @@
-"""Where a shard keeps its parts: named bytes in the state store, opened as arrays through a cache.
+"""Parts of a shard: named bytes in the state store, opened as arrays through a cache.
 
-Every part is immutable, and the head of the shard holds a digest of each. So a part that was
-read once need not be read again: small ones stay in the process, large ones in files that all
-workers of a machine map into memory. Digests are checked when a part is opened, and a part that
-is damaged in the state store is refused by name; a damaged file is read from the store again.
+Every part is immutable, and the head of the shard holds a digest of each. So a part is read once:
+small ones stay in the process, large ones in files that all workers of a machine map. Digests are
+checked when a part is opened. A part that is damaged in the store is refused by name; a damaged
+file is read from the store again. Nothing is pickled.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import mmap
 import os
@@ -184,16 +185,18 @@ class _Cache:
 class _Files:
     """Large parts as files below a folder that only this user may read and write."""
 
-    def __init__(self) -> None:
-        self.folder: Path | None = None
-        self.tried = False
+    @functools.cached_property
+    def folder(self) -> Path | None:
+        folder = _own_folder()
+        if folder is not None:
+            _make_room(folder)
+        return folder
 
     def get(self, digest: bytes) -> mmap.mmap | None:
-        """Map a part, privately: who writes to its arrays changes no file."""
-        folder = self._folder()
-        if folder is None:
+        """Map a part privately: writing to its arrays changes no file."""
+        if self.folder is None:
             return None
-        path = folder / digest.hex()
+        path = self.folder / digest.hex()
         try:
             with path.open("rb") as file:
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
@@ -207,13 +210,12 @@ class _Files:
 
     def put(self, digest: bytes, data: bytes) -> bool:
         """Write a part; False when no file can be written, as on a full disk."""
-        folder = self._folder()
-        if folder is None:
+        if self.folder is None:
             return False
-        path = folder / digest.hex()
+        path = self.folder / digest.hex()
         if path.exists():
             return True
-        draft = folder / f"{digest.hex()}.{os.getpid()}"
+        draft = self.folder / f"{digest.hex()}.{os.getpid()}"
         try:
             draft.write_bytes(data)
             draft.replace(path)
@@ -223,17 +225,9 @@ class _Files:
             return False
         return True
 
-    def _folder(self) -> Path | None:
-        if not self.tried:
-            self.tried = True
-            self.folder = _own_folder()
-            if self.folder is not None:
-                _make_room(self.folder)
-        return self.folder
-
 
 def _own_folder() -> Path | None:
-    """Return the folder of mapped parts: ANTECEDE_PARTS, else below the system's for such files.
+    """Return the folder of mapped parts: ANTECEDE_PARTS, else below the system's temporary one.
 
     None when it cannot be made, or when others may write there.
     """

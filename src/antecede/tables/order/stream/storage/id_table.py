@@ -1,16 +1,13 @@
-"""What a shard remembers for long: keys with values, in sealed segments, the newest one right.
+"""Long-term tables of a shard: keys with values, in sealed segments, the newest one right.
 
-Theory of operation
--------------------
-Each micro-batch adds one segment of what is new in it. When `fan` segments of about one size
-stand behind each other they are merged into one, so there are few, and each entry is written
-again only as often as the logarithm of how many there are; segments of `cap` entries are left
-alone where keys come once. A key that is written again stands in a newer segment, which is asked
-first; merging drops the older entry. Every entry has a stamp, the clock when it was written:
-an entry older than a limit is not found any more, a segment of nothing else is deleted as a whole.
+Each micro-batch adds one segment. `fan` segments of about one size are merged into one, so an entry
+is written again as often as the logarithm of their number; segments of `cap` entries stay as they
+are. A key that is written again stands in a newer segment, which is asked first; merging drops the
+older entry. Every entry has a stamp, the clock when it was written. Entries older than a limit are
+not found; a segment of nothing else is deleted.
 
-A segment is two parts: `index` (5 bytes an entry, enough to tell that a key is not there) and
-`data`, which is read only where the index says perhaps.
+A segment is two parts: `index` (5 bytes an entry) and `data`, which is read only where the index
+has a match.
 """
 
 from __future__ import annotations
@@ -140,8 +137,8 @@ class Ledger:
     def add(self, entries: Entries, limit: int = NO_TIME, keep: Any = None) -> None:
         """Write entries, no key twice, as a new segment, and merge where there are many.
 
-        What merging meets with a stamp below `limit` is dropped, unless `keep(entries)` says of
-        it (an array of bools) that it is needed.
+        Merging drops entries with a stamp below `limit`, except those that `keep(entries)` (an
+        array of bools) marks as needed.
         """
         if len(entries.owner):
             self.segments.append(self._write(entries))
@@ -226,7 +223,7 @@ class Ledger:
     # -- the head ---------------------------------------------------------------------------
 
     def dump(self) -> dict[str, NDArray[Any]]:
-        """Return what the head of the shard keeps of the segments."""
+        """Return the segments for the head of the shard."""
         names = f"{self.name}.segments", f"{self.name}.digests"
         return dump_parts(*names, self.next, self.segments)
 

@@ -1,4 +1,4 @@
-"""Where a key stands among n entries: buckets by the top bits of a hash, 32 bits an entry.
+"""Index of n entries by key: buckets by the top bits of a hash, 32 bits an entry.
 
 Keys are (owner, text): a 64-bit hash finds the place, the bytes decide.
 """
