@@ -92,7 +92,6 @@ def test_a_host_programs_own_handler_stays() -> None:
 
 @pytest.mark.slow
 def test_these_tests_need_no_signal_that_is_heard() -> None:
-    """Run as `nohup` and `&` of a shell run a process: SIGINT and SIGTERM are ignored."""
     start = (
         "import signal, sys, pytest\n"
         "for number in (signal.SIGINT, signal.SIGTERM): signal.signal(number, signal.SIG_IGN)\n"

@@ -35,7 +35,6 @@ def test_every_promised_name_is_there_once_and_said_to_be(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROMISED)
 def test_nothing_else_is_promised(name: str) -> None:
-    """What `from NAME import *` gives is `__all__`, and the API page names no other module."""
     space: dict[str, object] = {}
     exec(f"from {name} import *", space)
     assert set(space) - {"__builtins__"} == set(importlib.import_module(name).__all__)

@@ -71,7 +71,6 @@ def test_ratios_stand_beside_those_of_the_same_processor() -> None:
 
 
 def test_processor_time_is_that_of_all_descendants() -> None:
-    """A child that still runs counts, and one that has ended."""
     burn = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
     before = ledger.descendants_cpu_s()
     child = subprocess.Popen([sys.executable, "-c", f"{burn}\ninput()"], stdin=subprocess.PIPE)

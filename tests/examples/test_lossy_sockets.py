@@ -38,7 +38,6 @@ def test_everything_is_delivered_once_and_in_order_over_a_network_that_loses(
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_an_answer_whose_cause_was_lost_waits_for_it(order: str) -> None:
-    """Carol gets the answer of Bob without the question of Alice, which she asks for."""
     names = ["alice", "bob", "carol"]
     groups = {name: Group(name, names, order=order, **ORDERS[order]) for name in names}
     delivered: dict[str, list[bytes]] = {name: [] for name in names}

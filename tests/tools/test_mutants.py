@@ -158,7 +158,6 @@ def test_an_explanation_without_its_survivor_is_stale(monkeypatch: pytest.Monkey
 
 
 def test_what_one_family_kills_may_have_its_reason_in_another_alone() -> None:
-    """The queue is shared: a list by time that is not cleaned is killed by orders by clocks."""
     key = "clock_based.hold_back_queue._remove: `self.apart_ns is not None` always false"
     queue, topics = (
         "antecede.core.protocols.clock_based.hold_back_queue",

@@ -162,7 +162,6 @@ def test_compiling_is_told_apart_from_work() -> None:
 
 
 def test_every_module_that_compiles_is_watched() -> None:
-    """An edit of a module outside of the watched folders would leave old machine code in use."""
     top = Path(antecede.__file__).parent
     watched = {name for name, _ in jit._sources(top)}
     compiling = re.compile(r"^@(njit|inlined)", re.MULTILINE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -108,29 +109,29 @@ def defects(*events: tuple[str, Clock]) -> vector_clocks.ClockDefects:
     return vector_clocks.clock_defects(vector_clocks.clock_log(table(list(events))))
 
 
-def test_a_lost_entry_even_of_a_host_without_events() -> None:
-    found = defects(("a", {"a": 1, "ghost": 3}), ("a", {"a": 2}))
-    assert found.lowered.tolist() == [False, True]
+LOWERED = {
+    "a lost entry, even of a host without events": (
+        [("a", {"a": 1, "ghost": 3}), ("a", {"a": 2})],
+        [False, True],
+    ),
+    "a lowered entry": (  # by host: a, a, b
+        [("a", {"a": 1, "b": 2}), ("b", {"b": 1}), ("a", {"a": 2, "b": 1})],
+        [False, True, False],
+    ),
+    "a restart": ([("a", {"a": 1}), ("a", {"a": 2}), ("a", {"a": 1})], [False, False, True]),
+    "events out of order": ([("a", {"a": 1}), ("a", {"a": 3}), ("a", {"a": 2})], [False] * 3),
+}
 
 
-def test_a_lowered_entry() -> None:
-    found = defects(("a", {"a": 1, "b": 2}), ("b", {"b": 1}), ("a", {"a": 2, "b": 1}))
-    assert found.lowered.tolist() == [False, True, False]  # by host: a, a, b
-
-
-def test_a_restart_is_found_in_the_order_of_the_file() -> None:
-    found = defects(("a", {"a": 1}), ("a", {"a": 2}), ("a", {"a": 1}))
-    assert found.lowered.tolist() == [False, False, True]
-
-
-def test_events_listed_out_of_order_are_no_defect() -> None:
-    found = defects(("a", {"a": 1}), ("a", {"a": 3}), ("a", {"a": 2}))
-    assert not found.lowered.any()
-    assert found.gaps == 0
+@pytest.mark.parametrize("case", LOWERED)
+def test_lowered_entries(case: str) -> None:
+    events, lowered = LOWERED[case]
+    assert defects(*events).lowered.tolist() == lowered
 
 
 def test_gap_repetition_circle_and_forgetful_merge() -> None:
     assert defects(("a", {"a": 2}), ("a", {"a": 5})).gaps == 2
+    assert defects(("a", {"a": 1}), ("a", {"a": 3}), ("a", {"a": 2})).gaps == 0
     assert defects(("a", {"a": 1}), ("a", {"a": 1, "b": 1})).repeated == 1
     assert defects(("a", {"a": 1, "b": 1}), ("b", {"a": 1, "b": 1})).mutual == 2
     forgetful = defects(("a", {"a": 1}), ("b", {"a": 1, "b": 1}), ("c", {"b": 1, "c": 1}))

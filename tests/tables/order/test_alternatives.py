@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,29 +33,26 @@ def test_as_they_come_puts_the_effect_before_its_cause() -> None:
 
 def test_sorting_by_a_skewed_timestamp_inverts_the_edge() -> None:
     assert by_timestamp(streams(OVERTAKEN)).inverted == 1
-
-
-def test_sorting_by_a_true_timestamp_inverts_nothing() -> None:
-    true = [
-        row._replace(sent_ns=sent * MS) for row, sent in zip(OVERTAKEN, (110, 90, 280), strict=True)
-    ]
+    sent = zip(OVERTAKEN, (110, 90, 280), strict=True)
+    true = [row._replace(sent_ns=at * MS) for row, at in sent]
     assert by_timestamp(streams(true)).inverted == 0
 
 
-def test_a_narrow_watermark_drops_the_late_row_and_breaks_its_effects() -> None:
+@pytest.mark.parametrize(
+    ("width_ms", "counts", "waits", "flushed"),
+    [
+        # b goes when c moves the watermark to 260; c itself still waits when the data ends.
+        (20, (1, 1, 0), (200.0,), 1),
+        (40, (0, 0, 0), (180.0, 200.0), 1),
+    ],
+)
+def test_a_narrow_watermark_drops_and_breaks_and_a_wide_one_makes_everything_wait(
+    width_ms: int, counts: tuple[int, ...], waits: tuple[float, ...], flushed: int
+) -> None:
     rows = [arrival("b", 100, 90, "a"), arrival("a", 120, 60), arrival("c", 300, 280)]
-    outcome = by_watermark(streams(rows), 20 * MS, "20 ms")
-    assert (outcome.dropped, outcome.broken, outcome.inverted) == (1, 1, 0)
-    # b goes when c moves the watermark to 260; c itself still waits when the data ends.
-    assert outcome.waits_ms == (200.0,)
-    assert outcome.flushed == 1
-
-
-def test_a_wide_watermark_drops_nothing_and_makes_everything_wait() -> None:
-    rows = [arrival("b", 100, 90, "a"), arrival("a", 120, 60), arrival("c", 300, 280)]
-    outcome = by_watermark(streams(rows), 40 * MS, "40 ms")
-    assert (outcome.dropped, outcome.broken, outcome.inverted) == (0, 0, 0)
-    assert outcome.waits_ms == (180.0, 200.0)
+    outcome = by_watermark(streams(rows), width_ms * MS, "w")
+    assert (outcome.dropped, outcome.broken, outcome.inverted) == counts
+    assert (outcome.waits_ms, outcome.flushed) == (waits, flushed)
 
 
 def test_streams_do_not_wait_for_each_other() -> None:

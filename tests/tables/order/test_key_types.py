@@ -18,40 +18,37 @@ from antecede.tables.order.table import order_table
 
 SPEC = OrderSpec(id="id", after=("after",))
 NOON = dt.datetime(2026, 1, 1, 12)
+DAY = dt.timedelta(days=1)
+
+
+def pair(ids: list[Any], cause: Any, kind: Any = None, other: Any = None) -> tuple[Any, Any]:
+    """Two ids, and a column of causes in which the second row names `cause`."""
+    nothing: Any = [] if isinstance(cause, list) else None
+    return pa.array(ids, kind), pa.array([nothing, cause], other or kind)
+
+
+TENTHS = [Decimal("1.50"), Decimal("2.00")]
 PAIRS: dict[str, tuple[Any, Any]] = {
-    "whole numbers of two widths": (pa.array([7, 8], pa.int64()), pa.array([None, 7], pa.int8())),
-    "decimals of two scales": (
-        pa.array([Decimal("1.50"), Decimal("2.00")], pa.decimal128(10, 2)),
-        pa.array([None, Decimal("1.500")], pa.decimal128(20, 3)),
+    "whole numbers of two widths": pair([7, 8], 7, pa.int64(), pa.int8()),
+    "decimals of two scales": pair(
+        TENTHS, Decimal("1.500"), pa.decimal128(10, 2), pa.decimal128(20, 3)
     ),
-    "decimals and whole numbers": (
-        pa.array([Decimal("1.00"), Decimal("2.00")], pa.decimal128(10, 2)),
-        pa.array([None, 1], pa.int64()),
+    "decimals and whole numbers": pair(
+        [Decimal(1), Decimal(2)], 1, pa.decimal128(10, 2), pa.int64()
     ),
-    "timestamps of two units": (
-        pa.array([NOON, NOON + dt.timedelta(seconds=1)], pa.timestamp("s")),
-        pa.array([None, NOON], pa.timestamp("us")),
+    "timestamps of two units": pair(
+        [NOON, NOON + DAY], NOON, pa.timestamp("s"), pa.timestamp("us")
     ),
-    "bytes that are no text": (
-        pa.array([b"\xff", b"\xfe"], pa.binary()),
-        pa.array([None, b"\xff"], pa.binary()),
-    ),
-    "bytes of a fixed size": (
-        pa.array([b"\xff\x00", b"\xfe\x00"], pa.binary(2)),
-        pa.array([None, b"\xff\x00"], pa.binary(2)),
-    ),
-    "two kinds of zero": (pa.array([0.0, 1.0]), pa.array([None, -0.0])),
-    "numbers with and without a point": (pa.array([1, 2]), pa.array([None, 1.0])),
-    "numbers without and with a point": (pa.array([1.0, 2.0]), pa.array([[], [1]])),
-    "text and numbers with a point": (pa.array(["1", "2"]), pa.array([[], [1.0]])),
-    "text and whole numbers": (pa.array(["7", "8"]), pa.array([None, 7], pa.int32())),
-    "a dictionary": (
-        pa.array(["a", "b"]).dictionary_encode(),
-        pa.array([[], ["a"]], pa.list_(pa.string())),
-    ),
-    "days in two forms": (
-        pa.array([NOON.date(), NOON.date() + dt.timedelta(days=1)], pa.date32()),
-        pa.array([None, NOON.date()], pa.date64()),
+    "bytes that are no text": pair([b"\xff", b"\xfe"], b"\xff", pa.binary()),
+    "bytes of a fixed size": pair([b"\xff\x00", b"\xfe\x00"], b"\xff\x00", pa.binary(2)),
+    "two kinds of zero": pair([0.0, 1.0], -0.0),
+    "numbers with and without a point": pair([1, 2], 1.0),
+    "numbers without and with a point": pair([1.0, 2.0], [1]),
+    "text and numbers with a point": pair(["1", "2"], [1.0]),
+    "text and whole numbers": pair(["7", "8"], 7, None, pa.int32()),
+    "a dictionary": (pa.array(["a", "b"]).dictionary_encode(), pa.array([[], ["a"]])),
+    "days in two forms": pair(
+        [NOON.date(), NOON.date() + DAY], NOON.date(), pa.date32(), pa.date64()
     ),
 }
 UNLIKE: dict[str, tuple[Any, Any]] = {
@@ -90,14 +87,18 @@ def test_what_names_nothing_is_refused(kind: Any) -> None:
         order_table(table, SPEC)
 
 
-def test_not_a_number_is_no_identity() -> None:
-    table = pa.table({"id": [1.0, float("nan")], "after": [float("nan"), 1.0]})
-    assert order_table(table, SPEC).column("antecede_status").to_pylist() == ["ordered", "null_key"]
-
-
-def test_columns_that_are_all_null_cause_nothing() -> None:
-    table = pa.table({"id": ["a", "b"], "after": pa.nulls(2)})
-    assert order_table(table, SPEC).column("antecede_status").to_pylist() == ["ordered", "ordered"]
+@pytest.mark.parametrize(
+    ("ids", "after", "statuses"),
+    [
+        ([1.0, float("nan")], [float("nan"), 1.0], ["ordered", "null_key"]),
+        (["a", "b"], pa.nulls(2), ["ordered", "ordered"]),
+    ],
+)
+def test_not_a_number_is_no_identity_and_nulls_cause_nothing(
+    ids: Any, after: Any, statuses: list[str]
+) -> None:
+    made = order_table(pa.table({"id": ids, "after": after}), SPEC)
+    assert made.column("antecede_status").to_pylist() == statuses
 
 
 # -- the spec --------------------------------------------------------------------------------
@@ -177,7 +178,6 @@ def test_two_columns_of_one_name_and_fields_inside_a_column() -> None:
 def test_columns_that_pass_two_gibibytes_say_the_same(
     case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is as long here: the length from which columns get wide offsets is lowered."""
     ids, after = PAIRS[case]
     table = pa.table({"id": ids, "after": after, "group": ["é", "é"]})
     spec = OrderSpec(id="id", after=("after",), group="group", time=None)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         njit,
         njit_lent,
     )
-    from antecede.tables.kernels.pairs import MAX_BYTES, MAX_WORDS, count_ones, pair_counts
+    from antecede.tables.kernels.pairs import MAX_BYTES, MAX_WORDS, pair_counts
     from antecede.tables.kernels.sketches import (
         LEAST_RANKS,
         RANKS,
@@ -71,7 +71,7 @@ else:
             "fenwick": "add below",
             "graph": "Graph build_graph edge_table nodes_on_cycles sort_causes_first",
             "jit": "cache_folder first_on_machine inlined inlined_lent njit njit_lent",
-            "pairs": "MAX_BYTES MAX_WORDS count_ones pair_counts",
+            "pairs": "MAX_BYTES MAX_WORDS pair_counts",
             "sketches": "LEAST_RANKS PairEstimate RANKS estimated_pairs steps_needed",
             "topological": (
                 "BEFORE_ALL MISSING WAITED by_release causes_first cycles first_mention positions "

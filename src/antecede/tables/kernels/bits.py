@@ -1,4 +1,4 @@
-"""Counting in words of 64 bits: one machine instruction each, which numba has no name for."""
+"""Bit counts of 64-bit words by machine instructions that numba has no name for."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
-"""Channel models (Sahai et al. 2020, "Message ordering"): which messages were overtaken, without
-pairs.
+"""Channel models (Sahai et al. 2020, "Message ordering"): overtaken messages, without pairs.
 
-The naive oracle beside this is `core.oracle.channels`. A copy is overtaken in its channel when a
-greater number of the same sender came before it: one running maximum a channel. It is overtaken
-causally when the receiver already knew of it, by way of what it had received: that is what one
-entry of a vector clock tells. The entries of one sender are computed in one pass over all
-events, sender after sender, so memory grows with the events alone.
+A copy is overtaken in its channel when a greater number of the same sender came before it: a
+running maximum of each channel. It is overtaken causally when an entry of the receiver's vector
+clock already covers it. Entries are computed sender after sender, in one pass over all events each,
+so memory grows with the events alone. The naive oracle is `core.oracle.channels`.
 """
 
 from __future__ import annotations
@@ -22,22 +20,16 @@ from antecede.tables.kernels.jit import njit
 class Copies(NamedTuple):
     """Messages and the copies of them that came to other members."""
 
-    sender: Ints
-    """[messages] member."""
-    sent: Ints
-    """[messages] place of the send among all rows."""
-    message: Ints
-    """[copies] message, from 0; no member has two copies of one."""
-    member: Ints
-    """[copies] who got it."""
-    place: Ints
-    """[copies] place of the receipt among all rows."""
-    never: Bools
-    """[copies] it did not come; judged after all that came, and known to nobody by it."""
+    sender: Ints  # [messages] member
+    sent: Ints  # [messages] place of the send among all rows
+    message: Ints  # [copies] message, from 0; no member has two copies of one
+    member: Ints  # [copies] who got it
+    place: Ints  # [copies] place of the receipt among all rows
+    never: Bools  # [copies] it did not come; judged after all that came, and known to nobody by it
 
 
 def numbers(of: Copies) -> Ints:
-    """Return each sender's own numbers for its messages, from 1, in order of sending [messages]."""
+    """Return the number of each message among its sender's, from 1 [messages]."""
     order = np.lexsort((of.sent, of.sender))
     first = np.r_[True, np.diff(of.sender[order]) != 0][: len(order)]
     start = np.maximum.accumulate(np.where(first, np.arange(len(order)), 0))
@@ -47,7 +39,7 @@ def numbers(of: Copies) -> Ints:
 
 
 def overtaken_in_channel(of: Copies) -> Bools:
-    """Tell which copies came after a later message of their sender [copies]."""
+    """Mask the copies that came after a later message of their sender [copies]."""
     number = numbers(of)[of.message]
     order = np.lexsort((of.place, of.never, of.member, of.sender[of.message]))
     sender, member = of.sender[of.message[order]], of.member[order]
@@ -62,17 +54,13 @@ def overtaken_in_channel(of: Copies) -> Bools:
 
 
 def overtaken_causally(of: Copies) -> Bools:
-    """Tell which copies came after a message that they happened before [copies].
+    """Mask the copies that came after a message that they happened before [copies].
 
     Raise CycleError when receipts come before their sends in a circle.
     """
     if not len(np.intersect1d(of.sender, of.member[~of.never])):
         return overtaken_in_channel(of)  # who sends has received nothing: there is no other past
-    late = np.zeros(len(of.message), np.bool_)
-    members = int(max(of.sender.max(initial=-1), of.member.max(initial=-1))) + 1
-    steps = _steps(of)
-    _late(steps, of.sender, of.message, of.member, of.never, numbers(of), members, late)
-    return late
+    return _late(_steps(of), of, numbers(of))
 
 
 def first_overtaker(of: Copies, copy: int, *, in_channel: bool) -> int:
@@ -84,7 +72,7 @@ def first_overtaker(of: Copies, copy: int, *, in_channel: bool) -> int:
         later = (of.member == at) & (of.sender[of.message] == source) & ~of.never
         later &= number[of.message] > number[target]
     else:
-        knows = _carries(_steps(of), of.sender, of.message, of.member, of.never, source)
+        knows = _carries(_steps(of), of, source)
         later = (of.member == at) & ~of.never & (knows[of.message] >= number[target])
         later &= of.message != target
     candidates = np.flatnonzero(later)
@@ -105,50 +93,41 @@ def _steps(of: Copies) -> Ints:
 
 
 @njit
-def _late(
-    steps: Ints,
-    sender: Ints,
-    message: Ints,
-    member: Ints,
-    never: Bools,
-    number: Ints,
-    members: int,
-    late: Bools,
-) -> None:
-    """Mark the copies that their receiver knew of before they came."""
-    messages = len(sender)
-    knows = np.zeros(members, np.int64)
+def _late(steps: Ints, of: Copies, number: Ints) -> Bools:
+    """Mask the copies that their receiver knew of before they came [copies]."""
+    messages = len(of.sender)
+    late = np.zeros(len(of.message), np.bool_)
+    knows = np.zeros(max(of.sender.max(), of.member.max()) + 1, np.int64)
     carries = np.zeros(messages, np.int64)
-    for source in range(members):
+    for source in range(len(knows)):
         knows[:] = 0
         for step in steps:
             if step < messages:
-                at = sender[step]
+                at = of.sender[step]
                 if at == source:
                     knows[at] += 1
                 carries[step] = knows[at]
                 continue
             copy = step - messages
-            at, what = member[copy], message[copy]
-            if sender[what] == source and number[what] <= knows[at]:
+            at, what = of.member[copy], of.message[copy]
+            if of.sender[what] == source and number[what] <= knows[at]:
                 late[copy] = True
-            if not never[copy]:
+            if not of.never[copy]:
                 knows[at] = max(knows[at], carries[what])
+    return late
 
 
-def _carries(
-    steps: Ints, sender: Ints, message: Ints, member: Ints, never: Bools, source: int
-) -> Ints:
+def _carries(steps: Ints, of: Copies, source: int) -> Ints:
     """Return how many messages of one sender happened before each message, or are it."""
-    messages = len(sender)
-    knows = np.zeros(int(max(sender.max(), member.max())) + 1, np.int64)
+    messages = len(of.sender)
+    knows = np.zeros(int(max(of.sender.max(), of.member.max())) + 1, np.int64)
     carries = np.zeros(messages, np.int64)
     for step in steps.tolist():
         if step < messages:
-            at = sender[step]
+            at = of.sender[step]
             knows[at] += at == source
             carries[step] = knows[at]
-        elif not never[step - messages]:
-            at = member[step - messages]
-            knows[at] = max(knows[at], carries[message[step - messages]])
+        elif not of.never[step - messages]:
+            at, what = of.member[step - messages], of.message[step - messages]
+            knows[at] = max(knows[at], carries[what])
     return carries

@@ -1,7 +1,6 @@
-"""How long numba compiled within a block, so that no figure of speed counts it.
+"""Time that numba spends compiling within a block, to keep it out of figures of speed.
 
-Kernels that come from the cache are not compiled; reading them is a matter of milliseconds and
-counts as work.
+Reading kernels from the cache takes milliseconds and counts as work.
 """
 
 from __future__ import annotations
@@ -25,10 +24,6 @@ class Spent:
         self._listener = listener
         self._begin, self._end = time.monotonic(), 0.0
 
-    def stop(self) -> None:
-        """Let the block end here."""
-        self._end = time.monotonic()
-
     @property
     def compiling_s(self) -> float:
         """Seconds of compiling."""
@@ -40,7 +35,7 @@ class Spent:
         return max((self._end or time.monotonic()) - self._begin - self.compiling_s, 0.0)
 
     def words(self) -> str:
-        """Return what to say beside a duration: nothing where nothing was compiled."""
+        """Return the text beside a duration; empty where nothing was compiled."""
         if self.compiling_s < LEAST_S:
             return ""
         return f", and {self.compiling_s:.1f} s to compile the kernels, once"
@@ -48,11 +43,11 @@ class Spent:
 
 @contextmanager
 def timed() -> Iterator[Spent]:
-    """Give the time that a block takes, compiling apart; of all threads, as numba has it."""
+    """Measure a block, compiling apart; compiling counts in all threads, as in numba."""
     listener = _event.TimingListener()
     with _event.install_listener("numba:compile", listener):
         spent = Spent(listener)
         try:
             yield spent
         finally:
-            spent.stop()
+            spent._end = time.monotonic()

@@ -1,4 +1,4 @@
-"""Strong components of a graph: what can reach each other, as on a cycle."""
+"""Strongly connected components of a graph."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ OUTSIDE = -1
 
 @njit
 def strong_components(first: Ints, last: Ints, neighbour: Ints, inside: Bools) -> Ints:
-    """Return the number of the strong component of each node, OUTSIDE where it is not `inside` [n].
+    """Return the strong component of each node, OUTSIDE where it is not `inside` [n].
 
-    The neighbours of node v are `neighbour[first[v]:last[v]]`; one below 0 or not inside is passed
-    over. Tarjan's algorithm (1972) with stacks of its own, so that a path of any length is fine;
-    O(n + edges).
+    The neighbours of node v are `neighbour[first[v]:last[v]]`; those below 0 or not inside are
+    passed over. Tarjan's algorithm (1972) with explicit stacks; O(n + edges).
     """
     n = len(inside)
     component = np.full(n, OUTSIDE, np.int64)
@@ -65,7 +64,7 @@ def strong_components(first: Ints, last: Ints, neighbour: Ints, inside: Bools) -
 
 @njit
 def on_cycles(component: Ints) -> Bools:
-    """Mask the nodes whose component has more than one node [n]; a loop of one is not a cycle."""
+    """Mask the nodes whose component has more than one node [n]; loops of one node do not count."""
     size = np.zeros(len(component), np.int64)
     for number in component:
         if number != OUTSIDE:

@@ -1,4 +1,4 @@
-"""A Fenwick tree over an array of counts: how many stand before a place, in O(log n)."""
+"""A Fenwick tree: counts before a place of an array, in O(log n)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def add(tree, size, place, change):  # type: ignore[no-untyped-def]
 
 @inlined
 def below(tree, place):  # type: ignore[no-untyped-def]
-    """Return how many stand before a place."""
+    """Return the count before a place."""
     found = 0
     node = place
     while node > 0:

@@ -1,9 +1,7 @@
-"""Graphs of declared causes: who causes whom, an order of causes first, cycles.
+"""Graphs of declared causes: parents, an order of causes first, cycles.
 
-Nodes are the rows of a table of events, 0 to n-1. A graph is held by its parents: those of
-node v are `parent[start[v]:start[v+1]]`, distinct and in ascending order. Public functions
-take and give Arrow tables and numpy arrays; functions that begin with an underscore are the
-compiled loops.
+Nodes are the rows of a table of events, 0 to n-1. The parents of node v are
+`parent[start[v]:start[v+1]]`, distinct and ascending.
 """
 
 from __future__ import annotations
@@ -25,10 +23,8 @@ from antecede.tables.trace import keys as keys
 class Graph(NamedTuple):
     """Parents of each node, as offsets and a flat list."""
 
-    start: Ints
-    """[n + 1]: where each node's parents begin."""
-    parent: Ints
-    """[edges]: parents, node after node."""
+    start: Ints  # [n + 1]: where each node's parents begin
+    parent: Ints  # [edges]: parents, node after node
 
     @property
     def nodes(self) -> int:
@@ -43,9 +39,9 @@ class Graph(NamedTuple):
 def edge_table(events: pa.Table) -> pa.Table:
     """Return the declared causes as rows (child, parent, parent_id) of an Arrow table.
 
-    `child` and `parent` are row numbers of `events`, whose ids must be distinct (pairs of run
-    and id, where `run` is set). `parent` is null when no row has that id. A parent that is
-    declared twice by one event stands once; an event that names itself has child = parent.
+    `child` and `parent` are row numbers of `events`, whose (run, id) must be distinct. `parent` is
+    null when no row has that id. A repeated parent stands once; an event that names itself has
+    child = parent.
     """
     parents = cast("Any", events["parents"].combine_chunks())
     if isinstance(parents, pa.ChunkedArray):  # no chunk at all
@@ -85,7 +81,7 @@ def build_graph(nodes: int, child: Ints, parent: Ints) -> Graph:
 def sort_causes_first(of: Graph) -> Ints:
     """Return all nodes, every node after its parents, else as early as in the input [n].
 
-    Raise CycleError (naming rows) if there is none.
+    Raise CycleError, which names rows, if there is no such order.
     """
     order = _causes_first(of.start, of.parent)
     if len(order) < of.nodes:
@@ -95,9 +91,9 @@ def sort_causes_first(of: Graph) -> Ints:
 
 
 def nodes_on_cycles(of: Graph) -> Ints:
-    """Return for each node the number of the cycle it is on, from 0, or -1 [n].
+    """Return the number of each node's cycle, from 0, or -1 [n].
 
-    Nodes that can reach each other share a number (a strongly connected component).
+    Nodes that can reach each other share a number.
     """
     if len(_causes_first(of.start, of.parent)) == of.nodes:
         return np.full(of.nodes, -1, dtype=np.int64)
@@ -126,7 +122,7 @@ def one_cycle(of: Graph) -> list[int]:
 
 @njit
 def _causes_first(start: Ints, parent: Ints) -> Ints:
-    """Depth first from each node in turn; what cannot be placed for a cycle is left out."""
+    """Search depth first from each node in turn; nodes behind a cycle are left out."""
     n = len(start) - 1
     order = np.empty(n, np.int64)
     state = np.zeros(n, np.int8)  # 0 new, 1 on the stack, 2 placed

@@ -1,16 +1,13 @@
-"""The one decorator of compiled kernels: compile on first use, keep the machine code on disk.
+"""Decorators of compiled kernels, and their cache on disk.
 
-Theory of operation. Numba keeps compiled code beside the source, and checks only the file of
-the function that was called: after an edit in another file, or an upgrade, stale code may run.
-Here the folder of the cache is named after a hash of *all* kernel sources and of numba's
-version, and stands below `NUMBA_CACHE_DIR` or the user's cache folder. So an installation may
-be read-only, an edit anywhere gives a fresh cache, and a package that runs from a zip file, as
-Spark ships it, shares the cache of an installation with the same sources. On a Spark executor
-whose user has no folder for caches it stands in Spark's own folder for temporary files. Where
-nothing can be written kernels compile in memory, every process for itself.
+Numba checks only the file of the called function: after an edit elsewhere, stale code may run. Here
+the cache folder is named after a hash of *all* kernel sources and of numba's version. It stands
+below `NUMBA_CACHE_DIR`, the user's cache folder, or Spark's folder for temporary files. So an
+installation may be read-only, and a zip file, as Spark ships it, shares the cache of an
+installation with the same sources. Without a writable folder each process compiles in memory.
 
-Nothing is ever cached below a folder that others may write to, such as /tmp: loading cached
-machine code means trusting whoever wrote it.
+A folder that other users may write to, such as /tmp, never serves: loading machine code means
+trusting its writer.
 """
 
 from __future__ import annotations
@@ -46,44 +43,44 @@ def njit(function: Callable[P, R]) -> Callable[P, R]:
 
     Callees must be decorated too; they may live in any file of this package.
     """
-    compiled = numba.njit(nogil=True)(function)
-    if cache_folder() is not None:
-        _enable_cache(compiled)
-    return cast("Callable[P, R]", compiled)
+    return _compiled(function, cached=True)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a small helper that LLVM puts into every kernel that calls it.
 
-    For inner loops: half of the speed is lost without. Not cached by itself; its callers are.
+    For inner loops, which take twice as long without. Cached with its callers.
     """
-    return cast("Callable[P, R]", numba.njit(nogil=True, forceinline=True)(function))
+    return _compiled(function, forceinline=True)
 
 
 def njit_lent(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile like `njit` what works on arrays of its caller alone, without counting references.
+    """Compile like `njit`, without counting references to arrays; for arrays of the caller alone.
 
-    In a loop that calls helpers with many arrays the counting costs half of the time or more.
-    Neither the function nor what it calls (`inlined_lent`) may make or return an array. What it
-    calls is compiled in the same way; but what was compiled before, by `njit`, may make arrays.
+    Counting costs half of the time or more in a loop that calls helpers with many arrays. Neither
+    the function nor its helpers (`inlined_lent`) may make or return an array; functions compiled
+    before by `njit` may.
     """
-    compiled = _numba_njit(nogil=True, _nrt=False)(function)
-    if cache_folder() is not None:
-        _enable_cache(compiled)
-    return cast("Callable[P, R]", compiled)
+    return _compiled(function, cached=True, _nrt=False)
 
 
 def inlined_lent(function: Callable[P, R]) -> Callable[P, R]:
     """Compile like `inlined`, for kernels under `njit_lent`."""
-    compiled = _numba_njit(nogil=True, forceinline=True, _nrt=False)(function)
-    return cast("Callable[P, R]", compiled)
+    return _compiled(function, forceinline=True, _nrt=False)
+
+
+def _compiled(function: Callable[P, R], cached: bool = False, **options: bool) -> Callable[P, R]:
+    made = _numba_njit(nogil=True, **options)(function)
+    if cached and cache_folder() is not None:
+        _enable_cache(made)
+    return cast("Callable[P, R]", made)
 
 
 @functools.cache
 def cache_folder() -> str | None:
     """Folder for machine code of exactly these sources; None if nothing can be written."""
     digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
-    for name, source in _sources(importlib.resources.files("antecede")):
+    for name, source in sorted(_sources(importlib.resources.files("antecede"))):
         digest.update(name.encode() + b"\0" + source)
     for base in _base_folders():
         folder = base / f"kernels-{digest.hexdigest()[:16]}"
@@ -96,10 +93,10 @@ def cache_folder() -> str | None:
 
 @contextlib.contextmanager
 def first_on_machine(what: str) -> Iterator[bool]:
-    """Tell one process of many, of those that share a cache, to compile `what` for all.
+    """Choose one of the processes that share a cache to compile `what` for all.
 
-    Gives True to the first that asks, False to the others, which wait here until that one has
-    left the block. Also False where there is no cache, or no locks: then each compiles for itself.
+    Gives True to the first; the others wait until that one has left the block and get False. Also
+    False without a cache or locks: then each process compiles for itself.
     """
     folder = cache_folder()
     processor = binding.get_host_cpu_name()  # code is for one kind; folders can be shared
@@ -117,42 +114,31 @@ def first_on_machine(what: str) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[bool]:
-    """Hold the lock of a file, which ends with the process at the latest; False: no such lock."""
-    try:
-        import fcntl
-
-        file = path.open("wb")
-    except (ImportError, OSError):
-        yield False
-        return
-    with file:
+    """Hold the lock of a file, at the latest until the process ends; False: there are no locks."""
+    with contextlib.ExitStack() as stack:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        except OSError:  # a file system without locks
+            import fcntl
+
+            fcntl.flock(stack.enter_context(path.open("wb")), fcntl.LOCK_EX)
+        except (ImportError, OSError):  # no such module, file or lock
             yield False
-            return
-        yield True
+        else:
+            yield True
 
 
-def _sources(package: Any) -> list[tuple[str, bytes]]:
-    """Return names and bytes of the files that may hold compiled code, also of a zip file."""
-    return sorted(_compiled(package, "", package.name == "kernels"))
-
-
-def _compiled(folder: Any, path: str, within: bool) -> Iterator[tuple[str, bytes]]:
+def _sources(folder: Any, path: str = "", within: bool = False) -> Iterator[tuple[str, bytes]]:
+    """Yield names and bytes of the files that may hold compiled code, also of a zip file."""
     for entry in folder.iterdir():
         place = f"{path}{entry.name}"
         if entry.is_dir():
-            found = (
-                within or entry.name in ("kernels", "compiled") or place == "tables/order/stream"
-            )
-            yield from _compiled(entry, f"{place}/", found)
+            found = entry.name in ("kernels", "compiled") or place == "tables/order/stream"
+            yield from _sources(entry, f"{place}/", within or found)
         elif within and entry.name.endswith(".py"):
             yield place, entry.read_bytes()
 
 
 def _base_folders() -> list[Path]:
-    """Return where caches may stand, the best first."""
+    """Return the candidates for cache folders, the best first."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     if chosen:
         return [Path(chosen) / "antecede"]
@@ -164,7 +150,6 @@ def _base_folders() -> list[Path]:
 
 
 def _ours(folder: str) -> bool:
-    """Tell whether this user alone can write into a folder."""
     with contextlib.suppress(OSError, AttributeError):
         found = os.stat(folder)
         return found.st_uid == os.getuid() and not found.st_mode & 0o022
@@ -172,7 +157,7 @@ def _ours(folder: str) -> bool:
 
 
 class Locator(_Located):  # type: ignore[misc]
-    """Where numba keeps a kernel: by its module and line, wherever the sources lie."""
+    """Numba's locator of a kernel's cache: by module and line, wherever the sources lie."""
 
     def __init__(self, function: Any, file: str) -> None:
         self._py_file = file  # numba names it in warnings
@@ -192,7 +177,7 @@ class Locator(_Located):  # type: ignore[misc]
         return ""
 
     def get_disambiguator(self) -> str:
-        """Return what tells kernels of one name apart."""
+        """Return a distinct text for kernels of one name."""
         line = self._function.__code__.co_firstlineno
         return f"{self._function.__module__}-{line}"
 

@@ -1,11 +1,9 @@
 """Exact counts over the closure of declared causes: ordered pairs, and edges implied by others.
 
-In a forest an event's causal past is its path to the root, so the ordered pairs are the sum
-of the depths. In a graph the past is a set: it is kept as a bitset, not for all events at once
-but for blocks of columns (possible causes), so that memory is n * block / 8 bytes whatever the
-number of pairs. The same pass finds redundant edges: p -> c is implied when p is in the past
-of another parent of c. What remains is the immediate dependency relation (Evropeytsev et al. 2016,
-Tsuneizumi et al.).
+In a forest the ordered pairs are the sum of the depths. In a graph each past is a bitset, for a
+block of columns (possible causes) at a time: memory is n * block / 8 bytes. The same pass finds
+redundant edges: p -> c is implied when p is in the past of another parent of c. The others are the
+immediate dependency relation (Evropeytsev et al. 2016, Tsuneizumi et al.).
 """
 
 from __future__ import annotations
@@ -16,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from antecede.tables.kernels.arrays import Bools, Ints
+from antecede.tables.kernels.bits import ones
 from antecede.tables.kernels.graph import Graph, build_graph, sort_causes_first
 from antecede.tables.kernels.jit import njit
 
+Words = npt.NDArray[np.uint64]
 MAX_WORDS = 64
 """Words of 64 columns in a block: 32 KiB for 64 rows, which stay in the processor's cache."""
 MAX_BYTES = 128 << 20
@@ -28,16 +28,13 @@ MAX_BYTES = 128 << 20
 class PairCounts(NamedTuple):
     """Counts over the closure of a graph without cycles."""
 
-    ordered: int
-    """Pairs of events of which one is in the causal past of the other."""
-    concurrent: int
-    """All other pairs."""
-    redundant: Bools
-    """[edges]: True where an edge of the graph is implied by others."""
+    ordered: int  # Pairs of events of which one is in the causal past of the other
+    concurrent: int  # All other pairs
+    redundant: Bools  # [edges]: True where an edge of the graph is implied by others
 
 
 def pair_counts(of: Graph, words: int | None = None) -> PairCounts:
-    """Count pairs and find redundant edges; `words` sets the width of a block (for tests).
+    """Count pairs and find redundant edges; `words` is the width of a block (for tests).
 
     Raise CycleError if the graph has a cycle.
     """
@@ -72,17 +69,6 @@ def _depth_sum(start: Ints, parent: Ints) -> int:
 
 
 @njit
-def count_ones(word: np.uint64) -> np.uint64:
-    """Number of bits set in a word."""
-    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + (
-        (word >> np.uint64(2)) & np.uint64(0x3333333333333333)
-    )
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
-
-
-@njit
 def _closure(start: Ints, parent: Ints, words: int) -> tuple[int, Bools]:
     """Count the bits of the closure block by block, and mark implied edges."""
     n = len(start) - 1
@@ -106,20 +92,13 @@ def _closure(start: Ints, parent: Ints, words: int) -> tuple[int, Bools]:
                 column = parent[edge] - low
                 if 0 <= column < 64 * words:
                     row[column >> 6] |= np.uint64(1) << np.uint64(column & 63)
-            size[node] = _size(parent, first, last, low, words, row, size)
+            size[node] = _size(parent, first, last, low, row, size)
             total += size[node]
     return total, implied
 
 
 @njit
-def _mark(
-    parent: Ints,
-    first: int,
-    last: int,
-    low: int,
-    row: npt.NDArray[np.uint64],
-    implied: Bools,
-) -> None:
+def _mark(parent: Ints, first: int, last: int, low: int, row: Words, implied: Bools) -> None:
     """Mark the edges of one node whose parent lies in the past of another of its parents.
 
     `row` is the union of the parents' pasts, without the parents themselves.
@@ -132,15 +111,7 @@ def _mark(
 
 
 @njit
-def _size(
-    parent: Ints,
-    first: int,
-    last: int,
-    low: int,
-    words: int,
-    row: npt.NDArray[np.uint64],
-    size: Ints,
-) -> int:
+def _size(parent: Ints, first: int, last: int, low: int, row: Words, size: Ints) -> int:
     """Count a row's bits; with one parent it is the parent's count and the parent itself."""
     if last == first:
         return 0
@@ -148,9 +119,9 @@ def _size(
         above = parent[first]
         if above < low:
             return 0
-        inside = 1 if above - low < 64 * words else 0
+        inside = 1 if above - low < 64 * len(row) else 0
         return int(size[above]) + inside
     count = 0
-    for word in range(words):
-        count += int(count_ones(row[word]))
+    for word in row:
+        count += int(ones(word))
     return count

@@ -1,28 +1,26 @@
-"""Ordered pairs estimated: how large causal pasts are, by reachability sketches (Cohen 1997).
+"""Estimates of ordered pairs: sizes of causal pasts by reachability sketches (Cohen 1997).
 
-Exact counts of pasts that are sets take edges times events / 64 steps. Here every event draws
-`ranks` exponential numbers, and the least of each over an event's past is handed on from causes to
-effects: edges times ranks steps. The least of n such numbers is exponential of rate n, so that
-(ranks - 1) / (sum of the least ones) is an estimate of n without bias, of relative deviation
-1 / sqrt(ranks - 2).
+Every event draws `ranks` exponential numbers; the least of each over an event's past is handed on
+from causes to effects, in edges times ranks steps. Exact counts take edges times events / 64. The
+least of n such numbers is exponential of rate n, so (ranks - 1) / (sum of the least ones) estimates
+n without bias, with relative deviation 1 / sqrt(ranks - 2).
 
-What is known exactly is not estimated. An event with one cause has its cause's past and one more
-event, so a past is that of the nearest event above with several causes, plus a number; and where
-the least and the most that the past of such an event can hold agree, it is that.
+An event with one cause has its cause's past and one more event, so its past is exact relative to
+that of the nearest event with several causes. Where the least and the most that such a past can
+hold agree, it is exact, too.
 
-The interval. Pasts overlap, so their estimates hang together, in a way that nobody knows. But each
-of them is its true value times a variable of one known distribution, (ranks - 1) / Gamma(ranks).
-Whatever the dependence, a sum of such variables is at most as spread, in convex order, as if all
-were one (Meilijson and Nadas 1979; Kaas, Dhaene and Goovaerts 2000); hence no quantile of the sum
-is beyond the mean of the tail (expected shortfall) of that one distribution. Both tails have closed
-forms (`factors`). So the interval holds with at least the confidence stated, for every graph and
-every size, over the draw of the ranks: some 1.2 times as wide as a normal approximation would be if
-all pasts were one, and wider than needed where they are not.
+The interval. Estimates of overlapping pasts depend on each other in an unknown way. Each is its
+true value times a variable of one known distribution, (ranks - 1) / Gamma(ranks). Whatever the
+dependence, a sum of such variables is at most as spread, in convex order, as if all were one
+(Meilijson and Nadas 1979; Kaas, Dhaene and Goovaerts 2000). Hence no quantile of the sum is beyond
+the expected shortfall of that distribution; both tails have closed forms (`factors`). So the
+interval holds with at least the stated confidence, over the draw of the ranks, for every graph and
+size. It is some 1.2 times as wide as a normal approximation for equal pasts, and wider than needed
+for others.
 
-Ranks are hashes of a key of each event, a seed and the rank's number: the same graph with the same
-keys gives the same figures, whatever the order of its rows. An event's ranks are freed at its last
-use and worked out in blocks, so memory is `MAX_BYTES`, or 8 bytes for each event that is open at
-once where that is more.
+Ranks are hashes of an event's key, a seed and the rank's number: the order of rows does not matter.
+Ranks are freed at their last use and worked out in blocks, so memory is `MAX_BYTES`, or 8 bytes for
+each open event where that is more.
 """
 
 from __future__ import annotations
@@ -61,27 +59,20 @@ class PairEstimate(NamedTuple):
 class PastSums(NamedTuple):
     """What is known of the sum of the sizes of all pasts."""
 
-    exact: int
-    """The part that is known."""
-    estimated: float
-    """An estimate of the rest, without bias; 0 where there is none."""
+    exact: int  # The part that is known
+    estimated: float  # An estimate of the rest, without bias; 0 where there is none
     least: int
-    most: int
-    """Bounds of the whole that hold for certain."""
+    most: int  # Bounds of the whole that hold for certain
 
 
 class _Plan(NamedTuple):
-    """What is exact, and what a sketch is needed for; nodes stand after their parents."""
+    """Exact parts, and the nodes that need a sketch; nodes stand after their parents."""
 
-    offset: Ints
-    """[n] size of a node's past without that of its base."""
-    base: Ints
-    """[n] the node with several parents whose past it contains; -1: the offset is all."""
+    offset: Ints  # [n] size of a node's past without that of its base
+    base: Ints  # [n] the node with several parents whose past it contains; -1: the offset is all
     least: Ints
-    most: Ints
-    """[n] bounds of the size of the past."""
-    slot: Ints
-    """[n] row of its ranks, shared with nodes that need theirs at other times; -1: none."""
+    most: Ints  # [n] bounds of the size of the past
+    slot: Ints  # [n] row of its ranks, shared with nodes that need theirs at other times; -1: none
     slots: int
 
 
@@ -91,23 +82,22 @@ def estimated_pairs(
     *,
     ranks: int = RANKS,
     seed: int = 0,
-    confidence: float = CONFIDENCE,
     width: int | None = None,
 ) -> PairEstimate:
     """Estimate the pairs of events of which one is in the causal past of the other.
 
-    `key` [nodes]: a number of each node, distinct, from which its ranks are drawn; `width` sets the
-    ranks of a block (for tests). Raise CycleError if the graph has a cycle.
+    `key` [nodes]: distinct numbers from which ranks are drawn; `width`: ranks of a block (for
+    tests). Raise CycleError if the graph has a cycle.
     """
     exact, found, least, most = past_sums(of, key, ranks=ranks, seed=seed, width=width)
     if not found:
-        return PairEstimate(exact, exact, exact, confidence)
-    below, above = factors(ranks, confidence)
+        return PairEstimate(exact, exact, exact, CONFIDENCE)
+    below, above = factors(ranks)
     low, high = exact + math.floor(found * below), exact + math.ceil(found * above)
     # An end beyond what can be is known to be wrong; then nothing but what can be is known.
     low = max(least, low) if low <= most else least
     high = min(most, high) if high >= least else most
-    return PairEstimate(min(max(exact + round(found), low), high), low, high, confidence)
+    return PairEstimate(min(max(exact + round(found), low), high), low, high, CONFIDENCE)
 
 
 def past_sums(of: Graph, key: Ints, *, ranks: int, seed: int, width: int | None = None) -> PastSums:
@@ -135,9 +125,9 @@ def past_sums(of: Graph, key: Ints, *, ranks: int, seed: int, width: int | None 
 
 
 def steps_needed(of: Graph) -> int:
-    """Return edges times events / 64, what exact counts take; 0 where each event has one cause.
+    """Return edges times events / 64, the cost of exact counts; 0 where each event has one cause.
 
-    Events without causes and effects cost nothing and do not count.
+    Events without causes and effects do not count.
     """
     if np.diff(of.start).max(initial=0) <= 1:
         return 0
@@ -145,10 +135,10 @@ def steps_needed(of: Graph) -> int:
 
 
 def factors(ranks: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return by what an estimate is multiplied for the ends of its interval.
+    """Return the factors of an estimate for the ends of its interval.
 
-    With X = (ranks - 1) / Gamma(ranks) and tail = (1 - confidence) / 2: 1 / E[X | X is in its upper
-    tail] and 1 / E[X | X is in its lower one]. As E[X; Gamma <= g] = P(Gamma(ranks - 1) <= g), both
+    With X = (ranks - 1) / Gamma(ranks) and tail = (1 - confidence) / 2: 1 / E[X | X in its upper
+    tail] and 1 / E[X | X in its lower tail]. As E[X; Gamma <= g] = P(Gamma(ranks - 1) <= g), both
     follow from terms of the Poisson distribution.
     """
     tail = (1 - confidence) / 2
@@ -178,7 +168,6 @@ def _poisson(count: int, mean: float) -> float:
 
 
 def _touched(of: Graph) -> Bools:
-    """Tell which nodes have an edge [n]."""
     touched = np.diff(of.start) > 0
     touched[of.parent] = True
     return touched
@@ -186,7 +175,7 @@ def _touched(of: Graph) -> Bools:
 
 @njit
 def _planned(start: Ints, parent: Ints, nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints, int]:
-    """Return the fields of `_Plan`; `nodes`: how many there are that have an edge."""
+    """Return the fields of `_Plan`; `nodes`: the number of nodes with an edge."""
     n = len(start) - 1
     offset, base = np.zeros(n, np.int64), np.full(n, -1, np.int64)
     least, most = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -242,7 +231,7 @@ def _mixed(word: np.uint64) -> np.uint64:
 def _exponential(word: np.uint64) -> float:
     """Return the exponential number of a random word: -log(1 - u), by its series where u is small.
 
-    Its order is that of the words, which are what is compared.
+    It rises with the words, which are compared instead.
     """
     u = (float(word >> np.uint64(11)) + 0.5) * 2.0**-53
     if u < 2.0**-13:

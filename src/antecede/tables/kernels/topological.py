@@ -1,19 +1,21 @@
-"""Causal order of rows that are numbered: when each goes at the earliest, cycles, waits.
+"""Causal order of numbered rows: earliest releases, cycles, waits.
 
-Rows are 0 .. n-1. Causes are edges in compressed form: the causes of row r are
-`causes[offsets[r]:offsets[r + 1]]`, row numbers, or -1 where the cause is nowhere. Only `alive`
-rows take part; a cause that is not alive counts as nowhere.
+Rows are 0 .. n-1. The causes of row r are `causes[offsets[r]:offsets[r + 1]]`: row numbers, or -1
+for a cause that is nowhere. Only `alive` rows take part; other causes count as nowhere.
 
-**The order is defined**, not a matter of the algorithm. A row is released at
-r = max(its time, r of its causes); its depth d is 0, or one more than the largest d of a cause with
-the same r. Rows go by (r, d, rank), where rank is (time, identity). A cause has a lesser (r, d)
-than its effect, so this is causal; r is the least that causes allow, so it is as near to time as
-they allow. r and d are a least fixpoint: whoever works them out, in whatever order, finds these.
+**The order is defined**, not a matter of the algorithm. A row is released at r = max(its time, r of
+its causes); its depth d is 0, or one more than the largest d of a cause with the same r. Rows go by
+(r, d, rank), where rank is (time, identity). A cause has a lesser (r, d) than its effect, so this
+is causal; r is the least that causes allow. r and d are a least fixpoint, so every way to compute
+them gives the same.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from antecede.tables.kernels.arrays import Bools, Bytes, Ints
 from antecede.tables.kernels.components import on_cycles, strong_components
@@ -28,8 +30,8 @@ BEFORE_ALL = np.iinfo(np.int64).min
 def causes_first(offsets: Ints, causes: Ints, alive: Bools) -> tuple[Ints, Bools]:
     """Return the alive rows, causes before effects, and the mask of rows on a cycle.
 
-    Rows on a cycle are left out of the order, rows that merely follow from one are not. Which of
-    the many such orders it is means nothing. O(n + edges) time and memory.
+    Rows on a cycle are left out, rows that only follow from one are not. The order among unrelated
+    rows means nothing. O(n + edges) time and memory.
     """
     order = topological(offsets, causes, alive)
     on_cycle = np.zeros(len(alive), dtype=np.bool_)
@@ -90,7 +92,7 @@ def topological(offsets: Ints, causes: Ints, alive: Bools) -> Ints:
 
 @njit
 def cycles(offsets: Ints, causes: Ints, alive: Bools) -> Bools:
-    """Return the mask of alive rows on a cycle; an edge of a row to itself is not looked for."""
+    """Mask the alive rows on a cycle; edges of a row to itself do not count."""
     return on_cycles(strong_components(offsets[:-1], offsets[1:], causes, alive))
 
 
@@ -100,10 +102,10 @@ def release(
 ) -> tuple[Ints, Ints, Bytes]:
     """Return when each row is released, its depth, and for each edge THERE, WAITED or MISSING.
 
-    A row is released when it has arrived (`time` where `timed`) and its causes are released; a
-    missing cause holds nothing up. `order` has causes first. An edge with `exact` false stands for
-    a cause that is missing: its row is the nearest earlier one that is there, which still comes
-    first, or -1. An edge to -1 with `exact` true lacks nothing.
+    A row is released when it has arrived (`time` where `timed`) and its causes are released;
+    missing causes hold nothing up. `order` has causes first. An edge with `exact` false stands for
+    a missing cause: its row is the nearest earlier one, which still comes first, or -1. An edge to
+    -1 with `exact` true lacks nothing.
     """
     released = np.full(len(alive), BEFORE_ALL, np.int64)
     depth = np.zeros(len(alive), np.int64)
@@ -129,7 +131,7 @@ def release(
 
 
 @njit
-def first_mention(offsets: Ints, codes: Ints, distinct: int) -> Bools:
+def first_mention(offsets: Ints, codes: NDArray[Any], distinct: int) -> Bools:
     """Mask the first edge of each row to each cause: `codes` are below `distinct`."""
     seen = np.full(distinct, -1, np.int64)
     first = np.zeros(len(codes), np.bool_)

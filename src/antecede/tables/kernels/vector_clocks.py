@@ -1,13 +1,11 @@
-"""Vector-clock logs: what the clocks say of order, and where they contradict themselves.
+"""Vector-clock logs: pairs, message edges, and contradictions of the clocks.
 
-Event e of member h has the clock V(e); its own entry V(e)[h] is its number at h. The event
-(g, n) is in the causal past of e when V(e)[g] >= n (Mattern 1989), so the
-pairs are counted by binary search in each member's numbers (prefix counts), entry by entry: the
-work grows with the entries written in the log, not with the square of the events.
+Event e of member h has the clock V(e); its own entry V(e)[h] is its number at h. Event (g, n) is in
+the causal past of e when V(e)[g] >= n (Mattern 1989). So pairs are counted by binary search in each
+member's numbers, entry by entry: the work grows with the entries of the log.
 
-A member's events are taken in the order of their own numbers, as files list them in any
-order. Where a member repeats a number (it restarted, or does not count every event) there is
-no such order: its events are then taken as the file lists them.
+A member's events go by their own numbers. Where a member repeats a number (a restart, or uncounted
+events) they go by the order of the file.
 """
 
 from __future__ import annotations
@@ -25,50 +23,33 @@ from antecede.tables.kernels.jit import njit
 class ClockLog(NamedTuple):
     """Clocks of events as numbers; events are sorted by member, then by their order there."""
 
-    row: Ints
-    """[n] row of the Arrow table that each event came from."""
-    member: Ints
-    """[n] member (of an execution) of each event, from 0."""
-    own: Ints
-    """[n] own entry of each event."""
-    start: Ints
-    """[members + 1] where each member's events begin."""
-    entry_start: Ints
-    """[n + 1] where each event's clock begins."""
-    entry_member: Ints
-    """[entries] members in ascending order within each event."""
-    entry_count: Ints
-    """[entries] counters, above zero."""
-    sorted_own: Ints
-    """[n] own entries in ascending order within each member."""
-    sorted_event: Ints
-    """[n] the event of each of them."""
+    row: Ints  # [n] row of the Arrow table that each event came from
+    member: Ints  # [n] member (of an execution) of each event, from 0
+    own: Ints  # [n] own entry of each event
+    start: Ints  # [members + 1] where each member's events begin
+    entry_start: Ints  # [n + 1] where each event's clock begins
+    entry_member: Ints  # [entries] members in ascending order within each event
+    entry_count: Ints  # [entries] counters, above zero
+    sorted_own: Ints  # [n] own entries in ascending order within each member
+    sorted_event: Ints  # [n] the event of each of them
 
 
 class ClockEdges(NamedTuple):
-    """Edges between members, and which edges others imply; numbers are those of the log."""
+    """Edges between members; numbers are those of the log."""
 
-    sender: Ints
-    """[edges] event that became known ..."""
-    receiver: Ints
-    """[edges] ... at this event."""
-    redundant_steps: int
-    """Program-order edges that message edges imply."""
+    sender: Ints  # [edges] event that became known
+    receiver: Ints  # [edges] ... at this event
+    redundant_steps: int  # Program-order edges that message edges imply
 
 
 class ClockDefects(NamedTuple):
-    """Where clocks contradict themselves; numbers are those of the log."""
+    """Contradictions of clocks; numbers are those of the log."""
 
-    lowered: Bools
-    """[n] the event's clock loses or lowers an entry of the member's event before."""
-    repeated: int
-    """Events with the same number as the member's event before."""
-    mutual: int
-    """Events that know an event of another member which knows them."""
-    unmerged: int
-    """Events that know an event of another member, but not all that that event knows."""
-    gaps: int
-    """Numbers skipped by members, counted once a gap."""
+    lowered: Bools  # [n] the event's clock loses or lowers an entry of the member's event before
+    repeated: int  # Events with the same number as the member's event before
+    mutual: int  # Events that know an event of another member which knows them
+    unmerged: int  # Events that know an event of another member, but not all that that event knows
+    gaps: int  # Numbers skipped by members, counted once a gap
 
 
 class ClockPairs(NamedTuple):
@@ -117,17 +98,17 @@ def clock_log(events: pa.Table) -> ClockLog:
 def clock_edges(log: ClockLog) -> ClockEdges:
     """Return the message edges and count the program-order edges that they imply.
 
-    After each event: the entries of other members that are higher than ever before at this
-    member, whose event is logged, none of them known to another of them.
+    Each event has edges from the logged events of other members that are higher than ever before at
+    this member, none of them known to another of them.
     """
-    sender, receiver, redundant = _edges(*log[1:])
+    sender, receiver, redundant = _edges(log)
     return ClockEdges(sender, receiver, int(redundant))
 
 
 def clock_defects(log: ClockLog) -> ClockDefects:
     """Find where the clocks contradict themselves."""
-    lowered = _lowered(log.member, log.start, log.entry_start, log.entry_member, log.entry_count)
-    mutual, unmerged = _contradictions(*log[1:])
+    lowered = _lowered(log)
+    mutual, unmerged = _contradictions(log)
     same = log.member[1:] == log.member[:-1]
     step = np.diff(log.own)
     first = np.ones(len(log.own), dtype=np.bool_)
@@ -140,7 +121,7 @@ def clock_defects(log: ClockLog) -> ClockDefects:
 
 def clock_pairs(log: ClockLog, events: pa.Table) -> ClockPairs:
     """Count ordered and concurrent pairs; exact for clocks without defects."""
-    ordered = int(_ordered_pairs(*log[1:]))
+    ordered = int(_ordered_pairs(log))
     sizes = np.bincount(_codes(events, "run"))
     return ClockPairs(ordered, int((sizes * (sizes - 1) // 2).sum()) - ordered)
 
@@ -171,7 +152,7 @@ def _offsets(sorted_numbers: Ints, size: int) -> Ints:
 
 @njit
 def entry_of(event: int, member: int, entry_start: Ints, entry_member: Ints, counts: Ints) -> int:
-    """Entry of one member in one event's clock, 0 if there is none; by binary search."""
+    """Return the entry of a member in an event's clock, 0 without one; by binary search."""
     low, high = entry_start[event], entry_start[event + 1]
     while low < high:
         middle = (low + high) // 2
@@ -186,7 +167,7 @@ def entry_of(event: int, member: int, entry_start: Ints, entry_member: Ints, cou
 
 @njit
 def place_of(member: int, count: int, start: Ints, sorted_own: Ints) -> int:
-    """Position, in the sorted events, after the last event of `member` numbered <= count."""
+    """Return the position, in sorted events, after the last of `member` numbered <= count."""
     low, high = start[member], start[member + 1]
     while low < high:
         middle = (low + high) // 2
@@ -198,46 +179,30 @@ def place_of(member: int, count: int, start: Ints, sorted_own: Ints) -> int:
 
 
 @njit
-def _ordered_pairs(
-    member: Ints,
-    own: Ints,
-    start: Ints,
-    entry_start: Ints,
-    entry_member: Ints,
-    entry_count: Ints,
-    sorted_own: Ints,
-    sorted_event: Ints,
-) -> int:
+def _ordered_pairs(log: ClockLog) -> int:
     total = 0
-    for event in range(len(own)):
-        for entry in range(entry_start[event], entry_start[event + 1]):
-            other = entry_member[entry]
-            total += place_of(other, entry_count[entry], start, sorted_own) - start[other]
+    for event in range(len(log.own)):
+        for entry in range(log.entry_start[event], log.entry_start[event + 1]):
+            other = log.entry_member[entry]
+            place = place_of(other, log.entry_count[entry], log.start, log.sorted_own)
+            total += place - log.start[other]
         total -= 1  # the event itself
     return total
 
 
 @njit
-def _edges(
-    member: Ints,
-    own: Ints,
-    start: Ints,
-    entry_start: Ints,
-    entry_member: Ints,
-    entry_count: Ints,
-    sorted_own: Ints,
-    sorted_event: Ints,
-) -> tuple[Ints, Ints, int]:
-    members = len(start) - 1
-    n = len(own)
-    senders = np.empty(len(entry_member), np.int64)
-    receivers = np.empty(len(entry_member), np.int64)
+def _edges(log: ClockLog) -> tuple[Ints, Ints, int]:
+    entry_start, entry_member, entry_count = log.entry_start, log.entry_member, log.entry_count
+    members = len(log.start) - 1
+    n = len(log.own)
+    senders = np.empty(len(log.entry_member), np.int64)
+    receivers = np.empty(len(log.entry_member), np.int64)
     highest = np.zeros(members, np.int64)
     fresh = np.empty(members, np.int64)
     found = redundant = 0
     for event in range(n):
-        here = member[event]
-        if event == start[here]:
+        here = log.member[event]
+        if event == log.start[here]:
             highest[:] = 0
         count = 0
         for entry in range(entry_start[event], entry_start[event + 1]):
@@ -245,17 +210,21 @@ def _edges(
             if other == here or number <= highest[other]:
                 continue
             highest[other] = number
-            place = place_of(other, number, start, sorted_own)
-            if place > start[other] and sorted_own[place - 1] == number:
-                fresh[count] = sorted_event[place - 1]
+            place = place_of(other, number, log.start, log.sorted_own)
+            if place > log.start[other] and log.sorted_own[place - 1] == number:
+                fresh[count] = log.sorted_event[place - 1]
                 count += 1
         before = found
         for one in range(count):
             implied = False
             for two in range(count):
-                if one != two and (
-                    entry_of(fresh[two], member[fresh[one]], entry_start, entry_member, entry_count)
-                    >= own[fresh[one]]
+                if one == two:
+                    continue
+                if (
+                    entry_of(
+                        fresh[two], log.member[fresh[one]], entry_start, entry_member, entry_count
+                    )
+                    >= log.own[fresh[one]]
                 ):
                     implied = True
                     break
@@ -263,23 +232,24 @@ def _edges(
                 senders[found] = fresh[one]
                 receivers[found] = event
                 found += 1
-        if event > start[here]:
+        if event > log.start[here]:
             for edge in range(before, found):
-                known = entry_of(senders[edge], here, entry_start, entry_member, entry_count)
-                if known >= own[event - 1]:
+                if (
+                    entry_of(senders[edge], here, entry_start, entry_member, entry_count)
+                    >= log.own[event - 1]
+                ):
                     redundant += 1
                     break
     return senders[:found].copy(), receivers[:found].copy(), redundant
 
 
 @njit
-def _lowered(
-    member: Ints, start: Ints, entry_start: Ints, entry_member: Ints, entry_count: Ints
-) -> Bools:
-    n = len(member)
+def _lowered(log: ClockLog) -> Bools:
+    entry_start, entry_member, entry_count = log.entry_start, log.entry_member, log.entry_count
+    n = len(log.member)
     lowered = np.zeros(n, np.bool_)
     for event in range(1, n):
-        if member[event] != member[event - 1]:
+        if log.member[event] != log.member[event - 1]:
             continue
         for entry in range(entry_start[event - 1], entry_start[event]):
             other = entry_member[entry]
@@ -291,31 +261,23 @@ def _lowered(
 
 
 @njit
-def _contradictions(
-    member: Ints,
-    own: Ints,
-    start: Ints,
-    entry_start: Ints,
-    entry_member: Ints,
-    entry_count: Ints,
-    sorted_own: Ints,
-    sorted_event: Ints,
-) -> tuple[int, int]:
+def _contradictions(log: ClockLog) -> tuple[int, int]:
     """Count events that are in their own past through another, and that know too little."""
+    entry_start, entry_member, entry_count = log.entry_start, log.entry_member, log.entry_count
     mutual = unmerged = 0
-    for event in range(len(own)):
+    for event in range(len(log.own)):
         circle = ignorant = False
         for entry in range(entry_start[event], entry_start[event + 1]):
             other = entry_member[entry]
-            if other == member[event]:
+            if other == log.member[event]:
                 continue
-            place = place_of(other, entry_count[entry], start, sorted_own)
-            if place == start[other]:
+            place = place_of(other, entry_count[entry], log.start, log.sorted_own)
+            if place == log.start[other]:
                 continue
-            known = sorted_event[place - 1]
+            known = log.sorted_event[place - 1]
             for above in range(entry_start[known], entry_start[known + 1]):
                 third, number = entry_member[above], entry_count[above]
-                if third == member[event] and number >= own[event]:
+                if third == log.member[event] and number >= log.own[event]:
                     circle = True
                 elif entry_of(event, third, entry_start, entry_member, entry_count) < number:
                     ignorant = True

@@ -1,7 +1,7 @@
-"""XXH64 of numbers and bytes, each with its own seed: as Spark's `xxhash64` chains columns.
+"""XXH64 of numbers and bytes with a seed for each, as Spark's `xxhash64` chains columns.
 
-Source: the specification of xxHash (XXH64); Spark's `XXH64` hashes a 32-bit number as its four
-bytes and a 64-bit one as its eight, little-endian.
+Source: the specification of xxHash (XXH64). Spark hashes a 32-bit number as its four bytes and a
+64-bit one as its eight, little-endian.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Causal order of tables: what to order by (`spec`), and the local engine of `antecede order`."""
+"""Causal order of tables: specification (`spec`) and the local engine of `antecede order`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,14 +1,12 @@
-"""What people do without causal order, and what it costs on the same arrivals.
-
-Three ways to put the rows of a stream in order, each judged by the declared causes of the rows:
+"""Orders without causes, and their cost on the same arrivals.
 
 arrival     take every row as it comes: nothing waits, effects come before causes
 timestamp   sort the finished data by the sender's timestamp: skewed clocks invert edges
 watermark   buffer, release in timestamp order once the watermark (greatest timestamp seen,
             less a width) has passed a row; a row that arrives behind the watermark is dropped
 
-An edge (cause, effect) counts as inverted when both are released and the effect goes first,
-and as broken when the cause was dropped and the effect was not.
+An edge (cause, effect) is inverted when both are released and the effect goes first, and broken
+when only the cause was dropped.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ NS_PER_MS = 1e6
 
 
 class Arrival(NamedTuple):
-    """One row of a stream: who received it, its id and causes, both clocks in nanoseconds."""
+    """One row of a stream: receiver, id and causes, both clocks in nanoseconds."""
 
     stream: str
     id: str
@@ -34,7 +32,7 @@ class Arrival(NamedTuple):
 
 
 class BaselineOutcome(NamedTuple):
-    """What a scheme did: counts of rows and edges, and each released row's wait."""
+    """Result of a scheme: counts of rows and edges, and each released row's wait."""
 
     scheme: str
     rows: int
@@ -43,14 +41,10 @@ class BaselineOutcome(NamedTuple):
     broken: int
     waits_ms: tuple[float, ...]
     """One a released row, ascending; rows flushed at the end of the data are left out."""
-    flushed: int = 0
-    """Rows that still waited when the data ended."""
+    flushed: int = 0  # Rows that still waited when the data ended
 
     def wait_ms(self, part: float) -> float | None:
-        """Return the wait that this part of the rows (0 to 1) does not exceed, None without rows.
-
-        By nearest rank (`antecede.quantiles`).
-        """
+        """Return the wait of this part of the rows (0 to 1), by nearest rank; None without rows."""
         return quantile(self.waits_ms, part) if self.waits_ms else None
 
 
@@ -67,13 +61,15 @@ def streams(arrivals: Iterable[Arrival]) -> dict[str, list[Arrival]]:
 def as_they_come(split: Mapping[str, Sequence[Arrival]]) -> BaselineOutcome:
     """Deliver on arrival."""
     total = sum(len(rows) for rows in split.values())
-    inverted, broken = _judge(split, {name: list(rows) for name, rows in split.items()})
+    inverted, broken = _judge(split, split)
     return BaselineOutcome("as they come", total, 0, inverted, broken, (0.0,) * total)
 
 
 def by_timestamp(split: Mapping[str, Sequence[Arrival]]) -> BaselineOutcome:
     """Sort each finished stream by the senders' timestamps (ties by id)."""
-    order = {name: sorted(rows, key=_by_time) for name, rows in split.items()}
+    order = {
+        name: sorted(rows, key=lambda row: (row.sent_ns, row.id)) for name, rows in split.items()
+    }
     inverted, broken = _judge(split, order)
     total = sum(len(rows) for rows in split.values())
     return BaselineOutcome("sort by timestamp", total, 0, inverted, broken, ())
@@ -116,10 +112,6 @@ def _watermark(rows: Sequence[Arrival], width_ns: int) -> tuple[list[Arrival], l
     left = len(buffer)
     released += (heapq.heappop(buffer)[2] for _ in range(left))
     return released, waits, left
-
-
-def _by_time(row: Arrival) -> tuple[int, str]:
-    return row.sent_ns, row.id
 
 
 def _judge(

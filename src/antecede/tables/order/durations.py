@@ -1,4 +1,4 @@
-"""Lengths of time as a user writes them: "10 minutes", "90 s", "1 hour 30 min", a timedelta."""
+"""Lengths of time in text: "10 minutes", "90 s", "1 hour 30 min"; or a timedelta."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
 
 
 def duration_ms(length: str | dt.timedelta, what: str = "the duration") -> int:
-    """Return a length of time in milliseconds, a part of one rounded up.
+    """Return a length of time in milliseconds, rounded up.
 
     Text is numbers, each with a unit (ns, us, ms, s, min, h, d, w, or spelt out), added up, also
-    behind the word "interval", as Spark takes it. `what` names the argument in errors. Raises
-    InputError for anything else, a number without unit included.
+    behind "interval", as in Spark. `what` names the argument in errors. Raises InputError for
+    anything else, a number without unit included.
     """
     if isinstance(length, dt.timedelta):
         if length < dt.timedelta(0):

@@ -1,7 +1,7 @@
 """Parts of a graph that is too large for a process, each settled by the compiled kernels.
 
-A part comes as record batches of edges between rows that are numbered from 0 over the whole data.
-What other parts found comes between the edges: see `release_of` and `depths_of`.
+A part is record batches of edges between rows, which are numbered from 0 over the whole data.
+Results of other parts come between the edges: see `release_of` and `depths_of`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from antecede.tables.order.kernels.fixpoint import (
 )
 
 pa: Any = pyarrow
-Chunks = list[NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -75,8 +74,8 @@ def depths_of(batches: Iterable[Any], *, whole: bool) -> Any:
     """Return (row, depth, cycle) for the rows of a part that come after others of one release.
 
     Columns: `c`, `e` (rows), `v`. With `c` KNOWN the cause of `e` is in another part and gives it
-    the depth `v`; with OPEN it is not known yet. Rows that are not settled are left out; if this is
-    the `whole` graph, those on a cycle come with depth -1. Memory: some 70 bytes an edge.
+    the depth `v`; with OPEN it is not known yet. Unsettled rows are left out; in the `whole` graph
+    those on a cycle have depth -1. Memory: some 70 bytes an edge.
     """
     c, e, v = _columns(batches, ("c", "e", "v"))
     nodes = _nodes_of(c, e)
@@ -89,20 +88,15 @@ def depths_of(batches: Iterable[Any], *, whole: bool) -> Any:
     circle = _on_cycle(cause, effect, depth < 0) if whole else np.zeros(0, np.int64)
     settled = np.flatnonzero(depth > 0)
     told = np.concatenate([settled, circle])
-    return pa.record_batch(
-        [
-            nodes.rows(told),
-            depth[told].astype(np.int64),
-            pa.array(np.arange(len(told)) >= len(settled)),
-        ],
-        ["row", "depth", "cycle"],
-    )
+    is_cycle = pa.array(np.arange(len(told)) >= len(settled))
+    columns = [nodes.rows(told), depth[told].astype(np.int64), is_cycle]
+    return pa.record_batch(columns, ["row", "depth", "cycle"])
 
 
 def _on_cycle(cause: Ints, effect: Ints, stuck: NDArray[np.bool_]) -> Longs:
-    """Return which of the nodes that are stuck are on a cycle; the others come after one.
+    """Return the stuck nodes on a cycle; the others come after one.
 
-    What comes after cycles alone is trimmed from the other end first, as it may be all the rest.
+    Nodes behind all cycles are trimmed first, as they may be most.
     """
     inside, cause, effect = _within(cause, effect, stuck)
     start, effects = out_edges(len(inside), effect, cause)
@@ -123,20 +117,16 @@ def _within(cause: Ints, effect: Ints, some: NDArray[np.bool_]) -> tuple[Longs, 
 
 
 def _columns(batches: Iterable[Any], names: tuple[str, ...]) -> list[Longs]:
-    chunks: list[Chunks] = [[] for _ in names]
+    chunks: list[list[Longs]] = [[] for _ in names]
     for batch in batches:
         for chunk, name in zip(chunks, names, strict=True):
             # A copy: a view of one column would keep the whole batch.
             chunk.append(np.array(batch.column(name).to_numpy(zero_copy_only=False), np.int64))
-    made = []
-    for chunk in chunks:
-        made.append(np.concatenate([np.zeros(0, np.int64), *chunk]))
-        chunk.clear()
-    return made
+    return [np.concatenate([np.zeros(0, np.int64), *chunks.pop(0)]) for _ in names]
 
 
 def _nodes_of(c: Longs, e: Longs) -> Nodes:
-    """Take a whole range of rows where most of it is named, else list those that are."""
+    """Return a range of rows where most of it is named, else the list of the named ones."""
     if not len(e):
         return Nodes(0, 0)
     inside = c[c >= 0]

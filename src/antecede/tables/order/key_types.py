@@ -1,18 +1,18 @@
-"""One form for identities and causes, whatever columns they come from.
+"""One form for identities and causes of columns of any type.
 
-An identity and the cause that means it must be equal as values, and equal as text, because a
-stream compares text. So every column of keys is brought to one form here, and two columns that
-have none in common are refused: they would never match, and every cause would count as missing.
+An identity and its mention as a cause must be equal as values and as text, because a stream
+compares text. Columns without a common form are refused: they would never match, and every cause
+would count as missing.
 
-    whole numbers, any width       as they are                "7"
-    decimals                       the largest scale of all   "7.00"
-    floats                         whole numbers below 2**53  "7"
-    text, dictionaries             as they are
-    whole numbers beside text      their digits               "7"
-    bytes                          hexadecimal digits         "ff00"
-    timestamps of one kind         the finest unit of all
+whole numbers, any width       as they are                "7"
+decimals                       the largest scale of all   "7.00"
+floats                         whole numbers below 2**53  "7"
+text, dictionaries             as they are
+whole numbers beside text      their digits               "7"
+bytes                          hexadecimal digits         "ff00"
+timestamps of one kind         the finest unit of all
 
-Which values name nothing, and which floats are ids, is defined in `tables.trace.identities`.
+`tables.trace.identities` defines blanks and the floats that are ids.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def plain(column: Array, what: str) -> Array:
     kind, types = column.type, pa.types
     if types.is_dictionary(kind):
         return plain(column.dictionary_decode(), what)
-    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+    if _is_bytes(kind):
         text = pa.large_string() if 2 * column.nbytes > _LONGEST else pa.string()
         return pa.array([None if v is None else v.hex() for v in column.to_pylist()], text)
     if types.is_floating(kind):
@@ -62,16 +62,16 @@ def identities(column: Array, what: str) -> Array:
         column = column.cast(pa.large_string())
     if is_text(column.type):
         return without_blanks(column)
-    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+    if _is_bytes(kind):
         blank = pa.array(map(is_blank, column.to_pylist()), pa.bool_())
         return pc.if_else(blank, pa.scalar(None, pa.string()), plain(column, what))
     return plain(column, what)
 
 
 def causes(column: Array, what: str) -> Array:
-    """Return causes in the form of `identities`; floats that are no id get a name of their own.
+    """Return causes in the form of `identities`; floats that are no id become text.
 
-    Then all of them are text, as which `common` compares them. Raises InputError as `plain`.
+    `common` then compares all as text. Raises InputError as `plain`.
     """
     if pa.types.is_dictionary(column.type):
         return causes(column.dictionary_decode(), what)
@@ -82,10 +82,10 @@ def causes(column: Array, what: str) -> Array:
 
 
 def common(columns: list[Array], names: list[str], given: list[Array]) -> list[Array]:
-    """Bring identities and causes to one type; each is in its one form already.
+    """Cast identities and causes, each in its one form, to one type.
 
-    Raises InputError for types that have no form in common, naming the columns and the types
-    `given` that they came in.
+    Raises InputError for types without a common form, with the column names and their types
+    `given`.
     """
     kinds = [column.type for column in columns]
     known = [kind for kind in kinds if not pa.types.is_null(kind)]
@@ -127,18 +127,23 @@ def _decimal(known: list[Array], kinds: list[Array], names: list[str]) -> Array:
 
 def _family(kind: Array) -> str | None:
     types = pa.types
-    tests = (
-        ("whole", types.is_integer),
-        ("decimal", types.is_decimal),
-        ("float", types.is_floating),
-        ("time", types.is_timestamp),
-        ("date", types.is_date),
-        ("flag", types.is_boolean),
-        ("none", types.is_null),
-    )
-    if is_text(kind):
-        return "text"
-    return next((name for name, test in tests if test(kind)), None)
+    tests = {
+        "text": is_text,
+        "whole": types.is_integer,
+        "decimal": types.is_decimal,
+        "float": types.is_floating,
+        "time": types.is_timestamp,
+        "date": types.is_date,
+        "flag": types.is_boolean,
+        "none": types.is_null,
+    }
+    return next((name for name, test in tests.items() if test(kind)), None)
+
+
+def _is_bytes(kind: Array) -> bool:
+    types = pa.types
+    tests = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
+    return any(test(kind) for test in tests)
 
 
 def _unlike(kinds: list[Array], names: list[str]) -> InputError:

@@ -1,15 +1,14 @@
-"""From the user's columns to identities and causes as numbers.
+"""Identities and causes of the user's columns as numbers.
 
-Each of the three ways of `OrderSpec` becomes the same thing: a row has an identity
-(actor, count) and causes that are such pairs. Declared ids are actors with the one count 1;
-with a clock or numbers the actor is the member or sender. The actor includes the group, so
-that rows of different groups never meet.
+In each of the three ways of `OrderSpec` a row has an identity (actor, count), and its causes are
+such pairs. Declared ids are actors with the count 1; otherwise the actor is the member or sender.
+The actor includes the group, so rows of different groups never meet.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow
@@ -40,9 +39,8 @@ def code(status: Status) -> np.int8:
 class Keys:
     """Rows and their causes as numbers; edges are sorted by row.
 
-    `required` is false for an edge that only orders and whose cause need not exist (the number
-    before a sender's first). `label` and `labels` give an edge's name in the text of
-    `waited_for`; with `numbered` the count follows the name.
+    `required` is false for an edge whose cause need not exist (the number before a sender's first).
+    `label` and `labels` give an edge's name in `waited_for`; with `numbered` the count follows it.
     """
 
     status: Bytes
@@ -75,20 +73,19 @@ class Keys:
 
 
 def goes_by_value(kind: Array) -> bool:
-    """Tell how ties between identities of an Arrow type are broken, in a batch and in a stream.
+    """Return whether ties between identities of an Arrow type go by value, in batches and streams.
 
-    Numbers of any type go by their value (2 before 10); every other type goes by the code
-    points of its text. The stream's kernel follows this rule in
-    `tables.order.stream.kernels.tie_break`.
+    Numbers of any type do (2 before 10); other types go by the code points of their text. The
+    stream's kernel `tables.order.stream.kernels.tie_break` follows this rule.
     """
     types = pa.types
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 def tie_columns(table: pyarrow.Table, spec: OrderSpec) -> list[Array]:
-    """Return the columns by which rows of one time are sorted: id, or member, or sender and seq.
+    """Return the columns that break ties: id, or member, or sender and seq.
 
-    Each so that ascending order is the rule of `goes_by_value`.
+    Ascending order of each is the rule of `goes_by_value`.
     """
     columns = []
     for name in (spec.id, spec.member, spec.sender, spec.seq):
@@ -101,21 +98,42 @@ def tie_columns(table: pyarrow.Table, spec: OrderSpec) -> list[Array]:
     return columns
 
 
-def keys_of(table: pyarrow.Table, spec: OrderSpec) -> Keys:
-    """Read identities and causes of a table by a spec.
+class _Edges(NamedTuple):
+    """Identities of rows, and their causes; a name is a number of `labels`."""
 
-    Raises InputError when a column has a type that cannot serve.
-    """
+    name: Ints
+    number: Ints
+    row: Ints
+    cause: Ints
+    cause_count: Ints
+    labels: Array
+    required: Bools | None = None
+
+
+def keys_of(table: pyarrow.Table, spec: OrderSpec) -> Keys:
+    """Read identities and causes of a table; InputError for columns of types that cannot serve."""
     status = np.full(table.num_rows, code(Status.ORDERED), np.int8)
     group, groups = _groups(table, spec, status)
-    if spec.clock is not None:
-        return _by_clock(table, spec, status, group, groups)
-    if spec.sender is not None:
-        return _by_number(table, spec, status, group, groups)
-    return _by_id(table, spec, status, group, groups)
+    read = _by_clock if spec.clock is not None else _by_number if spec.sender else _by_id
+    edges = read(table, spec, status)
+    width, row = len(edges.labels), edges.row
+    return Keys(
+        status=status,
+        group=group,
+        groups=groups,
+        actor=group * width + edges.name,
+        count=edges.number,
+        offsets=_offsets(row, table.num_rows),
+        cause_actor=group[row] * width + edges.cause,
+        cause_count=edges.cause_count,
+        required=np.ones(len(row), np.bool_) if edges.required is None else edges.required,
+        label=edges.cause,
+        labels=edges.labels,
+        numbered=spec.id is None,
+    )
 
 
-def _by_id(table: pyarrow.Table, spec: OrderSpec, status: Bytes, group: Ints, groups: int) -> Keys:
+def _by_id(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> _Edges:
     rows_of, values = [], []
     given = [table.schema.field(str(spec.id)).type]
     for name in spec.after:
@@ -137,25 +155,11 @@ def _by_id(table: pyarrow.Table, spec: OrderSpec, status: Bytes, group: Ints, gr
     cause_row, causes_code = cause_row[known], causes_code[known]
     first = first_mention(_offsets(cause_row, len(ids)), causes_code, len(labels))
     cause_row, causes_code = cause_row[first], causes_code[first]
-    return Keys(
-        status=status,
-        group=group,
-        groups=groups,
-        actor=group * len(labels) + own,
-        count=np.ones(len(ids), np.int64),
-        offsets=_offsets(cause_row, len(ids)),
-        cause_actor=group[cause_row] * len(labels) + causes_code,
-        cause_count=np.ones(len(causes_code), np.int64),
-        required=np.ones(len(causes_code), np.bool_),
-        label=causes_code,
-        labels=labels,
-        numbered=False,
-    )
+    counts = np.ones(len(ids), np.int64), np.ones(len(causes_code), np.int64)
+    return _Edges(own, counts[0], cause_row, causes_code, counts[1], labels)
 
 
-def _by_clock(
-    table: pyarrow.Table, spec: OrderSpec, status: Bytes, group: Ints, groups: int
-) -> Keys:
+def _by_clock(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> _Edges:
     rows, names, counts, broken = _entries(_column(table, str(spec.clock)))
     given = [table.schema.field(str(spec.member)).type, names.type]
     names = identities(names, f"the members in {spec.clock}")
@@ -176,59 +180,30 @@ def _by_clock(
     status[member < 0] = code(Status.NULL_KEY)
     cause_count = np.where(mine, counts - 1, counts)
     cause = (cause_count > 0) & ~bad & (status[rows] == code(Status.ORDERED))
-    rows, entry, cause_count = rows[cause], entry[cause], cause_count[cause]
-    return Keys(
-        status=status,
-        group=group,
-        groups=groups,
-        actor=group * len(labels) + member,
-        count=own,
-        offsets=_offsets(rows, len(members)),
-        cause_actor=group[rows] * len(labels) + entry,
-        cause_count=cause_count,
-        required=np.ones(len(rows), np.bool_),
-        label=entry,
-        labels=labels,
-        numbered=True,
-    )
+    return _Edges(member, own, rows[cause], entry[cause], cause_count[cause], labels)
 
 
-def _by_number(
-    table: pyarrow.Table, spec: OrderSpec, status: Bytes, group: Ints, groups: int
-) -> Keys:
+def _by_number(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> _Edges:
     sender, labels = _encode(_chunked(_identities(table, str(spec.sender))))
     numbers = _column(table, str(spec.seq))
     seq = _int64(numbers, f"column {spec.seq}")
     status[seq < 0] = code(Status.BAD_CLOCK)
-    status[(sender < 0) | _nulls(numbers)] = code(Status.NULL_KEY)
+    status[(sender < 0) | numbers.is_null().to_numpy(zero_copy_only=False)] = code(Status.NULL_KEY)
     rows = np.flatnonzero(status == code(Status.ORDERED))
-    actor = group * len(labels) + sender
-    return Keys(
-        status=status,
-        group=group,
-        groups=groups,
-        actor=actor,
-        count=seq,
-        offsets=_offsets(rows, len(seq)),
-        cause_actor=actor[rows],
-        cause_count=seq[rows] - 1,
-        required=seq[rows] > spec.first_seq,
-        label=sender[rows],
-        labels=labels,
-        numbered=True,
-    )
+    required = seq[rows] > spec.first_seq
+    return _Edges(sender, seq, rows, sender[rows], seq[rows] - 1, labels, required)
 
 
 def _groups(table: pyarrow.Table, spec: OrderSpec, status: Bytes) -> tuple[Ints, int]:
     if spec.group is None:
         return np.zeros(table.num_rows, np.int64), 1
-    codes, values = _encode(_chunked(_key(table, spec.group)))
+    codes, values = _encode(_chunked(plain(_column(table, spec.group), f"column {spec.group}")))
     status[codes < 0] = code(Status.NULL_KEY)
     return np.maximum(codes, 0), max(len(values), 1)
 
 
 def _entries(clock: Array) -> tuple[Ints, Array, Ints, Ints]:
-    """Return (row, member, count) of all entries of a vector column, and rows out of shape."""
+    """Return (row, member, count) of all entries of a vector column, and misshapen rows."""
     kind = clock.type
     if pa.types.is_map(kind):
         pair = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
@@ -237,13 +212,8 @@ def _entries(clock: Array) -> tuple[Ints, Array, Ints, Ints]:
         return rows, names, _count(counts), np.zeros(0, np.int64)
     if _is_list(kind):
         rows, counts = _flatten(clock)
-        starts = _offsets(rows, len(clock))
-        return (
-            rows,
-            pa.array(np.arange(len(rows)) - starts[rows]),
-            _count(counts),
-            np.zeros(0, np.int64),
-        )
+        number = pa.array(np.arange(len(rows)) - _offsets(rows, len(clock))[rows])
+        return rows, number, _count(counts), np.zeros(0, np.int64)
     if pa.types.is_struct(kind) and kind.num_fields == 2 and all(_is_list(f.type) for f in kind):
         fields = [pc.struct_field(clock, k) for k in (0, 1)]
         lengths = [pc.fill_null(pc.list_value_length(f), -1) for f in fields]
@@ -262,16 +232,16 @@ def _column(table: pyarrow.Table, name: str) -> Array:
     column: Array = table.column(name)
     if column.nbytes > _LONGEST:
         column = column.cast(_large(column.type))
-    column = column.combine_chunks()
-    if isinstance(column, pyarrow.ChunkedArray):  # no chunk at all, or too long for one
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else column.type
-    if isinstance(column, pyarrow.DataType):
-        column = pa.array([], column)
+    if column.num_chunks == 0:
+        column = pa.array([], column.type)
+    else:
+        column = column.combine_chunks()
+        if isinstance(column, pyarrow.ChunkedArray):  # too long for one
+            column = pa.concat_arrays(column.chunks)
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _large(kind: Array) -> Array:
-    """Return the type that holds the same values, and more than 2 GiB of them."""
     types = pa.types
     if types.is_string(kind):
         return pa.large_string()
@@ -282,11 +252,6 @@ def _large(kind: Array) -> Array:
     if types.is_struct(kind):
         return pa.struct([(field.name, _large(field.type)) for field in kind])
     return kind
-
-
-def _key(table: pyarrow.Table, name: str) -> Array:
-    """Return a column of keys in the one form of its type. Raises InputError."""
-    return plain(_column(table, name), f"column {name}")
 
 
 def _identities(table: pyarrow.Table, name: str) -> Array:
@@ -336,11 +301,6 @@ def _int64(array: Array, what: str, null: int = 0) -> Ints:
         raise InputError(f"{what} must fit in 63 bits: {error}") from error
     whole: Ints = numbers.to_numpy(zero_copy_only=False)
     return whole
-
-
-def _nulls(array: Array) -> Bools:
-    mask: Bools = array.is_null().to_numpy(zero_copy_only=False)
-    return mask
 
 
 def _offsets(rows: Ints, n: int) -> Ints:

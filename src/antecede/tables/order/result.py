@@ -1,8 +1,7 @@
-"""What `antecede order` writes: the user's own columns and what ordering adds to them.
+"""Output of `antecede order`: the user's own columns and the added ones.
 
-A trace from a table comes out with all of its columns, names and types; other formats have none
-of their own and come out in the schema. A column of the user's that is called like one of the
-added ones keeps its name: the added one becomes `antecede_NAME`.
+A trace from a table keeps all of its columns, names and types; other formats come out in the
+schema. An added column whose name is taken becomes `antecede_NAME`.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def result_of(ordered: pyarrow.Table, own: pyarrow.Table | None, spec: OrderSpec
     """Return events in causal order with the columns that a user expects.
 
     `ordered` has the schema's columns and those of `spec.added`; `own` the user's columns by
-    `file_order`. Raises InputError when a column is called like both names of an added one.
+    `file_order`. Raises InputError as `free_names`.
     """
     if own is None:
         return Result(ordered.select([*NAMES, *spec.written]), {})
@@ -48,25 +47,23 @@ def result_of(ordered: pyarrow.Table, own: pyarrow.Table | None, spec: OrderSpec
 
 
 def free_names(taken: Sequence[str], spec: OrderSpec) -> dict[str, str]:
-    """Return under which name each added column is written beside the user's.
+    """Return the name under which each added column is written beside the user's.
 
-    Raises InputError when a column is called like both names of an added one.
+    Raises InputError when both names of an added column are taken.
     """
-    return {name: _free(name, taken) for name in spec.written}
-
-
-def _free(name: str, taken: Sequence[str]) -> str:
-    for candidate in (name, f"antecede_{name}".replace("antecede_antecede", "antecede_order")):
-        if candidate not in taken:
-            return candidate
-    raise InputError(f"the table has columns {name} and {candidate}; rename one of them")
+    names = {}
+    for name in spec.written:
+        other = f"antecede_{name}".replace("antecede_antecede", "antecede_order")
+        if name in taken and other in taken:
+            raise InputError(f"the table has columns {name} and {other}; rename one of them")
+        names[name] = other if name in taken else name
+    return names
 
 
 def within_topics(ordered: pyarrow.Table, spec: OrderSpec) -> tuple[pyarrow.Table, int]:
-    """Return the rows with positions that count within each topic of each run, by topic.
+    """Return the rows numbered within each topic of each run, by topic, and the number of topics.
 
-    Causes hold across topics; only the numbering is apart. Also returns the number of topics.
-    Raises InputError where an event has several topics: no one position could be right.
+    Causes hold across topics. Raises InputError where an event has several topics.
     """
     table: Any = ordered
     several = table.filter(pc.greater(pc.list_value_length(table["topics"]), 1))
@@ -81,11 +78,11 @@ def within_topics(ordered: pyarrow.Table, spec: OrderSpec) -> tuple[pyarrow.Tabl
         )
     first = [topics[0] if topics else None for topics in table["topics"].to_pylist()]
     table = table.append_column(TOPIC, pa.array(first, pa.string()))
-    order = [(name, "ascending") for name in ("run", TOPIC, spec.position)]
-    table = table.sort_by(order)
-    keys = [_codes(table[name]) for name in ("run", TOPIC)]
+    by = ("run", TOPIC)
+    table = table.sort_by([(name, "ascending") for name in (*by, spec.position)])
+    keys = np.stack([_codes(table[name]) for name in by])
     new = np.ones(table.num_rows, np.bool_)
-    new[1:] = (keys[0][1:] != keys[0][:-1]) | (keys[1][1:] != keys[1][:-1])
+    new[1:] = (np.diff(keys) != 0).any(axis=0)
     starts = np.flatnonzero(new)
     place = np.arange(table.num_rows) - np.repeat(starts, np.diff([*starts, table.num_rows]))
     at = table.column_names.index(spec.position)

@@ -1,16 +1,13 @@
-"""A 64-bit digest of a row's content, the same here as in Spark: what tells repeats from conflicts.
+"""64-bit digests of rows, the same as in Spark, which tell repeats from conflicts.
 
-Spark works it out in the JVM, before rows go to Python (`xxhash64` over the columns, seed 42), so
-that the content itself need not travel. Here the same number comes of an Arrow table, of the rows
-that share an identity alone. Equal content has equal digests; of unequal content one pair in
-2**64 does, and would be told a repeat. Spark's hash passes over nulls, so that (null, "a") and
-("a", null) have one digest, as [] and [null] have: where what is null follows the values (`marks`
-there, `_fold_marks` here), they have two. Plain digests are for keys, and for streams that began
-with them.
+Spark computes `xxhash64` over the columns (seed 42) in the JVM, so contents need not travel to
+Python. Unequal contents have equal digests once in 2**64 pairs and would count as a repeat. Spark's
+hash passes over nulls: (null, "a") and ("a", null) have one digest, as [] and [null]. Content
+digests therefore also cover what is null (`marks` there, `_fold_marks` here). Plain digests are for
+keys, and for streams that began with them.
 
-Spark hashes no maps: they go by their entries, in the order in which they stand. Variants go by
-their text there, and here by their parts; equal stays equal, but which of two conflicting rows of
-one time comes first may differ.
+Maps, which Spark does not hash, go by their entries as they stand. Variants go by their text in
+Spark and by their parts here, so which of two conflicting rows of one time comes first may differ.
 """
 
 from __future__ import annotations
@@ -71,7 +68,7 @@ def _fold(h: Hashes, array: Any) -> None:
 
 
 def _plain_type(array: Any) -> Any:
-    """Return the values of a dictionary or of a type of somebody else's."""
+    """Return the values of a dictionary or of an extension type."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     return array.storage if isinstance(array, pyarrow.ExtensionArray) else array
@@ -91,9 +88,8 @@ def _fold_marks(h: Hashes, array: Any) -> None:
 
 
 def _is_list(kind: Any) -> bool:
-    return bool(
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    )
+    types = pa.types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
 def _fold_struct(h: Hashes, array: Any) -> None:
@@ -117,7 +113,6 @@ def _fold_elements(h: Hashes, array: Any, fold: Callable[[Hashes, Any], None]) -
 
 
 def _as_list(array: Any) -> Any:
-    """Return a map as the list of its entries."""
     if not pa.types.is_map(array.type):
         return array
     entry = pa.struct([array.type.key_field, array.type.item_field])
@@ -132,9 +127,8 @@ def _fold_decimal(h: Hashes, array: Any) -> None:
         hash_longs(h, np.array(whole, np.int64).view(np.uint64), valid)
         return
     # As java.math.BigInteger.toByteArray: the fewest bytes that also hold the sign.
-    texts = [
-        w.to_bytes((w if w >= 0 else ~w).bit_length() // 8 + 1, "big", signed=True) for w in whole
-    ]
+    sizes = [(w if w >= 0 else ~w).bit_length() // 8 + 1 for w in whole]
+    texts = [w.to_bytes(n, "big", signed=True) for w, n in zip(whole, sizes, strict=True)]
     hash_bytes(h, *_text(pa.array(texts, pa.binary())), valid)
 
 
@@ -148,12 +142,11 @@ def _fold_plain(h: Hashes, array: Any) -> None:
         _fold_float(h, array)
     elif pa.types.is_date64(kind):
         hash_ints(h, _words(array.cast(pa.date32()).cast(pa.int32())), valid)
-    elif pa.types.is_timestamp(kind):
-        micros = array.cast(pa.timestamp("us", tz=kind.tz), safe=False)
-        hash_longs(h, _words(micros.cast(pa.int64())), valid)
-    elif pa.types.is_duration(kind):
-        micros = array.cast(pa.duration("us"), safe=False)
-        hash_longs(h, _words(micros.cast(pa.int64())), valid)
+    elif pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        micros = pa.duration("us")
+        if pa.types.is_timestamp(kind):
+            micros = pa.timestamp("us", tz=kind.tz)
+        hash_longs(h, _words(array.cast(micros, safe=False).cast(pa.int64())), valid)
     elif pa.types.is_time(kind):
         nanos = array.cast(pa.time64("us")).cast(pa.time64("ns")).cast(pa.int64())
         hash_longs(h, _words(nanos), valid)
@@ -192,9 +185,8 @@ def _as_bytes(array: Any) -> Any:
         return array.cast(pa.large_binary())
     if pa.types.is_fixed_size_binary(kind):
         return array.cast(pa.binary())
-    return pa.array(
-        [None if v is None else repr(v).encode() for v in array.to_pylist()], pa.binary()
-    )
+    texts = [None if v is None else repr(v).encode() for v in array.to_pylist()]
+    return pa.array(texts, pa.binary())
 
 
 def _text(array: Any) -> tuple[ByteArray, Longs]:

@@ -1,9 +1,8 @@
-"""What a row says of itself, row by row: status, identity, time, ties and causes as values.
+"""Status, identity, time, ties and causes of rows as values, row by row.
 
-`tables.order.keys` numbers identities over a whole table; where no table holds all rows they must
-stay values. Here the same reading, of any few rows, gives each row's identity and causes as (text,
-count): equal text is equal identity, because every column of keys is brought to the one form of
-`tables.order.key_types` first.
+`tables.order.keys` numbers identities over a whole table. Where no table holds all rows, identities
+and causes are (text, count) pairs; equal text is equal identity, as every column of keys has the
+form of `tables.order.key_types`.
 """
 
 from __future__ import annotations
@@ -21,16 +20,13 @@ from antecede.tables.order.table import times_of
 pa: Any = pyarrow
 pc: Any = pyarrow.compute
 
-CAUSE = pa.struct([("a", pa.string()), ("n", pa.int64()), ("required", pa.bool_())])
-
 
 def control(table: pyarrow.Table, spec: OrderSpec) -> Any:
     """Return one struct a row: status, a, n, t, tie0, tie1, ..., causes.
 
     `status` is the number of a status (`tables.order.keys.code`); `a` and `n` are the identity
     within the group, null where the status is not ORDERED; `t` is the time in its own unit, or
-    null; ties are the columns of `tie_names`; `causes` has (a, n, required) in the order in which
-    they are named.
+    null; ties are the columns of `tie_names`; `causes` has (a, n, required) in the order given.
     """
     keys = keys_of(table, spec)
     good = keys.status == code(Status.ORDERED)

@@ -1,16 +1,16 @@
-"""What to put in causal order, and by which columns: one frozen value for every engine.
+"""Specification of a causal order: columns and policies, the same for every engine.
 
 Causes come in one of three ways, never mixed in one spec:
 
 declared      `id` names a row, the `after` columns name its causes (a value or an array).
-vector clock  `clock` holds the event's vector, `member` who made it. The event's identity is
-              (member, clock[member]); its causes are (m, clock[m]) for every other m and its
-              member's event before. In `waited_for` and `missing` a cause is "member:count".
+vector clock  `clock` holds the event's vector, `member` its maker. The identity is
+              (member, clock[member]); the causes are (m, clock[m]) for every other m and the
+              member's event before. `waited_for` and `missing` hold "member:count".
 FIFO          `sender` and `seq`: the cause of number n is number n - 1 of the same sender,
               written "sender:n-1"; numbers up to `first_seq` need nothing before them.
 
-Rows of different `group` values never wait for each other. The batch engine, the stream and
-the local engine read the same spec and add the same six columns.
+Rows of different `group` values never wait for each other. Batch, stream and local engine add the
+same six columns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, get_args
 
 from antecede.errors import InputError
 from antecede.tables.order.durations import duration_ms
@@ -67,24 +67,25 @@ GiantPolicy = Literal["auto", "always", "never"]
 class OrderSpec:
     """Columns that tell causes, policies, and the names of the columns to add.
 
-    `time` orders arrivals and breaks ties (then the id does); a timestamp gives `waited_ms`,
-    an integer column gives it only with `time_unit`. `missing` and `patience` are for
-    streams: in a batch a cause that is nowhere in the data counts as satisfied and the row is
-    marked. `patience` and `remember` are text with units ("10 minutes", "90 s") or a timedelta.
-    `content` lists the columns that tell a repeated row from a conflicting one (None:
-    all but `time`). `shards` is the number of partitions (None: the session's);
-    in a stream that of pieces of state, fixed for good (None: that of `checkpoint`; a new stream
-    with groups gets the session's partitions, doubled until they are 32 or more).
-    `remember` is how long a stream knows an id after its release (None: for good), and a group,
-    or a member of clocks and numbers, after its last row. `max_held` bounds how many rows a stream
-    holds back (None: not at all), and `over_held` says what becomes of the oldest beyond it: "fail"
-    stops the query, "release" and "drop" are what `missing` does once patience is over; where there
-    are groups each shard has its part of the bound. `checkpoint` is the folder that the query is
-    going to be started with: what stands there already is compared with this spec before anything
-    runs. `metrics` is the name under which a stream's figures are observed (None: not at all).
-    `giant` and `rows_a_task` are for Spark batches: groups of more rows than that (or "always" all)
-    are ordered by a fixpoint over joins, the others ("never": all) each in one task.
-    Raises InputError when the columns do not make up exactly one of the three ways.
+    `time` orders arrivals and breaks ties (then the id does); a timestamp gives `waited_ms`, an
+    integer column only with `time_unit`. `missing` and `patience` are for streams: in a batch an
+    absent cause counts as satisfied and the row is marked. `patience` and `remember` are text with
+    units ("10 minutes", "90 s") or a timedelta. `content` lists the columns that tell a repeated
+    row from a conflicting one (None: all but `time`).
+
+    `shards` is the number of partitions (None: the session's); in a stream that of pieces of state,
+    fixed for good (None: that of `checkpoint`; a new stream with groups gets the session's
+    partitions, doubled until they are 32 or more). `remember` is how long a stream knows an id
+    after its release (None: for good), and a group, or a member of clocks and numbers, after its
+    last row. `max_held` bounds the rows that a stream holds back (None: no limit), with groups in
+    equal parts per shard. `over_held` is the fate of the oldest beyond it: "fail" stops the query,
+    "release" and "drop" are those of `missing`. `checkpoint` is the query's checkpoint folder,
+    whose content is compared with this spec before the start. `metrics` is the name under which a
+    stream's figures are observed (None: not at all).
+
+    `giant` and `rows_a_task` are for Spark batches: groups of more rows than that ("always": all)
+    are ordered by a fixpoint over joins, the others ("never": all) each in one task. Raises
+    InputError when the columns do not make up exactly one of the three ways.
     """
 
     id: str | None = None
@@ -129,10 +130,6 @@ class OrderSpec:
         if len(begun) != 1 or not all(ways[begun[0]]):
             given = f"parts of: {', '.join(begun)}" if begun else "none"
             raise InputError(f"give exactly one of {' / '.join(ways)} in full; given {given}")
-        if self.missing not in ("hold", "release", "drop"):
-            raise InputError(f"missing must be hold, release or drop, not {self.missing!r}")
-        if self.over_held not in ("fail", "release", "drop"):
-            raise InputError(f"over_held must be fail, release or drop, not {self.over_held!r}")
         if self.over_held != "fail" and self.max_held is None:
             raise InputError("over_held says what becomes of rows beyond max_held: give that, too")
         if self.first_seq != 1 and self.sender is None:
@@ -146,7 +143,7 @@ class OrderSpec:
             raise InputError(f"the added columns need distinct names, not {self.added}")
 
     def _check_kinds(self) -> None:
-        """Refuse columns that are not names, and numbers that are none."""
+        """Refuse columns that are not names, and values of other types or sets."""
         one = ("id", "group", "clock", "member", "sender", "seq", "time")
         given = [(f, getattr(self, f)) for f in one if getattr(self, f) is not None]
         given += [("after", name) for name in self.after]
@@ -159,20 +156,26 @@ class OrderSpec:
                 raise InputError(f"{what} is the name of a column, as text; this is a {kind}")
         for what in ("first_seq", "shards", "max_held", "rows_a_task"):
             number = getattr(self, what)
-            if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
+            if number is None:
+                continue
+            if isinstance(number, bool) or not isinstance(number, int):
                 raise InputError(f"{what} must be a whole number, not {number!r}")
-        for what in ("shards", "max_held", "rows_a_task"):
-            number = getattr(self, what)
-            if number is not None and number < 1:
+            if number < 1 and what != "first_seq":
                 raise InputError(f"{what} must be at least 1, not {number}")
         for what in ("checkpoint", "metrics"):
             name = getattr(self, what)
             if name is not None and (not isinstance(name, str) or not name):
                 raise InputError(f"{what} must be text, not {name!r}")
-        if self.giant not in ("auto", "always", "never"):
-            raise InputError(f"giant must be auto, always or never, not {self.giant!r}")
-        if self.time_unit not in (None, "s", "ms", "us", "ns"):
-            raise InputError(f"time_unit must be s, ms, us or ns, not {self.time_unit!r}")
+        for what, values in (
+            ("missing", MissingPolicy),
+            ("over_held", OverHeld),
+            ("giant", GiantPolicy),
+            ("time_unit", TimeUnit),
+        ):
+            *others, last = get_args(values)
+            value = getattr(self, what)
+            if value not in (*others, last) and (what, value) != ("time_unit", None):
+                raise InputError(f"{what} must be {', '.join(others)} or {last}, not {value!r}")
 
     @property
     def added(self) -> tuple[str, str, str, str, str, str]:
@@ -180,11 +183,11 @@ class OrderSpec:
         status.
 
         Their types: 64-bit integer from 0 within the group; two arrays of strings; 64-bit float,
-        milliseconds; that of `time` (a timestamp for dates, and without times); string. The waits
-        and releases are null without times, or with numbers that have no `time_unit`. All but the
-        status are null where the row has no position. A cause stands in one of the arrays at most:
-        `waited_for` has those that came out later than the row came, `missing` those that had not
-        come when the row went (in a batch: nowhere).
+        milliseconds; that of `time` (a timestamp for dates, and without times); string. Waits and
+        releases are null without times, or with numbers that have no `time_unit`. All but the
+        status are null where the row has no position. `waited_for` has the causes that came out
+        later than the row came, `missing` those that had not come when the row went (in a batch:
+        nowhere).
         """
         return (
             self.position,
@@ -202,10 +205,7 @@ class OrderSpec:
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Names of the input columns that the spec reads, each once.
-
-        Those of `content` are not among them: their digest is enough.
-        """
+        """Names of the input columns that the spec reads, each once, without those of `content`."""
         single = (self.id, self.group, self.clock, self.member, self.sender, self.seq, self.time)
         names = [name for name in single if name is not None]
         return tuple(dict.fromkeys([*names, *self.after]))
@@ -223,7 +223,7 @@ class OrderSpec:
         return ", ".join(f"column {name}" for name in names if name is not None)
 
     def check_batch(self) -> None:
-        """Raise InputError for a policy that a batch cannot follow and would have to ignore."""
+        """Raise InputError for a policy that a batch cannot follow."""
         if self.missing == "drop":
             raise InputError(
                 "missing='drop' is for streams: in a batch a row without its cause is kept and "
@@ -251,7 +251,7 @@ class OrderSpec:
             )
 
     def check_columns(self, columns: Sequence[str]) -> None:
-        """Raise InputError when a column is not there or there twice, or an added name taken."""
+        """Raise InputError for an absent or repeated column, or an added name that is taken."""
         named = dict.fromkeys([*self.used, *(self.content or ())])
         absent = [name for name in named if name not in columns]
         if absent:

@@ -1,11 +1,9 @@
-"""Causal order of an Arrow table: the one engine, run here and in every Spark task.
+"""Causal order of an Arrow table: the engine of local runs and of every Spark task.
 
-Theory of operation
--------------------
-1. `keys`: the user's columns become identities and causes as numbers; rows with bad keys are
-   marked. 2. Of rows with one identity the first by (time, content) takes part, the others are
-   marked. 3. Causes are looked up by binary search; memory follows rows and causes, never the
-   numbers in them. 4. The kernel sets cycles aside and works out when each row is released.
+Theory of operation ------------------- 1. `keys` numbers identities and causes and marks rows with
+bad keys. 2. Of rows with one identity the first by (time, content) takes part, the others are
+marked. 3. Causes are looked up by binary search; memory follows rows and causes, never the numbers
+in them. 4. The kernel sets cycles aside and computes releases.
 
 **The order is defined.** A row is released at r = max(its time, r of its causes); d is 0, or one
 more than the largest d of a cause with the same r; rows go by (r, d, time, identity) in their
@@ -13,11 +11,11 @@ group. A row without time takes the r of its causes (the beginning, if it has no
 times the order is (d, identity). Nulls come last among equal (r, d). Identity is the id, or
 (member, count), or (sender, number); numbers go by their value, all else by the code points of its
 text (`keys.goes_by_value`). So the result is the same whatever the order of rows, the chunks, the
-number of partitions, or whether a batch or a stream makes it.
+partitions, or the engine.
 
-**Waits.** A row waits from its own time until the last of its causes is released; `waited_for`
-are its own causes that were released later than it came, `missing` those that never came. Without
-`time` only the latter are known. Rows of equal time came together: neither waits.
+**Waits.** A row waits from its own time until the last of its causes is released; `waited_for` are
+its causes released after it came, `missing` those that never came. Without `time` only the latter
+are known. Rows of equal time came together: neither waits.
 """
 
 from __future__ import annotations
@@ -60,12 +58,11 @@ def order_table(
 ) -> pyarrow.Table:
     """Return the table, rows as they came, with the columns of `spec.added`.
 
-    Each row once. `digest` has two numbers a row, shape (rows, 2): of the columns that tell a
-    repeat from a conflict, and of those that the spec reads (see `digest.digests`); None: worked
-    out here, of the rows that share an identity. Raises InputError when a column is absent or has
-    a type that cannot serve; never for a value: rows with bad values get a status. Warns with
-    `NoEvidenceWarning` where rows are there and no cell supports an order
-    (`antecede.tables.trace.evidence`). O((n + edges) log n) time.
+    `digest` has two numbers a row, shape (rows, 2): of the columns that tell a repeat from a
+    conflict, and of those that the spec reads (see `row_hash.digests`); None: computed here, for
+    rows that share an identity. Raises InputError when a column is absent or has a type that cannot
+    serve; rows with bad values get a status. Warns with `NoEvidenceWarning` where no cell supports
+    an order (`antecede.tables.trace.evidence`). O((n + edges) log n) time.
     """
     made, proven = order_rows(table, spec, digest)
     if not proven:
@@ -76,7 +73,7 @@ def order_table(
 def order_rows(
     table: pyarrow.Table, spec: OrderSpec, digest: Digests | None = None
 ) -> tuple[pyarrow.Table, bool]:
-    """Return what `order_table` does, and whether the cells support the order.
+    """Return the table of `order_table`, and whether the cells support the order.
 
     For tasks that hold a part of the rows, and for callers that report the source themselves.
     """
@@ -121,9 +118,7 @@ class Graph:
     per_ms: float | None
 
     def is_supported(self, spec: OrderSpec) -> bool:
-        """Return whether a cell tells what came before what: another row as a cause, or a usable
-        clock or number.
-        """
+        """Return whether another row is a cause, or a clock or number is usable."""
         if spec.id is None:
             return bool(self.alive.any())
         return bool((self.causes >= 0).any())
@@ -259,9 +254,10 @@ def _digests(
 
 
 def _look_up(keys: Keys, alive: Bools) -> tuple[Ints, Bools]:
-    """Return the row of each cause, or of the nearest earlier count of its actor, and if exact.
+    """Return the row of each cause, or of the nearest earlier count of its actor (-1), and if
+    exact.
 
-    -1 where there is neither. A cause that is not required is exact when it is not there.
+    A cause that is not required is exact when it is absent.
     """
     rows = np.flatnonzero(alive)
     actors, row_actor = np.unique(keys.actor[rows], return_inverse=True)

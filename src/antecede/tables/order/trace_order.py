@@ -1,14 +1,9 @@
-"""A trace in causal order: what `antecede order` does between reading and writing.
+"""A trace in causal order: the work of `antecede order` between reading and writing.
 
-Theory of operation
--------------------
-The same events take part as in an audit, with the same causes (`tables.trace.rows`). Vector-clock
-logs are ordered by their clocks, all other traces by declared parents, each `run` by itself. Ties
-are broken by the first of the trace's times that is known (`TIMES`; file order where there is
-none), then by identity.
-
-Either engine gets the same prepared events and gives the same table. Rows that cannot have a
-position leave it for the quarantine, with a reason.
+Events and causes are those of an audit (`tables.trace.rows`). Vector-clock logs are ordered by
+their clocks, other traces by declared parents, each `run` by itself. Ties are broken by the first
+known of the trace's times (`TIMES`, else file order), then by identity. Either engine gets the same
+events and gives the same table. Rows without a position go to the quarantine, with a reason.
 """
 
 from __future__ import annotations
@@ -106,9 +101,9 @@ def prepare(
 ) -> Prepared:
     """Choose events, the way to tell causes, and the column that breaks ties (`by`).
 
-    `by` may also be "seq": then each member's own numbers tell its program order.
-    `clocked`, `known` (columns with any value): of the whole, where this is a part of a trace.
-    Raises InputError when the trace knows no value of `by`.
+    `by` may also be "seq": then each member's own numbers tell its program order. `clocked`,
+    `known` (columns with any value): of the whole, where this is a part of a trace. Raises
+    InputError when the trace knows no value of `by`.
     """
     table = conform(trace.events)
     if by == SEQ:
@@ -124,7 +119,9 @@ def prepare(
     if spec.group:
         events = events.append_column(RUN, pc.fill_null(events["run"], ""))
     if clocked:
-        events = events.append_column(VECTOR, _vectors(events))
+        lists = [events[name].combine_chunks() for name in ("clock_members", "clock_counts")]
+        vectors = pa.StructArray.from_arrays(lists, ["members", "counts"])
+        events = events.append_column(VECTOR, vectors)
     aside = pyarrow.concat_tables([trace.quarantine, rows.quarantine])
     return Prepared(
         events,
@@ -139,7 +136,7 @@ def prepare(
 
 
 def source_of(events: Any, spec: OrderSpec, format: str) -> str:
-    """Return the source of causality that the cells of distinct events support under a spec."""
+    """Return the source of causality that distinct events support under a spec."""
     if spec.sender is not None:
         return evidence.SEQUENCE
     if spec.clock is not None:
@@ -174,7 +171,7 @@ def refuse_empty(placed: int, reasons: Mapping[str, int], aside: Path) -> None:
 
 
 def _clocked(table: Any, format: str) -> bool:
-    """Tell, as an audit does, whether clocks and not parents say what came before what."""
+    """Return whether clocks, not parents, tell causes; the rule of audits."""
     if format == "shiviz":
         return True
     clocks = table["clock_members"].null_count < len(table)
@@ -182,10 +179,10 @@ def _clocked(table: Any, format: str) -> bool:
 
 
 def spec_of(clocked: bool, known: Collection[str], by: str | None) -> OrderSpec:
-    """Return what to order a trace's events by; `known` are the columns in which any has a value.
+    """Return the specification of a trace's order; `known` are the columns with any value.
 
-    The columns RUN (`run`, "" for null) and VECTOR (struct of the clock's lists) are made by
-    whoever orders, where the spec names them. Raises InputError when no event has a value of `by`.
+    The engine makes the columns RUN (`run`, "" for null) and VECTOR (struct of the clock's lists)
+    where the spec names them. Raises InputError when no event has a value of `by`.
     """
     times = [name for name in (*TIMES, "file_order") if name in known]
     if by == SEQ:
@@ -200,9 +197,3 @@ def spec_of(clocked: bool, known: Collection[str], by: str | None) -> OrderSpec:
     time = by or (times[0] if times else "file_order")
     unit: Any = None if time in UNTIMED else "ns"
     return OrderSpec(group=RUN if "run" in known else None, time=time, time_unit=unit, **columns)
-
-
-def _vectors(events: Any) -> Any:
-    names = events["clock_members"].combine_chunks()
-    counts = events["clock_counts"].combine_chunks()
-    return pa.StructArray.from_arrays([names, counts], ["members", "counts"])

@@ -45,12 +45,10 @@ class Item(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """The identity."""
         return (self.group, self.name, self.number)
 
     @property
     def needs(self) -> tuple[Key, ...]:
-        """The identities of the causes, each once."""
         return tuple((self.group, name, count) for name, count in dict.fromkeys(self.causes))
 
     def tie(self, numbers: bool) -> tuple[Any, ...]:
@@ -87,7 +85,6 @@ class _Waiting:
 
     @property
     def open(self) -> list[Key]:
-        """The causes that it needs still, so far as is known."""
         return [c for c in self.item.needs if c not in self.given and c not in self.settled]
 
 

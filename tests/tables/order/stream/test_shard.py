@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from antecede.errors import InputError
 from antecede.tables.order.stream import held
 from antecede.tables.order.stream.kernels import rows as shape
-from antecede.tables.order.stream.kernels.interning import Text, no_names
+from antecede.tables.order.stream.kernels.interning import NameTable, Text
 from antecede.tables.order.stream.kernels.rows import NO_TIME
 from antecede.tables.order.stream.kernels.tie_break import compared
 from antecede.tables.order.stream.shard import Shard
@@ -164,7 +164,7 @@ def streams(draw: st.DrawFn, plan: ShardPlan) -> list[tuple[list[Item], int]]:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Merge parts after two or three rows, so that every step does."""
-    for name, value in {"_FAN": 2, "_SMALL": 1, "_TOP": 3}.items():
+    for name, value in {"_FAN": 2, "_SMALL": 1, "_CAP": 8}.items():
         monkeypatch.setattr(held, name, value)
     monkeypatch.setattr(id_table, "_SMALL", 1)
     make = id_table.Ledger.__init__
@@ -376,7 +376,7 @@ def test_remember_forgets_old_ids_and_their_memory() -> None:
 @pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 2), st.binary(max_size=20)), max_size=60))
 def test_names_are_numbered_exactly(names: list[tuple[int, bytes]]) -> None:
-    table, known = no_names(), dict[tuple[int, bytes], int]()
+    table, known = NameTable(), dict[tuple[int, bytes], int]()
     for piece in (names[:20], names[20:]):
         owners = np.array([owner for owner, _ in piece], np.int32)
         got = table.intern(owners, text([name for _, name in piece]))
@@ -384,7 +384,6 @@ def test_names_are_numbered_exactly(names: list[tuple[int, bytes]]) -> None:
 
 
 def test_what_a_step_writes_does_not_follow_what_is_remembered() -> None:
-    """100 new ids a step, 20,000 in all: each is written a few times, not once a step."""
     stream, written = Packed(ShardPlan(counted=False, timed=True)), []
     for start in range(0, 20_000, 100):
         items = [one(str(number).encode(), time=number) for number in range(start, start + 100)]
@@ -438,7 +437,6 @@ def test_more_rows_than_may_be_held(make: type[Packed]) -> None:
 
 @pytest.mark.parametrize("make", [Packed, Reference])
 def test_no_row_leaves_before_the_clock_of_those_that_left_earlier(make: type[Packed]) -> None:
-    """A watermark on `released` is right: a late row has the clock of its release, not its own."""
     shard = make(ShardPlan(False, True))
     assert [left.released for left in shard.step([one(b"a", time=50)], 50)] == [50]
     assert [left.released for left in shard.step([one(b"b", time=10)], 50)] == [50]
@@ -458,7 +456,6 @@ def test_a_micro_batch_of_rows_without_identity_while_others_wait(make: type[Pac
 
 @pytest.mark.parametrize("make", [Packed, Reference])
 def test_a_cycle_through_a_row_whose_patience_is_over_is_found(make: type[Packed]) -> None:
-    """Row 2 closes it, and waits for what never comes besides; row 0 would go by patience."""
     one = make(ShardPlan(True, True, "release", 1, -1, False, -1, "fail", ""))
     assert not one.step([Item(9, b"g", b"b", number=1, time=0, invalid=0)], 0)[1:]
     waits = [(0, 1, ((b"a", 5),)), (1, 5, ((b"a", 2),))]

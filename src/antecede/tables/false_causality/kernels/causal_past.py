@@ -30,9 +30,9 @@ from antecede.tables.kernels import (
     add,
     below,
     build_graph,
-    count_ones,
     inlined,
     njit,
+    ones,
     pair_counts,
     sort_causes_first,
 )
@@ -185,7 +185,7 @@ def _between(row, first, after):  # type: ignore[no-untyped-def]
             bits &= everything << np.uint64(first & 63)
         if word == after >> 6:
             bits &= ~(everything << np.uint64(after & 63))
-        found += int(count_ones(bits))
+        found += int(ones(bits))
     return found
 
 

@@ -1,1 +1,1 @@
-"""Compiled: what ordering a table needs and nobody else."""
+"""Compiled kernels of ordering alone."""

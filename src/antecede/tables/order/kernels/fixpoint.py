@@ -1,9 +1,8 @@
 """Release times and depths of a part of all rows, as packed arrays that fit one task.
 
-The nodes of a part are 0 .. n-1; edges go from `cause` to `effect`. What other parts say comes as
-a value for a node (`flood`), or as an edge whose cause is below 0 (`layers`): KNOWN, with what it
-gives, or OPEN. Both are least fixpoints, so the parts may be settled in any order, again and
-again with more said, until no part has anything new to say.
+The nodes of a part are 0 .. n-1; edges go from `cause` to `effect`. Results of other parts are
+values of nodes (`flood`), or edges whose cause is below 0 (`layers`): KNOWN, with a depth, or OPEN.
+Both are least fixpoints, so parts may be settled in any order until none has news.
 """
 
 from __future__ import annotations
@@ -20,13 +19,9 @@ KNOWN, OPEN = -1, -2
 """In place of a cause: it is in another part, and its depth is known; or is not yet."""
 
 
+@njit
 def out_edges(n: int, cause: Ints, effect: Ints) -> tuple[Longs, Ints]:
     """Return where each node's effects begin, shape (n + 1,), and the effects."""
-    return _out_edges(n, cause, effect)
-
-
-@njit
-def _out_edges(n: int, cause: Ints, effect: Ints) -> tuple[Longs, Ints]:
     start = np.zeros(n + 1, np.int64)
     for edge in range(len(cause)):
         if cause[edge] >= 0:
@@ -48,8 +43,8 @@ def _out_edges(n: int, cause: Ints, effect: Ints) -> tuple[Longs, Ints]:
 def flood(start: Longs, effects: Ints, released: Longs, by_time: Longs) -> None:
     """Raise `released` to the greatest of each node and all that come before it.
 
-    `by_time` are the nodes by falling `released`. Whoever is reached first is reached by the
-    greatest, so each node and edge is seen once; cycles do not matter.
+    `by_time` are the nodes by falling `released`: the first to reach a node has the greatest, so
+    each node and edge is seen once. Cycles do not matter.
     """
     done = np.zeros(len(released), np.bool_)
     stack = np.empty(len(released), np.int32)
@@ -76,8 +71,8 @@ def flood(start: Longs, effects: Ints, released: Longs, by_time: Longs) -> None:
 def layers(start: Longs, effects: Ints, cause: Ints, effect: Ints, given: Ints) -> Ints:
     """Return the longest chain of causes before each node; -1 where it is not settled.
 
-    `given` is what a KNOWN cause gives its effect. Not settled is what stands on a cycle, after
-    one, or after an OPEN cause.
+    `given` is the depth from a KNOWN cause. Nodes on a cycle, after one, or after an OPEN cause are
+    not settled.
     """
     n = len(start) - 1
     waiting = np.zeros(n, np.int32)

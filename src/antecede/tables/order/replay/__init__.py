@@ -1,12 +1,11 @@
-"""Logged bytes played back through the groups of their members: `antecede deliver`."""
+"""Replay of logged bytes through the groups of their members: `antecede deliver`."""
 
 from typing import TYPE_CHECKING
 
 from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from antecede.tables.order.replay.member import ReplayedMember
-    from antecede.tables.order.replay.rows import RowOutcome
+    from antecede.tables.order.replay.member import ReplayedMember, RowOutcome
     from antecede.tables.order.replay.spec import PER_S, DeliverSpec, DeliverStatus
     from antecede.tables.order.replay.table import (
         Engine,
@@ -25,8 +24,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "member": "ReplayedMember",
-            "rows": "RowOutcome",
+            "member": "ReplayedMember RowOutcome",
             "spec": "DeliverSpec DeliverStatus PER_S",
             "table": (
                 "Engine Key added deliver_table deliver_wide read_log refused take_all "

@@ -1,38 +1,31 @@
-"""One member's log, played back through its `Group`: what became of each row, and when.
+"""Replay of one member's log through its `Group`: the outcome of each row.
 
-Theory of operation
--------------------
-`take` is given the rows of one (group, observer) in the order of their arrival. Before a row, time
-passes up to it (`advance`); then its bytes go through `Group.receive`. `Group.effects` says what
-that brought about, and each effect is assigned to the row whose message it speaks of: to a held row
-when the message is one that waits, else to the row that has just come.
+Theory of operation ------------------- `take` gets the rows of one (group, observer) in order of
+arrival. Time passes up to the row (`advance`), then `Group.receive` gets its bytes. Each of
+`Group.effects` is assigned to the row of its message: a held row, or the row that has just come.
 
-**Own messages.** A row marked as sent is sent again: `Group.post` with the payload of its bytes.
-A protocol is deterministic, so the same bytes come out when the log is whole; when others
-do, the row says so. Rows with further copies of the last sending are not sent once more. What a
-protocol sends by itself (acknowledgements, heartbeats) it sends here by itself too.
+**Own messages.** A row marked as sent is sent again by `Group.post` with its payload. Protocols are
+deterministic, so other bytes mean an incomplete log, and the row's reason says so. Rows with
+further copies of the last sending are not sent again. Messages of the protocol itself
+(acknowledgements, heartbeats) arise here again.
 
-**Time** counts in whole nanoseconds and never goes back: a row from before the clock is taken at
-it.
-A protocol that wants to be told the time gets `tick` at the multiples of `tick_s`. A gap may hold
-millions of them: `Group.pass_time` finds the first at which something happens. Sending a heartbeat
-is something, too; but in a gap of years only the first `MOST_IDLE` of them are gone through.
+**Time** is in whole nanoseconds and never goes back: earlier rows are taken at the clock. Protocols
+that need ticks get them at the multiples of `tick_s`. A gap may hold millions of them:
+`Group.pass_time` finds the first with an effect. Of ticks that only send heartbeats, the first
+`MOST_IDLE` of a gap count.
 
-**Total order.** An observer's own messages are delivered, too, each in its turn. So the row of a
-sending waits like a received one and leaves, as sent, with the position of that delivery: positions
-are without gaps, and a message has the same one at every observer. In all other orders such a row
-leaves at once, without a position.
+**Total order.** An observer's own messages are delivered in their turn. So the row of a sending
+waits like a received one and leaves, as sent, with the position of that delivery: a message has the
+same position at every observer. In other orders such a row leaves at once, without a position.
 
-**Patience.** A held row whose patience is over leaves, but the protocol goes on holding its
-message: when it is delivered after all, nothing comes out, and positions stay without gaps.
-
-`snapshot` is the group's snapshot with clock, counts and held tickets around it.
+**Patience.** A row whose patience is over leaves, but the protocol still holds its message. A later
+delivery gives no row, and positions stay without gaps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from antecede.core.clocks import LONGEST_NS, Seconds, seconds_text, span_ns, up_ns
 from antecede.core.group import Blocked, GroupEffect, Id, Message
@@ -51,7 +44,6 @@ from antecede.core.protocols.serialization import (
     unpack_state,
 )
 from antecede.errors import DecodeError, LocalError, ProtocolError
-from antecede.tables.order.replay.rows import Arrival, HeldRow, RowOutcome
 from antecede.tables.order.replay.spec import DeliverSpec, DeliverStatus
 
 Key: TypeAlias = tuple[int, int]
@@ -69,10 +61,44 @@ _STORED: Shape = (
 """Group, clock, last tick, delivered, tickets; held rows, expired ones, own bytes."""
 
 
+class Arrival(NamedTuple):
+    """One row of an observer; `at` is its time (see `ReplayedMember`), `ticket` its own number."""
+
+    ticket: int
+    at: int
+    wire: bytes | None
+    sent: bool = False
+    to: tuple[str, ...] | None = None  # Whom an own message was for, where its bytes do not say
+    topics: tuple[str, ...] | None = None  # Topics of an own message of which there are no bytes
+
+
+class RowOutcome(NamedTuple):
+    """What became of a row; None where there is nothing to say."""
+
+    ticket: int
+    status: DeliverStatus
+    position: int | None = None
+    waited_ms: float | None = None
+    waits_for: tuple[str, ...] | None = None
+    reason: str | None = None
+    sender: str | None = None
+    seq: int | None = None
+    payload: bytes | None = None
+
+
+class HeldRow(NamedTuple):
+    """A held row: ticket, arrival, missing messages then; `reason` is kept for its outcome."""
+
+    ticket: int
+    since: int
+    waits_for: tuple[str, ...]
+    reason: str | None = None
+
+
 class ReplayedMember:
     """One observer's group and the rows that it holds back.
 
-    Times are whole nanoseconds. Raises LocalError when the observer can have no group.
+    Times are whole nanoseconds. Raises LocalError for an observer without a group.
     """
 
     def __init__(self, spec: DeliverSpec, name: str, group: Any = None) -> None:
@@ -105,12 +131,11 @@ class ReplayedMember:
         left = self.advance(arrival.at)
         now = self._clock or 0
         try:
-            if arrival.wire is None and arrival.topics is None:
+            if arrival.wire is None and not (arrival.sent and arrival.topics is not None):
                 raise LocalError("no bytes")
             if arrival.sent:
                 return [*left, *self._send(arrival, now)]
-            if arrival.wire is None:
-                raise LocalError("no bytes")
+            assert arrival.wire is not None
             ahead = self.group.stats().ahead
             self.group.receive(arrival.wire, now_ns=now)
             if self.group.stats().ahead > ahead:
@@ -123,7 +148,7 @@ class ReplayedMember:
     def advance(self, until: int) -> list[RowOutcome]:
         """Let time pass up to `until`; return the rows that leave."""
         if self._clock is None:
-            self._clock, self._ticked = until, self._multiple(until)
+            self._clock, self._ticked = until, until // self._tick
         left: list[RowOutcome] = []
         while self._clock < until or self._overdue(self._clock):
             stop = min(until, self._deadline(until))
@@ -134,7 +159,7 @@ class ReplayedMember:
         return left
 
     def finish(self, finish_s: Seconds) -> list[RowOutcome]:
-        """Let time go on for so long, then give out what is held, as held."""
+        """Let time go on for so long, then return the held rows, as held."""
         left = []
         if self._clock is not None:
             left += self.advance(self._clock + up_ns(finish_s, "finish_s"))
@@ -145,7 +170,7 @@ class ReplayedMember:
         return left
 
     def due(self) -> int | None:
-        """Return a time before which the passing of time changes nothing; None: it never does."""
+        """Return a time before which the passing of time changes nothing; None: there is none."""
         if not self._held or self._clock is None:
             return None
         if self._ticks:
@@ -154,25 +179,21 @@ class ReplayedMember:
 
     # -- time -------------------------------------------------------------------------------
 
-    def _multiple(self, time: int) -> int:
-        return time // self._tick
-
     def _deadline(self, otherwise: int) -> int:
-        """Return when the oldest held row's patience ends, or `otherwise`."""
         if self._patience is None or not self._held:
             return otherwise
         return next(iter(self._held.values())).since + self._patience
 
     def _overdue(self, now: int) -> bool:
-        return bool(self._held) and self._patience is not None and self._deadline(now) <= now
+        return self._deadline(now + 1) <= now
 
     def _tick_up_to(self, stop: int) -> list[RowOutcome]:
         left: list[RowOutcome] = []
-        last, idle = self._multiple(stop), 0
+        last, idle = stop // self._tick, 0
         while self._ticked < last:
             multiples = range((self._ticked + 1) * self._tick, last * self._tick + 1, self._tick)
             reading, _ = self.group.pass_time(multiples, notes=idle < MOST_IDLE)
-            self._ticked = self._multiple(reading)
+            self._ticked = reading // self._tick
             self._clock = max(self._clock or 0, reading)
             about = any(effect.kind != "sent" for effect in self.group.effects())
             idle = 0 if about else idle + 1
@@ -209,7 +230,9 @@ class ReplayedMember:
             if effect.kind == "sent" or key is None:
                 continue
             if effect.kind == "held":
-                self._hold(key, effect, ticket)
+                # Roles that only forward say when they hold a message, not when they send it on.
+                if ticket is not None and self.group.application:
+                    self._held[key] = HeldRow(ticket, self._clock or 0, _ids(effect.waits_for))
                 continue
             waiting = self._held.get(key)
             current = effect.arrived and ticket is not None
@@ -222,11 +245,6 @@ class ReplayedMember:
             elif current and ticket is not None:
                 left.append(self._left(effect, HeldRow(ticket, self._clock or 0, ())))
         return left
-
-    def _hold(self, key: Key, effect: GroupEffect, ticket: int | None) -> None:
-        # Roles that only forward say when they hold a message, but not when they send it on.
-        if ticket is not None and self.group.application:
-            self._held[key] = HeldRow(ticket, self._clock or 0, _ids(effect.waits_for))
 
     def _left(self, effect: GroupEffect, waiting: HeldRow) -> RowOutcome:
         message = effect.message
@@ -332,12 +350,12 @@ def _ids(ids: Iterable[Id]) -> tuple[str, ...]:
 
 
 def _early(held: Blocked, now_ns: int) -> str | None:
-    """Say how much time must still pass, where a message waits for time."""
+    """Return the time that must still pass, in words."""
     left_ns = 0 if held.until_ns is None else held.until_ns - now_ns
     return f"{seconds_text(left_ns)} s too early for it to go" if left_ns > 0 else None
 
 
 def _silent(held: Blocked) -> str | None:
-    """Say from whom something must still be heard, where no message can be named."""
+    """Return the members that must still be heard of, in words."""
     names = ", ".join(held.silent)
     return f"nothing heard yet of {names} that lets it go" if names else None

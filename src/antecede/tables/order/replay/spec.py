@@ -1,8 +1,8 @@
-"""What to deliver by a protocol, and from which columns: one frozen value for every engine.
+"""Specification of a replay: protocol and columns, the same for every engine.
 
-Rows are what members logged: who received (`observer`), the bytes of a `Group` (`wire`), when
-(`time`), and of which group (`group`). What a member sent itself belongs in its log too, marked in
-`sent`: others' messages depend on it, and a protocol counts its own messages when it sends them.
+Rows are members' logs: receiver (`observer`), the bytes of a `Group` (`wire`), `time` and `group`.
+A member's own messages belong in its log, marked in `sent`: messages of others depend on them, and
+protocols count own messages as they send them.
 """
 
 from __future__ import annotations
@@ -56,24 +56,24 @@ class DeliverSpec:
     """The protocol, the columns, and how time passes.
 
     `order`, `members`, `options` are those of `Group`: an alias or a protocol's name, the closed
-    list (None: an open group), the protocol's own options. Where observers begin from something
-    else (an invitation, a snapshot, a role of the hierarchical protocol), give `make`, a
-    picklable function (observer, group as text or None) -> Group, in place of the three; where it
-    raises LocalError, LookupError or ValueError the observer's rows are refused.
+    list (None: an open group), the protocol's own options. Where observers begin otherwise (an
+    invitation, a snapshot, a role of the hierarchical protocol), give `make` in place of the three:
+    a picklable function (observer, group as text or None) -> Group. Where it raises LocalError,
+    LookupError or ValueError the observer's rows are refused.
 
     `observer`, `wire`, `time`, `group`, `tiebreak` name columns. Rows of one (group, observer)
-    arrive by (time, tiebreak). A timestamp serves as time, and a number of `time_unit`; both
-    become the protocol's clock, in whole nanoseconds. `sent` names a boolean column that is true
-    where the observer sent the message itself. `to` and `topics` name columns with what it gave to
-    `Group.post` (arrays of strings). They are needed where its bytes do not tell: by the protocols
-    of Tsuneizumi et al. for messages that are not for everybody, by those of Nakayama 2017 for
-    messages about topics to which nobody subscribed: these count, and have no bytes.
+    arrive by (time, tiebreak). A timestamp serves as time, and a number of `time_unit`; both become
+    the protocol's clock, in whole nanoseconds. `sent` names a boolean column, true for the
+    observer's own messages. `to` and `topics` name columns (arrays of strings) with the arguments
+    of `Group.post` that the bytes do not hold. The protocols of Tsuneizumi et al. need them for
+    messages that are not for everybody, those of Nakayama 2017 for messages about topics without
+    subscribers, which count and have no bytes.
 
-    `tick_s`: time-bound protocols are told the time at each multiple of it. `finish_s`: how long
-    time goes on after an observer's last row in a batch. `late_s`: in a stream, how far a row's
-    time may lie behind the greatest one seen; time-outs act that much later. `patience_s`: how
-    long a held row may stay (None: for good). `shards`: partitions. `prefix` goes before the
-    names of the added columns. Raises InputError for choices that make no sense.
+    `tick_s`: time-bound protocols get a tick at each multiple of it. `finish_s`: time after an
+    observer's last row in a batch. `late_s`: in a stream, how far a row's time may lie behind the
+    greatest one seen; time-outs act that much later. `patience_s`: the longest hold of a row (None:
+    no limit). `shards`: partitions. `prefix` goes before the names of the added columns. Raises
+    InputError for choices that make no sense.
     """
 
     order: str = "causal"
@@ -116,7 +116,7 @@ class DeliverSpec:
             raise InputError("make= makes the groups: give it no members= and options= beside")
 
     def _try_out(self) -> None:
-        """Make one group now: what is wrong for everybody must not turn up in every row."""
+        """Make one group now, so that a general error does not turn up in every row."""
         members = None if self.members is None else tuple(self.members)
         if members is not None and not members:
             raise InputError("a closed group has at least one member; members=None is an open one")
@@ -159,7 +159,7 @@ class DeliverSpec:
         return tuple(dict.fromkeys(name for name in (*names, *more) if name is not None))
 
     def check_columns(self, columns: list[str]) -> None:
-        """Raise InputError when a column is not there or an added name is taken."""
+        """Raise InputError for an absent column, or an added name that is taken."""
         absent = [name for name in self.used if name not in columns]
         if absent:
             raise InputError(f"no column {', '.join(absent)}; there are {', '.join(columns)}")

@@ -1,14 +1,10 @@
-"""Deliveries of an Arrow table of logged bytes: the one engine, run here and in every Spark task.
+"""Replay of an Arrow table of logged bytes: the engine of local runs and of every Spark task.
 
-Theory of operation
--------------------
-Rows are split by (group, observer) and sorted by (time, tiebreak); what is equal in both goes by
-its bytes, then by the rest of the row, so that the result does not depend on the order of rows,
-chunks or partitions. Each observer's rows go through one `ReplayedMember`. A row that cannot be
-placed (no observer, no time) is refused and changes nothing.
+Rows are split by (group, observer) and sorted by (time, tiebreak, bytes, the whole row), so the
+result does not depend on the order of rows, chunks or partitions. Each observer's rows go through
+one `ReplayedMember`. Rows without observer or time are refused and change nothing.
 
-A dictionary and a few tuples a row: this engine runs the protocols' own readable classes and no
-compiled kernel. What that costs: docs/design/deliver.md.
+The protocols' own readable classes run, no compiled kernel. Costs: docs/design/deliver.md.
 """
 
 from __future__ import annotations
@@ -26,8 +22,7 @@ import pyarrow.compute
 
 from antecede.core.clocks import NS
 from antecede.errors import InputError, LocalError
-from antecede.tables.order.replay.member import ReplayedMember
-from antecede.tables.order.replay.rows import Arrival, RowOutcome
+from antecede.tables.order.replay.member import Arrival, ReplayedMember, RowOutcome
 from antecede.tables.order.replay.spec import ADDED, PER_S, DeliverSpec, DeliverStatus
 from antecede.tables.trace import is_blank
 
@@ -45,14 +40,14 @@ Engine = Callable[[pyarrow.Table, DeliverSpec], pyarrow.Table]
 
 
 class Key(NamedTuple):
-    """Whose log a row belongs to; the group as text, None without one."""
+    """Owner of a log; the group as text, None without one."""
 
     group: str | None
     observer: str
 
 
 class Log(NamedTuple):
-    """The rows of a table by observer, each in order of arrival, and those that have no place."""
+    """Rows of a table by observer, each in order of arrival, and refused ones."""
 
     rows: dict[Key, list[Arrival]]
     refused: list[RowOutcome]
@@ -61,8 +56,8 @@ class Log(NamedTuple):
 def deliver_table(table: pyarrow.Table, spec: DeliverSpec) -> pyarrow.Table:
     """Return the table, rows as they came, with the columns of `spec.added`.
 
-    Each row once. Raises InputError when a column is absent or has a type that cannot serve;
-    never for a value: rows with bad values or bytes are `refused`.
+    Raises InputError when a column is absent or has a type that cannot serve; rows with bad values
+    or bytes are `refused`.
     """
     spec.check_columns(table.column_names)
     log = read_log(table, spec)
@@ -74,7 +69,6 @@ def deliver_table(table: pyarrow.Table, spec: DeliverSpec) -> pyarrow.Table:
 
 
 def _play(key: Key, rows: list[Arrival], spec: DeliverSpec) -> list[RowOutcome]:
-    """Return what becomes of an observer's rows, from its first to the end of time."""
     try:
         observer = ReplayedMember(spec, key.observer, key.group)
     except LocalError as error:
@@ -100,7 +94,8 @@ def read_log(table: pyarrow.Table, spec: DeliverSpec) -> Log:
 
     Raises InputError for a column whose type cannot serve.
     """
-    observers, groups = _observers(table, spec.observer), _texts(table, spec.group)
+    names, groups = _texts(table, spec.observer), _texts(table, spec.group)
+    observers = [None if is_blank(name) else name for name in names]
     times = times_of_rows(table, spec)
     wires = _values(table, spec.wire, pa.binary())
     ties: Any = [None] * table.num_rows
@@ -139,14 +134,13 @@ def _in_order(table: pyarrow.Table, rows: list[tuple[Any, Arrival]]) -> list[Arr
 
 def check_time(kind: Any, spec: DeliverSpec) -> None:
     """Raise InputError for an Arrow type that is no time."""
-    numbers = pa.types.is_floating(kind) or pa.types.is_integer(kind)
-    if numbers or pa.types.is_timestamp(kind):
-        return
-    raise InputError(f"time column {spec.time} must be a timestamp or a number; it is {kind}")
+    types = pa.types
+    if not (types.is_floating(kind) or types.is_integer(kind) or types.is_timestamp(kind)):
+        raise InputError(f"time column {spec.time} must be a timestamp or a number; it is {kind}")
 
 
 def times_of_rows(table: pyarrow.Table, spec: DeliverSpec) -> list[Any]:
-    """Return times as whole nanoseconds; None where there is none that can be.
+    """Return times as whole nanoseconds, None where out of range.
 
     A float is read as the decimal that names it, and rounded down.
     """
@@ -173,11 +167,6 @@ def _texts(table: pyarrow.Table, name: str | None) -> list[str | None]:
     if name is None:
         return [None] * table.num_rows
     return list(_cast(_plain(table, name), pa.string(), name).to_pylist())
-
-
-def _observers(table: pyarrow.Table, name: str) -> list[str | None]:
-    """Return the names of members, None for blanks (`tables.trace.identities`)."""
-    return [None if is_blank(one) else one for one in _texts(table, name)]
 
 
 def _plain(table: pyarrow.Table, name: str) -> Any:
@@ -217,16 +206,9 @@ def _lists(table: pyarrow.Table, name: str | None) -> list[tuple[str, ...] | Non
 
 def added(spec: DeliverSpec) -> tuple[Any, ...]:
     """Return the Arrow fields of the added columns, in order."""
-    kinds = (
-        pa.int64(),
-        pa.string(),
-        pa.float64(),
-        pa.list_(pa.string()),
-        pa.string(),
-        pa.string(),
-        pa.int64(),
-        pa.binary(),
-    )
+    texts = pa.list_(pa.string())
+    text, whole = pa.string(), pa.int64()
+    kinds = (whole, text, pa.float64(), texts, text, text, whole, pa.binary())
     return tuple(pa.field(name, kind) for name, kind in zip(spec.added, kinds, strict=True))
 
 
@@ -252,10 +234,9 @@ def with_outcomes(
 def deliver_wide(
     table: pyarrow.Table, spec: DeliverSpec, engine: Engine = deliver_table
 ) -> pyarrow.Table:
-    """Do what `deliver_table` does by any engine, which is given only the columns it needs.
+    """Return the table of `deliver_table` by any engine, which gets only the columns it needs.
 
-    Rows as they came, columns of any type left alone. Without a `tiebreak` rows of equal time
-    go by their place in the table. The result does not depend on the engine.
+    Columns of any type stay. Without a `tiebreak` rows of equal time go by their place.
     """
     spec.check_columns(table.column_names)
     narrow, inner = _narrowed(table, spec)

@@ -1,8 +1,8 @@
-"""A log that went through a protocol, as a trace: what was sent, came, was held and delivered.
+"""Trace of a replayed log: sendings, arrivals, holds and deliveries.
 
-Rows of an observer stand in the order in which the replay took them. A held message is delivered
-right behind the row by which it waited no longer, or, where time released it, behind what had come
-until then; deliveries keep the order of their positions.
+Rows of an observer keep the order of the replay. A held message is delivered right behind the row
+that ended its wait, or the last row before time released it; deliveries keep the order of their
+positions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pyarrow
 
-from antecede.tables.order.replay.rows import Arrival
+from antecede.tables.order.replay.member import Arrival
 from antecede.tables.order.replay.spec import DeliverSpec, DeliverStatus
 from antecede.tables.order.replay.table import read_log
 from antecede.tables.trace import DELIVER, EVENT, RECEIVE, SCHEMA, SEND, conform
@@ -30,7 +30,7 @@ ARRIVED = (
 
 
 class Shown(NamedTuple):
-    """The trace, in the schema, and how many rows of the log stand in no lane of it."""
+    """The trace, in the schema, and the number of rows without a lane."""
 
     events: pyarrow.Table
     left_out: int
@@ -46,7 +46,7 @@ class _Row(NamedTuple):
 
 
 def trace_of(table: pyarrow.Table, done: pyarrow.Table, spec: DeliverSpec) -> Shown:
-    """Return the trace of a log `table` and of what became of it, `done` (`deliver_wide`)."""
+    """Return the trace of a log `table` and its replay `done` (`deliver_wide`)."""
     log = read_log(table, spec)
     names = ("status", "sender", "seq", "position", "waited_ms", "reason", "payload")
     told = [done[spec.prefix + name].to_pylist() for name in names]
@@ -85,14 +85,13 @@ def _in_order(arrivals: Sequence[Arrival], outcomes: Sequence[dict[str, Any]]) -
 
 def _came(arrival: Arrival, outcome: dict[str, Any]) -> dict[str, Any]:
     status = outcome["status"]
+    text = status if outcome["reason"] is None else f"{status}: {outcome['reason']}"
     known = outcome["sender"] is not None and outcome["seq"] is not None
     if known and status == DeliverStatus.SENT:
         return {"kind": SEND, "send_time": arrival.at, **_message(outcome)}
     if known and status in ARRIVED:
-        said = {} if outcome["reason"] is None else {"text": f"{status}: {outcome['reason']}"}
+        said = {} if outcome["reason"] is None else {"text": text}
         return {"kind": RECEIVE, "arrival": arrival.at, **_message(outcome), **said}
-    why = "" if outcome["reason"] is None else f": {outcome['reason']}"
-    text = f"{status}{why}"
     return {"kind": EVENT, "id": f"row {arrival.ticket}", "arrival": arrival.at, "text": text}
 
 
@@ -111,7 +110,7 @@ def _message(outcome: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(payload: bytes | None) -> str | None:
-    """Return what a message says, where it is text."""
+    """Return a payload as text, where it is printable."""
     if not payload:
         return None
     try:

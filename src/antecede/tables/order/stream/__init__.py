@@ -1,7 +1,7 @@
-"""Causal order of a stream, without Spark: what a shard remembers, holds back and releases.
+"""Causal order of a stream, without Spark.
 
-`shard.Shard` takes micro-batches and gives out rows; its state is many small immutable blobs
-behind `blobs.Blobs`. Why this shape and what it costs: `docs/design/streaming.md`.
+`shard.Shard` takes micro-batches and gives out rows; its state is many small immutable blobs behind
+`storage.blobs.Blobs`. Reasons and costs: `docs/design/streaming.md`.
 """
 
 from typing import TYPE_CHECKING
@@ -20,11 +20,16 @@ if TYPE_CHECKING:
     from antecede.tables.order.stream.held_report import WaitingRow, held_by
     from antecede.tables.order.stream.kernels.interning import Text
     from antecede.tables.order.stream.kernels.rows import BAD, NO_TIME, NULL
-    from antecede.tables.order.stream.plan_signature import check_same_stream
     from antecede.tables.order.stream.shard import Shard
-    from antecede.tables.order.stream.storage.array_pack import opened
-    from antecede.tables.order.stream.storage.blobs import Memory, ShardParts
-    from antecede.tables.order.stream.types import Batch, Links, ShardOutput, ShardPlan, nothing_new
+    from antecede.tables.order.stream.storage.blobs import Memory, ShardParts, opened
+    from antecede.tables.order.stream.types import (
+        Batch,
+        Links,
+        ShardOutput,
+        ShardPlan,
+        check_same_stream,
+        nothing_new,
+    )
     from antecede.tables.order.stream.warmup import warm_up, warm_up_once
 else:
     __getattr__, __dir__ = lazy_names(
@@ -34,11 +39,9 @@ else:
             "held_report": "WaitingRow held_by",
             "kernels.interning": "Text",
             "kernels.rows": "BAD NO_TIME NULL",
-            "plan_signature": "check_same_stream",
             "shard": "Shard",
-            "storage.array_pack": "opened",
-            "storage.blobs": "Memory ShardParts",
-            "types": "Batch Links ShardOutput ShardPlan nothing_new",
+            "storage.blobs": "Memory ShardParts opened",
+            "types": "Batch Links ShardOutput ShardPlan check_same_stream nothing_new",
             "warmup": "warm_up warm_up_once",
         },
     )

@@ -1,15 +1,16 @@
-"""Which held rows a micro-batch can touch, found without reading the others.
+"""Held rows that a micro-batch can touch, found without reading the others.
 
-Held rows lie in pieces (`held`), each with an index of the causes that its rows wait for and one
-of its rows' own identities. The kernels here follow these from the new rows on: forward, to rows
-that wait for one that may go, and for cycles also backward. They take the pieces as a table of
-addresses, one line a piece (`VIEW` names the columns); the last line is the new rows themselves.
-Keys are compared byte by byte: a hash only finds the place.
+Held rows lie in pieces (`held`), each with indexes of awaited causes and of own identities. The
+kernels follow these from the new rows on: forward, to rows that wait for one that may go, and for
+cycles also backward. They take a table of addresses, one line a piece (`VIEW` names the columns);
+the last line is the new rows. Keys are compared byte by byte: a hash only finds the place.
 
-What they return may hold too many rows, never too few: `tables.order.stream.kernels.drain` decides.
+The result may hold too many rows, never too few: `tables.order.stream.kernels.drain` decides.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,52 +22,24 @@ from antecede.tables.order.stream.kernels.array_addresses import (
     longs_at,
     words_at,
 )
-from antecede.tables.order.stream.kernels.key_hash import hash_bytes
-from antecede.tables.order.stream.kernels.rows import GIVEN, SETTLED
-from antecede.tables.order.stream.storage.index import bucket_of, same_bytes, with_number
+from antecede.tables.order.stream.kernels.interning import hash_bytes, same_bytes
+from antecede.tables.order.stream.kernels.rows import GIVEN, SETTLED, Bits, Ints, Longs
+from antecede.tables.order.stream.storage.index import bucket_of, with_number
 
-Bits = NDArray[np.uint8]
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
+Views = NDArray[np.void]
 
-VIEW = (
-    *("rows", "links", "names", "causes", "waits", "owns", "members", "serial", "number"),
-    *("digest", "arrived", "dead", "nend", "npool", "first", "cend", "cpool", "cnum", "link"),
-    *("lrow", "w.bucket", "w.finger", "w.item", "o.bucket", "o.finger", "o.item", "m.bucket"),
-    *("m.finger", "m.item"),
+VIEW = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            *("rows", "links", "names", "causes", "waits", "owns", "members", "serial", "number"),
+            *("digest", "arrived", "dead", "nend", "npool", "first", "cend", "cpool", "cnum"),
+            *("link", "lrow", "w.bucket", "w.finger", "w.item", "o.bucket", "o.finger", "o.item"),
+            *("m.bucket", "m.finger", "m.item"),
+        )
+    ]
 )
-"""Columns of the table of pieces: seven sizes, then addresses of arrays."""
-(
-    _ROWS,
-    _LINKS,
-    _NAMES,
-    _CAUSES,
-    _WAITS,
-    _OWNS,
-    _MEMBERS,
-    _SERIAL,
-    _NUMBER,
-    _DIGEST,
-    _ARRIVED,
-    _DEAD,
-    _NEND,
-    _NPOOL,
-    _FIRST,
-    _CEND,
-    _CPOOL,
-    _CNUM,
-    _LINK,
-    _LROW,
-    _WBUCKET,
-    _WFINGER,
-    _WITEM,
-    _OBUCKET,
-    _OFINGER,
-    _OITEM,
-    _MBUCKET,
-    _MFINGER,
-    _MITEM,
-) = range(29)
+"""A line of the table of pieces: seven sizes, then addresses of arrays."""
 
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -97,9 +70,9 @@ def _doubled(array: Longs) -> Longs:
 
 
 @njit
-def _open_links(view: Longs, row: int) -> int:
-    first = ints_at(view[_FIRST], view[_ROWS] + 1)
-    link = bytes_at(view[_LINK], view[_LINKS])
+def _open_links(view: Any, row: int) -> int:
+    first = ints_at(view["first"], view["rows"] + 1)
+    link = bytes_at(view["link"], view["links"])
     count = 0
     for at in range(first[row], first[row + 1]):
         if not link[at] & (GIVEN | SETTLED):
@@ -108,39 +81,39 @@ def _open_links(view: Longs, row: int) -> int:
 
 
 @njit
-def _waiting_for(views: Longs, name: int, out: Longs) -> tuple[int, Longs]:
+def _waiting_for(views: Views, name: int, out: Longs) -> tuple[int, Longs]:
     """Fill `out` with the live rows that wait for a row, in any piece; return how many."""
     view = views[name >> 32]
     row = name & 0xFFFFFFFF
-    serial = longs_at(view[_SERIAL], view[_ROWS])[row]
-    number = longs_at(view[_NUMBER], view[_ROWS])[row]
-    nend = ints_at(view[_NEND], view[_ROWS] + 1)
-    npool = bytes_at(view[_NPOOL], view[_NAMES])
+    serial = longs_at(view["serial"], view["rows"])[row]
+    number = longs_at(view["number"], view["rows"])[row]
+    nend = ints_at(view["nend"], view["rows"] + 1)
+    npool = bytes_at(view["npool"], view["names"])
     start, stop = nend[row], nend[row + 1]
     value = with_number(hash_bytes(npool, start, stop, serial), number)
     low = np.uint32(value & _LOW)
     size = 0
     for piece in range(len(views)):
         other = views[piece]
-        buckets = other[_WAITS]
-        if other[_LINKS] == 0:
+        buckets = other["waits"]
+        if other["links"] == 0:
             continue
-        bucket = ints_at(other[_WBUCKET], buckets + 1)
-        finger = words_at(other[_WFINGER], bucket[buckets])
+        bucket = ints_at(other["w.bucket"], buckets + 1)
+        finger = words_at(other["w.finger"], bucket[buckets])
         at = bucket_of(value, buckets)
         for entry in range(bucket[at], bucket[at + 1]):
             if finger[entry] != low:
                 continue
-            link = ints_at(other[_WITEM], bucket[buckets])[entry]
-            its = ints_at(other[_LROW], other[_LINKS])[link]
-            if bytes_at(other[_DEAD], other[_ROWS])[its]:
+            link = ints_at(other["w.item"], bucket[buckets])[entry]
+            its = ints_at(other["lrow"], other["links"])[link]
+            if bytes_at(other["dead"], other["rows"])[its]:
                 continue
-            if longs_at(other[_SERIAL], other[_ROWS])[its] != serial:
+            if longs_at(other["serial"], other["rows"])[its] != serial:
                 continue
-            if longs_at(other[_CNUM], other[_LINKS])[link] != number:
+            if longs_at(other["cnum"], other["links"])[link] != number:
                 continue
-            cend = ints_at(other[_CEND], other[_LINKS] + 1)
-            cpool = bytes_at(other[_CPOOL], other[_CAUSES])
+            cend = ints_at(other["cend"], other["links"] + 1)
+            cpool = bytes_at(other["cpool"], other["causes"])
             if same_bytes(cpool, cend[link], cend[link + 1], npool, start, stop):
                 if size == len(out):
                     out = _doubled(out)
@@ -150,16 +123,16 @@ def _waiting_for(views: Longs, name: int, out: Longs) -> tuple[int, Longs]:
 
 
 @njit
-def _causes_of(views: Longs, name: int, out: Longs) -> tuple[int, Longs]:
+def _causes_of(views: Views, name: int, out: Longs) -> tuple[int, Longs]:
     """Fill `out` with the live rows that a row waits for; return how many."""
     view = views[name >> 32]
     row = name & 0xFFFFFFFF
-    serial = longs_at(view[_SERIAL], view[_ROWS])[row]
-    first = ints_at(view[_FIRST], view[_ROWS] + 1)
-    link = bytes_at(view[_LINK], view[_LINKS])
-    cend = ints_at(view[_CEND], view[_LINKS] + 1)
-    cpool = bytes_at(view[_CPOOL], view[_CAUSES])
-    cnum = longs_at(view[_CNUM], view[_LINKS])
+    serial = longs_at(view["serial"], view["rows"])[row]
+    first = ints_at(view["first"], view["rows"] + 1)
+    link = bytes_at(view["link"], view["links"])
+    cend = ints_at(view["cend"], view["links"] + 1)
+    cpool = bytes_at(view["cpool"], view["causes"])
+    cnum = longs_at(view["cnum"], view["links"])
     size = 0
     for at in range(first[row], first[row + 1]):
         if link[at] & (GIVEN | SETTLED):
@@ -174,56 +147,57 @@ def _causes_of(views: Longs, name: int, out: Longs) -> tuple[int, Longs]:
     return size, out
 
 
+@inlined
+def _is_named(view: Any, row: int, serial: int, data: Bits, start: int, stop: int) -> bool:
+    if bytes_at(view["dead"], view["rows"])[row]:
+        return False
+    if longs_at(view["serial"], view["rows"])[row] != serial:
+        return False
+    nend = ints_at(view["nend"], view["rows"] + 1)
+    npool = bytes_at(view["npool"], view["names"])
+    return bool(same_bytes(npool, nend[row], nend[row + 1], data, start, stop))
+
+
 @njit
-def _owner_of(views: Longs, serial: int, data: Bits, start: int, stop: int, number: int) -> int:
+def _owner_of(views: Views, serial: int, data: Bits, start: int, stop: int, number: int) -> int:
     """Return the live row that has an identity, or -1."""
     value = with_number(hash_bytes(data, start, stop, serial), number)
     low = np.uint32(value & _LOW)
     for piece in range(len(views)):
         view = views[piece]
-        rows, buckets = view[_ROWS], view[_OWNS]
+        rows, buckets = view["rows"], view["owns"]
         if rows == 0:
             continue
-        bucket = ints_at(view[_OBUCKET], buckets + 1)
-        finger = words_at(view[_OFINGER], rows)
+        bucket = ints_at(view["o.bucket"], buckets + 1)
+        finger = words_at(view["o.finger"], rows)
         at = bucket_of(value, buckets)
         for entry in range(bucket[at], bucket[at + 1]):
             if finger[entry] != low:
                 continue
-            row = ints_at(view[_OITEM], rows)[entry]
-            if bytes_at(view[_DEAD], rows)[row]:
-                continue
-            if longs_at(view[_SERIAL], rows)[row] != serial:
-                continue
-            if longs_at(view[_NUMBER], rows)[row] != number:
-                continue
-            nend = ints_at(view[_NEND], rows + 1)
-            npool = bytes_at(view[_NPOOL], view[_NAMES])
-            if same_bytes(npool, nend[row], nend[row + 1], data, start, stop):
+            row = ints_at(view["o.item"], rows)[entry]
+            is_number = longs_at(view["number"], rows)[row] == number
+            if is_number and _is_named(view, row, serial, data, start, stop):
                 return int((piece << 32) | row)
     return -1
 
 
 @njit
 def held_as(
-    views: Longs, serial: Longs, data: Bits, ends: Longs, number: Longs, out: Longs
+    views: Views, serial: Longs, data: Bits, ends: Longs, number: Longs, out: Longs
 ) -> Longs:
-    """Return, by identity, the live row that has it (piece << 32 | row), or -1; and its digest.
-
-    `out` gets the digests.
-    """
+    """Return the live row of each identity (piece << 32 | row), or -1; `out` gets its digest."""
     rows = np.full(len(serial), -1, np.int64)
     for key in range(len(serial)):
         found = _owner_of(views, serial[key], data, ends[key], ends[key + 1], number[key])
         rows[key] = found
         if found >= 0:
             view = views[found >> 32]
-            out[key] = longs_at(view[_DIGEST], view[_ROWS])[found & 0xFFFFFFFF]
+            out[key] = longs_at(view["digest"], view["rows"])[found & 0xFFFFFFFF]
     return rows
 
 
 @njit
-def lowest_of(views: Longs, serial: Longs, data: Bits, ends: Longs) -> Longs:
+def lowest_of(views: Views, serial: Longs, data: Bits, ends: Longs) -> Longs:
     """Return, by member, the least number among its live rows; the greatest integer: none."""
     lowest = np.full(len(serial), 2**63 - 1, np.int64)
     for key in range(len(serial)):
@@ -232,38 +206,32 @@ def lowest_of(views: Longs, serial: Longs, data: Bits, ends: Longs) -> Longs:
         low = np.uint32(value & _LOW)
         for piece in range(len(views)):
             view = views[piece]
-            rows, buckets = view[_ROWS], view[_MEMBERS]
+            rows, buckets = view["rows"], view["members"]
             if rows == 0:
                 continue
-            bucket = ints_at(view[_MBUCKET], buckets + 1)
-            finger = words_at(view[_MFINGER], rows)
-            dead = bytes_at(view[_DEAD], rows)
-            item = ints_at(view[_MITEM], rows)
+            bucket = ints_at(view["m.bucket"], buckets + 1)
+            finger = words_at(view["m.finger"], rows)
             at = bucket_of(value, buckets)
             for entry in range(bucket[at], bucket[at + 1]):
-                row = item[entry]
-                if finger[entry] != low or dead[row]:
+                if finger[entry] != low:
                     continue
-                if longs_at(view[_SERIAL], rows)[row] != serial[key]:
-                    continue
-                nend = ints_at(view[_NEND], rows + 1)
-                npool = bytes_at(view[_NPOOL], view[_NAMES])
-                if same_bytes(npool, nend[row], nend[row + 1], data, start, stop):
-                    number = longs_at(view[_NUMBER], rows)[row]
+                row = ints_at(view["m.item"], rows)[entry]
+                if _is_named(view, row, serial[key], data, start, stop):
+                    number = longs_at(view["number"], rows)[row]
                     lowest[key] = min(lowest[key], number)
     return lowest
 
 
 @njit
-def overdue(views: Longs, cutoff: int) -> Longs:
+def overdue(views: Views, cutoff: int) -> Longs:
     """Return the live rows that arrived at or before `cutoff`."""
     out = np.empty(64, np.int64)
     size = 0
     for piece in range(len(views)):
         view = views[piece]
-        arrived = longs_at(view[_ARRIVED], view[_ROWS])
-        dead = bytes_at(view[_DEAD], view[_ROWS])
-        for row in range(view[_ROWS]):
+        arrived = longs_at(view["arrived"], view["rows"])
+        dead = bytes_at(view["dead"], view["rows"])
+        for row in range(view["rows"]):
             if not dead[row] and arrived[row] <= cutoff:
                 if size == len(out):
                     out = _doubled(out)
@@ -273,25 +241,25 @@ def overdue(views: Longs, cutoff: int) -> Longs:
 
 
 @njit
-def next_arrival(views: Longs, after: int) -> int:
+def next_arrival(views: Views, after: int) -> int:
     """Return the least arrival of a live row after a time; the greatest integer: none."""
     least = 2**63 - 1
     for piece in range(len(views)):
         view = views[piece]
-        arrived = longs_at(view[_ARRIVED], view[_ROWS])
-        dead = bytes_at(view[_DEAD], view[_ROWS])
-        for row in range(view[_ROWS]):
+        arrived = longs_at(view["arrived"], view["rows"])
+        dead = bytes_at(view["dead"], view["rows"])
+        for row in range(view["rows"]):
             if not dead[row] and after < arrived[row] < least:
                 least = arrived[row]
     return least
 
 
 @njit
-def woken(views: Longs, seeds: Longs, eager: bool) -> tuple[Longs, NDArray[np.bool_]]:
+def woken(views: Views, seeds: Longs, eager: bool) -> tuple[Longs, NDArray[np.bool_]]:
     """Return the rows that may go, or lose a cause to wait for, when the seeds go; and which go.
 
     A row that waits for nothing else goes, too, and so on; with `eager` every row that waits for
-    one of them is taken to go. The seeds come first.
+    one of them goes. The seeds come first.
     """
     slots = np.full(1024, -1, np.int32)
     ids = np.empty(1024, np.int64)
@@ -339,13 +307,12 @@ def woken(views: Longs, seeds: Longs, eager: bool) -> tuple[Longs, NDArray[np.bo
 
 
 @njit
-def in_cycles(views: Longs, new: Longs, joined: Longs) -> Longs:
-    """Return held rows among which are all that stand on a cycle with one of the new rows.
+def in_cycles(views: Views, new: Longs, joined: Longs) -> Longs:
+    """Return held rows, among them all on a cycle with one of the new rows.
 
-    `joined` are the new rows that name a held one that stays: every such cycle goes through one
-    of them. A row on a cycle is both behind a new row and before one of these. Both ways are
-    followed in turn, and the one that comes to its end first is the answer: where new rows come
-    at the end, or at the beginning, of what is held, that is at once.
+    `joined` are the new rows that name a held one that stays. A row on a cycle is both behind a new
+    row and before one of these. Both ways are followed in turn, and the shorter one is the answer:
+    where new rows come at the end, or at the beginning, of the held ones, that is at once.
     """
     behind, before = _nobody(), _nobody()
     near = np.empty(64, np.int64)
@@ -366,13 +333,13 @@ def in_cycles(views: Longs, new: Longs, joined: Longs) -> Longs:
 
 @njit
 def _nobody() -> tuple[Ints, Longs, int]:
-    """Return an empty set of rows: hash table, rows, and how many."""
+    """Return an empty set of rows: hash table, rows, size."""
     return np.full(1024, -1, np.int32), np.empty(1024, np.int64), 0
 
 
 @njit
 def _noted(known: tuple[Ints, Longs, int], near: Longs, last: int) -> tuple[Ints, Longs, int]:
-    """Return the set with the given rows that are held, and no part of the last piece."""
+    """Return the set with the given rows, without those of the last piece."""
     slots, seen, size = known
     for name in near:
         if name >> 32 == last:

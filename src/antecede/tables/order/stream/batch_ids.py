@@ -1,14 +1,12 @@
-"""The identities that one micro-batch deals with, numbered, and what the shard knows of them.
+"""Identities of one micro-batch, numbered, and the shard's knowledge of them.
 
-Groups, members and identities get numbers for the time of a step
-(`tables.order.stream.kernels.interning`), so that `tables.order.stream.kernels.drain` decides on
-integers; what is known of them comes from three
-ledgers:
+Groups, members and identities get numbers for one step (`kernels.interning`), so that
+`kernels.drain` decides on integers. Three ledgers hold what is known:
 
-`g`  groups: their serial number, next position, rows held; marked when they began anew
-`i`  ids: when they were released, the digest of their content; marked with `Tokens.flag`
-`m`  members (clocks and FIFO): rows held, and runs of numbers that are out, each with the release
-     and digest of its last one; of single numbers `i` knows what is no part of a run
+`g`  groups: serial number, next position, rows held; marked when they began anew
+`i`  ids: release and digest of their content; marked with `Tokens.flag`
+`m`  members (clocks and FIFO): rows held, and runs of numbers that are out, each with the
+     release and digest of its last one; `i` has single numbers outside of runs
 """
 
 from __future__ import annotations
@@ -16,10 +14,10 @@ from __future__ import annotations
 import numpy as np
 
 from antecede.tables.order.stream.kernels import rows as shape
-from antecede.tables.order.stream.kernels.interning import Text, no_names, take_text
+from antecede.tables.order.stream.kernels.interning import NameTable, Text
 from antecede.tables.order.stream.kernels.released_ranges import Runs, settled_by
+from antecede.tables.order.stream.kernels.rows import Ints, Longs
 from antecede.tables.order.stream.storage.id_table import Entries, Ledger
-from antecede.tables.order.stream.storage.index import Ints, Longs
 from antecede.tables.order.stream.types import ShardPlan
 
 RESTARTED = 1
@@ -32,15 +30,13 @@ class Identities:
     def __init__(self, plan: ShardPlan, ledgers: dict[str, Ledger], before: int) -> None:
         self.plan = plan
         self.ledgers = ledgers
-        self.groups, self.members, self.events = no_names(), no_names(), no_names()
+        self.groups, self.members, self.events = NameTable(), NameTable(), NameTable()
         none = np.zeros(0, np.int64)
-        self.serial, self.next, self.held = none, none, none
-        self.mark = np.zeros(0, np.uint8)
-        self.member_held = none
+        self.serial, self.next, self.held, self.member_held = none, none, none, none
         self.runs = Runs(np.zeros(0, np.int32), none, none, none, none)
-        self.flag, self.released = np.zeros(0, np.uint8), none
-        self.digest = none
-        self.place = none  # the held row that has an identity (`waking`), -1: none has
+        self.mark, self.flag = np.zeros(0, np.uint8), np.zeros(0, np.uint8)
+        self.released, self.digest = none, none
+        self.place = none  # by identity: its held row (`affected_rows`), or -1
         forgets = plan.remember >= 0 and before != shape.NO_TIME
         self.limit = before - plan.remember if forgets else shape.NO_TIME
 
@@ -54,7 +50,7 @@ class Identities:
         before = self.groups.size
         numbers = self.groups.intern(np.zeros(text.size, np.int32), text)
         new = np.arange(before, self.groups.size, dtype=np.int32)
-        names = Text(*take_text(self.groups.pool, self.groups.ends, new))
+        names = self.groups.taken(new)
         found = self.ledgers["g"].find(np.zeros(len(new), np.int64), names)
         held = found.column(2)
         idle = found.known & (found.stamp < self.limit) & (found.stamp != shape.NO_TIME)
@@ -99,7 +95,7 @@ class Identities:
     def _learn_members(self) -> None:
         begin = len(self.member_held)
         new = np.arange(begin, self.members.size, dtype=np.int32)
-        names = Text(*take_text(self.members.pool, self.members.ends, new))
+        names = self.members.taken(new)
         found = self.ledgers["m"].find(self.serial[self.members.owner[new]], names)
         held = found.column(0)
         stale = found.known & (found.stamp < self.limit) & (found.stamp != shape.NO_TIME)
@@ -122,36 +118,31 @@ class Identities:
 
     def keys_of(self, token: Ints) -> tuple[Longs, Text]:
         """Return the keys of identities in the ledger `i`: serial, and id or member and number."""
-        own = Text(*take_text(self.events.pool, self.events.ends, token))
+        own = self.events.taken(token)
         if not self.plan.counted:
             return self.serial[self.events.owner[token]], own
         member = self.events.owner[token]
-        name = Text(*take_text(self.members.pool, self.members.ends, member))
+        name = self.members.taken(member)
         return self.serial[self.members.owner[member]], _side_by_side(name, own)
 
     def names_of(self, token: Ints) -> tuple[Longs, Text, Longs]:
-        """Return serial, name and number of identities, as `waking` compares them."""
+        """Return serial, name and number of identities, as `affected_rows` compares them."""
         if not self.plan.counted:
             owner, text = self.keys_of(token)
             return owner, text, np.zeros(len(token), np.int64)
         member, number = self.numbers()
         member = member[token]
-        name = Text(*take_text(self.members.pool, self.members.ends, member))
+        name = self.members.taken(member)
         return self.serial[self.members.owner[member]], name, number[token]
 
 
 def group_entries(known: Identities, pick: Ints, stamp: int) -> Entries:
     """Return the entries of groups for the ledger `g`."""
-    text = Text(*take_text(known.groups.pool, known.groups.ends, pick))
+    text = known.groups.taken(pick)
     values = np.stack([known.serial[pick], known.next[pick], known.held[pick]], axis=1)
-    return Entries(
-        np.zeros(len(pick), np.int64),
-        text,
-        known.mark[pick],
-        np.full(len(pick), stamp, np.int64),
-        np.arange(len(pick) + 1, dtype=np.int64) * 3,
-        values.ravel(),
-    )
+    owner, stamps = np.zeros(len(pick), np.int64), np.full(len(pick), stamp, np.int64)
+    first = np.arange(len(pick) + 1, dtype=np.int64) * 3
+    return Entries(owner, text, known.mark[pick], stamps, first, values.ravel())
 
 
 def member_entries(known: Identities, runs: Runs, pick: Ints, stamp: int) -> Entries:
@@ -167,15 +158,9 @@ def member_entries(known: Identities, runs: Runs, pick: Ints, stamp: int) -> Ent
     at, run = first[owner] + 1 + 4 * within, begin[owner] + within
     for k, column in enumerate(runs[1:]):
         values[at + k] = column[run]
-    text = Text(*take_text(known.members.pool, known.members.ends, pick))
-    return Entries(
-        known.serial[known.members.owner[pick]],
-        text,
-        np.zeros(len(pick), np.uint8),
-        np.full(len(pick), stamp, np.int64),
-        first,
-        values,
-    )
+    text = known.members.taken(pick)
+    owners, stamps = known.serial[known.members.owner[pick]], np.full(len(pick), stamp, np.int64)
+    return Entries(owners, text, np.zeros(len(pick), np.uint8), stamps, first, values)
 
 
 def id_entries(known: Identities, pick: Ints, tokens: shape.Tokens, stamp: Longs) -> Entries:
@@ -185,14 +170,8 @@ def id_entries(known: Identities, pick: Ints, tokens: shape.Tokens, stamp: Longs
     mark = tokens.flag[pick]
     if known.plan.counted:  # that a number is out is told by its member's runs
         mark &= shape.ASIDE | shape.GIVEN_UP
-    return Entries(
-        owner,
-        text,
-        mark,
-        stamp,
-        np.arange(len(pick) + 1, dtype=np.int64) * 2,
-        values.ravel(),
-    )
+    first = np.arange(len(pick) + 1, dtype=np.int64) * 2
+    return Entries(owner, text, mark, stamp, first, values.ravel())
 
 
 def _side_by_side(left: Text, right: Text) -> Text:

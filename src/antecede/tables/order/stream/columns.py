@@ -1,17 +1,14 @@
 """Columns of a stream over its restarts: additions, refusals, digests of earlier contents.
 
-Theory of operation
--------------------
-A stream may be started again with more columns, or with more fields inside structs. The order of
-columns and whether they are nullable may change as well. A column that is gone or has another
-type is refused, before any row of the micro-batch is kept.
+A restart may add columns, or fields inside structs, and change their order and nullability. A
+column that is gone or has another type is refused, before any row of the micro-batch is kept.
 
-Rows held from before get null in what was added (`joined`). The digest of a row covers the content
+Rows held from before get null in added columns (`joined`). A row's digest covers the content
 columns of its own time. A row that would be a conflict is therefore compared once more, by the
-columns of each earlier time (`earlier_digests`): these are the columns that both rows have.
+columns of each earlier time (`earlier_digests`): those that both rows have.
 
-Types are compared as Arrow types, without the time zone of timestamps, which is the session's, and
-without the width of offsets. Both may differ from start to start without meaning anything.
+Types are compared without the time zone of timestamps, which is the session's, and without the
+width of offsets.
 """
 
 from __future__ import annotations
@@ -47,7 +44,7 @@ class StreamColumns(NamedTuple):
     """Columns of the rows of a stream, as it is started now.
 
     `content` names those that tell a repeat from a conflict, in the order of the digest.
-    `null_marks`: digests also tell which values are null (`tables.order.row_hash.content_digests`).
+    `null_marks`: digests cover nulls (`tables.order.row_hash.content_digests`).
     """
 
     rows: pyarrow.Schema
@@ -69,8 +66,8 @@ class ColumnHistory:
     ) -> None:
         """Take the history from the state of a shard, and compare the columns of now.
 
-        `held` returns the schema of its held rows: states of earlier versions keep no other.
-        Raises InputError when a column is gone or has another type.
+        `held` returns the schema of its held rows: states of earlier versions keep no other. Raises
+        InputError when a column is gone or has another type.
         """
         if PART in head:
             self._seal = head[PART].tobytes()
@@ -122,10 +119,10 @@ def unpacked(arrays: Arrays) -> list[pyarrow.Schema]:
 
 
 def joined(tables: list[pyarrow.Table], now: StreamColumns | None) -> pyarrow.Table:
-    """Return the rows of some tables as one, null in columns that one lacks.
+    """Return the rows of tables as one, null in absent columns.
 
-    The columns are those of now, without these those of the last table. Raises InputError when a
-    table has a column that is gone or has another type.
+    The columns are those of now, else those of the last table. Raises InputError when a table has a
+    column that is gone or has another type.
     """
     wanted = tables[-1].schema if now is None else now.rows
     is_same = all(table.schema == tables[0].schema for table in tables)
@@ -138,7 +135,6 @@ def joined(tables: list[pyarrow.Table], now: StreamColumns | None) -> pyarrow.Ta
 
 
 def _is_alike(one: pyarrow.Schema, other: pyarrow.Schema) -> bool:
-    """Tell whether schemas differ in nothing but zones, widths and nullability."""
     return one.names == other.names and _plain_schema(one) == _plain_schema(other)
 
 

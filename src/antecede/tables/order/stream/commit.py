@@ -1,4 +1,4 @@
-"""Keeping: what a step changed of held rows, of identities, and of what is remembered."""
+"""Changes of a step written to the state: held rows, identities, knowledge."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from antecede.tables.order.stream.batch_ids import (
 from antecede.tables.order.stream.columns import joined
 from antecede.tables.order.stream.held import HeldRows, joined_rows, no_rows
 from antecede.tables.order.stream.kernels import rows as shape
-from antecede.tables.order.stream.kernels.rows import NO_TIME
+from antecede.tables.order.stream.kernels.rows import NO_TIME, Bits, Ints, Longs
 from antecede.tables.order.stream.step import Step, Working
 from antecede.tables.order.stream.storage.id_table import Entries
-from antecede.tables.order.stream.storage.index import Bits, Ints, Longs
 from antecede.tables.order.stream.types import ShardOutput
 
 pa: Any = pyarrow
@@ -85,22 +84,14 @@ def _as_held_rows(
     link: Bits,
     lift: Longs,
 ) -> HeldRows:
-    """Return new candidates as they are held from now on."""
     if not len(pick):
         return no_rows()
-    links = np.arange(rows.first[old], rows.first[-1])
-    new = shape.Rows(
-        token=rows.token[old:],
-        group=rows.group[old:],
-        time=rows.time[old:],
-        arrived=rows.arrived[old:],
-        digest=rows.digest[old:],
-        name=rows.name[old:],
-        number=rows.number[old:],
+    links = slice(rows.first[old], rows.first[-1])
+    columns: Any = rows
+    new = shape.Rows(*(column[old:] for column in columns))._replace(
         first=rows.first[old:] - rows.first[old],
         cause=rows.cause[links],
         link=link[links],
-        status=rows.status[old:],
         lift=lift[old:],
     )
     made = step.as_held(new)._replace(link=new.link)
@@ -108,7 +99,6 @@ def _as_held_rows(
 
 
 def _count(step: Step, working: Working, leaving: Ints, fresh: Ints) -> None:
-    """Count how many rows each group and member holds from now on."""
     known = step.known
     rows, old = working.rows, working.held.size
     out = leaving[leaving < old]

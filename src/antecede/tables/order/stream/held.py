@@ -1,14 +1,13 @@
-"""The rows that a shard holds back: immutable pieces, indexed by what their rows wait for.
+"""Held rows of a shard: immutable pieces, indexed by awaited causes.
 
-A micro-batch adds one piece of the rows that it holds; which of a piece's rows have left since
-is the only thing written again (one bit a row). A row of which a cause has come moves to a new
-piece, with what must be kept of that cause. Pieces of about one size are merged, pieces nearly
-empty are written anew. The user's rows lie in the piece as Arrow IPC, mapped and read row by row.
+A micro-batch adds one piece; afterwards only the bits of its departed rows are written again. A row
+whose cause has come moves to a new piece, with the kept facts of that cause. Pieces of about one
+size are merged, pieces nearly empty are written anew. The user's rows lie in the piece as mapped
+Arrow IPC.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,18 +16,21 @@ import pyarrow
 from numpy.typing import NDArray
 
 from antecede.errors import InputError
-from antecede.tables.order.stream.affected_rows import VIEW
+from antecede.tables.order.stream.affected_rows import VIEW, Views
 from antecede.tables.order.stream.columns import StreamColumns, joined
-from antecede.tables.order.stream.kernels.interning import Text, take_text
-from antecede.tables.order.stream.kernels.rows import GIVEN, SETTLED
-from antecede.tables.order.stream.storage.blobs import Arrays, ShardParts, digests
-from antecede.tables.order.stream.storage.id_table import joined_ends, joined_text, take_values
+from antecede.tables.order.stream.kernels.interning import Text
+from antecede.tables.order.stream.kernels.rows import GIVEN, SETTLED, Bits, Ints, Longs
+from antecede.tables.order.stream.storage.blobs import Arrays, ShardParts, dump_parts, load_parts
+from antecede.tables.order.stream.storage.id_table import (
+    joined_ends,
+    joined_text,
+    merge_begin,
+    take_values,
+    tier_of,
+)
 from antecede.tables.order.stream.storage.index import hashes_of, index_of, mix_numbers
 
 pa: Any = pyarrow
-Bits = NDArray[np.uint8]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 _FAN = 8
 _SMALL = 64
@@ -40,7 +42,7 @@ class HeldRows(NamedTuple):
     """n rows by their control columns; links of row r: first[r]:first[r + 1].
 
     `serial` is the number of the group, `lift` the latest release of a cause that is out already,
-    `mark` what must be said of the row when it goes, `link` the bits of `kernels.rows`.
+    `mark` a flag of the row's outcome, `link` the bits of `kernels.rows`.
     """
 
     serial: Longs
@@ -66,40 +68,24 @@ class HeldRows(NamedTuple):
         """Return the picked rows."""
         first, links = take_values(self.first, np.arange(len(self.link), dtype=np.int64), pick)
         links32 = links.astype(np.int32)
-        return HeldRows(
-            self.serial[pick],
-            Text(*take_text(*self.group, pick)),
-            Text(*take_text(*self.name, pick)),
-            self.number[pick],
-            self.time[pick],
-            self.arrived[pick],
-            self.digest[pick],
-            self.lift[pick],
-            self.mark[pick],
-            first,
-            Text(*take_text(*self.cause, links32)),
-            self.cause_number[links],
-            self.link[links],
-        )
+        made: dict[str, Any] = self._asdict()
+        for name, column in made.items():
+            chosen = links32 if name in ("cause", "cause_number", "link") else pick
+            made[name] = column.taken(chosen) if isinstance(column, Text) else column[chosen]
+        return HeldRows(**made | {"first": first})
 
 
 def joined_rows(parts: list[HeldRows]) -> HeldRows:
     """Return the rows of several parts, one behind the other."""
-    columns: list[Any] = []
-    for field in HeldRows._fields:
-        values = [getattr(part, field) for part in parts]
-        if field in ("group", "name", "cause"):
-            columns.append(joined_text(values))
-        elif field == "first":
-            columns.append(joined_ends(values))
-        else:
-            columns.append(np.concatenate(values))
-    return HeldRows(*columns)
+    join: dict[str, Any] = dict.fromkeys(("group", "name", "cause"), joined_text)
+    join["first"] = joined_ends
+    columns = zip(HeldRows._fields, zip(*parts, strict=True), strict=True)
+    return HeldRows(*(join.get(name, np.concatenate)(values) for name, values in columns))
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A sealed piece: its number, rows, rows that are still here, bytes, digests of both parts."""
+    """A sealed piece: number, rows, live rows, bytes, digests of both parts."""
 
     number: int
     count: int
@@ -129,7 +115,7 @@ class HeldPieces:
         """Bytes of all pieces."""
         return sum(piece.size for piece in self.pieces)
 
-    def views(self, new: Arrays, without: Longs | None = None) -> tuple[Longs, list[Arrays]]:
+    def views(self, new: Arrays, without: Longs | None = None) -> tuple[Views, list[Arrays]]:
         """Return the table of pieces, `new` the last, and the arrays that it points to.
 
         Rows of `without` (piece << 32 | row) count as gone.
@@ -138,7 +124,7 @@ class HeldPieces:
         for number, rows in _by_piece(without) if without is not None else ():
             opened[number]["dead"] = opened[number]["dead"].copy()
             opened[number]["dead"][rows] = 1
-        return np.array([_view(arrays) for arrays in opened], np.int64), opened
+        return np.array([_view(arrays) for arrays in opened], VIEW), opened
 
     def rows(self, picked: Longs) -> HeldRows:
         """Return rows by piece and row (piece << 32 | row), sorted."""
@@ -237,14 +223,8 @@ class HeldPieces:
         self._dead.pop(piece.number, None)
 
     def _crowded(self) -> int | None:
-        """Return from where on pieces are to be merged, if there are enough of one size."""
-        if len(self.pieces) < _FAN:
-            return None
-        tier = _tier(self.pieces[-1])
-        begin = len(self.pieces)
-        while begin and _tier(self.pieces[begin - 1]) <= tier:
-            begin -= 1
-        return begin if tier < _TOP and len(self.pieces) - begin >= _FAN else None
+        tiers = [99 if p.size >= _BYTES else tier_of(p.live, _FAN) for p in self.pieces]
+        return merge_begin(tiers, _FAN, tier_of(_CAP, _FAN))
 
     def _merge(self, begin: int, end: int) -> None:
         picked = self._live(begin, end)
@@ -257,29 +237,12 @@ class HeldPieces:
     # -- the head ---------------------------------------------------------------------------
 
     def dump(self) -> dict[str, NDArray[Any]]:
-        """Return what the head of the shard keeps of the pieces."""
-        rows = [(p.number, p.count, p.live, p.size) for p in self.pieces]
-        return {
-            "held.pieces": np.array([self.next, *sum(rows, ())], np.int64),
-            "held.digests": digests([p.data + p.dead for p in self.pieces]),
-        }
+        """Return the pieces for the head of the shard."""
+        return dump_parts("held.pieces", "held.digests", self.next, self.pieces)
 
     def load(self, head: Arrays) -> None:
         """Take the pieces from the head of the shard."""
-        numbers = head["held.pieces"].tolist()
-        seals = head["held.digests"].tobytes()
-        self.next = int(numbers[0])
-        self.pieces = [
-            Piece(
-                numbers[1 + 4 * k],
-                numbers[2 + 4 * k],
-                numbers[3 + 4 * k],
-                numbers[4 + 4 * k],
-                seals[32 * k : 32 * k + 16],
-                seals[32 * k + 16 : 32 * k + 32],
-            )
-            for k in range(len(numbers) // 4)
-        ]
+        self.next, self.pieces = load_parts(Piece, head["held.pieces"], head["held.digests"])
 
 
 def no_rows() -> HeldRows:
@@ -340,7 +303,7 @@ def payload_of(arrays: Arrays) -> pyarrow.Table:
     return rows
 
 
-def _view(arrays: Arrays) -> list[int]:
+def _view(arrays: Arrays) -> tuple[int, ...]:
     sizes = {
         "rows": len(arrays["serial"]),
         "links": len(arrays["link"]),
@@ -350,10 +313,10 @@ def _view(arrays: Arrays) -> list[int]:
         "owns": len(arrays["o.bucket"]) - 1,
         "members": len(arrays["m.bucket"]) - 1,
     }
-    return [
+    return tuple(
         sizes[name] if name in sizes else arrays[name].__array_interface__["data"][0]
-        for name in VIEW
-    ]
+        for name in VIEW.fields or ()
+    )
 
 
 def _rows_of(arrays: Arrays) -> HeldRows:
@@ -395,15 +358,6 @@ def _ends32(text: Text) -> Ints:
             "take smaller micro-batches (maxOffsetsPerTrigger, maxFilesPerTrigger) or more shards"
         )
     return text.ends.astype(np.int32)
-
-
-def _tier(piece: Piece) -> int:
-    if piece.size >= _BYTES:
-        return 99
-    return int(math.log(max(piece.live, _SMALL) / _SMALL) / math.log(_FAN) + 1e-9)
-
-
-_TOP = int(math.log(_CAP / _SMALL) / math.log(_FAN) + 1e-9)
 
 
 def _ipc(table: pyarrow.Table) -> bytes:

@@ -1,4 +1,4 @@
-"""What a shard holds, read out of its parts: since when, for what, and who waits behind."""
+"""Report of held rows: wait start, missing causes, dependents."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 from antecede.tables.order.stream.held import HeldPieces, HeldRows
 from antecede.tables.order.stream.kernels.interning import Text
 from antecede.tables.order.stream.kernels.rows import GIVEN, SETTLED
-from antecede.tables.order.stream.storage.array_pack import opened
-from antecede.tables.order.stream.storage.blobs import Blobs, ShardParts
+from antecede.tables.order.stream.storage.blobs import Blobs, ShardParts, opened
 
 Key = tuple[int, bytes, int]
 """Serial of the group, name, number: the identity of a row in one shard."""
@@ -23,11 +22,11 @@ _BLOCK = 4096
 
 
 class WaitingRow(NamedTuple):
-    """A held row: who it is, since when it waits, and for which identities.
+    """A held row: identity, start of its wait, awaited identities.
 
-    `causes` are those it waits for itself; `missing` those at the root that are not here, `more` if
-    there are more than named; `behind` is the number of rows that wait for it, directly or by way
-    of others (None where more than `COUNTED` rows are held).
+    `causes` are its own; `missing` are those at the root, which are absent, `more` if not all are
+    named; `behind` is the number of rows that wait for it, also indirectly (None where more than
+    `COUNTED` rows are held).
     """
 
     group: str
@@ -60,9 +59,8 @@ def _described(rows: HeldRows, users: list[dict[str, Any]], counted: bool) -> li
     wanted = _keys(rows.serial[owner], rows.cause, rows.cause_number)
     open_ = (rows.link & (GIVEN | SETTLED)) == 0
     needs: list[list[Key]] = [[] for _ in keys]
-    for row, key, still in zip(owner.tolist(), wanted, open_.tolist(), strict=True):
-        if still:
-            needs[row].append(key)
+    for link in np.flatnonzero(open_):
+        needs[owner[link]].append(wanted[link])
     place = {key: row for row, key in enumerate(keys)}
     order = _causes_first(needs, place)
     roots, more = _roots(needs, place, order)
@@ -142,12 +140,12 @@ def _behind(needs: list[list[Key]], place: dict[Key, int], order: list[int]) -> 
                     if other in block:
                         mask |= 1 << block[other]
             masks[row] = mask
-        counts = np.zeros(len(block), np.int64)
+        counts = [0] * len(block)
         for mask in filter(None, masks):
             while mask:
                 low = mask & -mask
                 counts[low.bit_length() - 1] += 1
                 mask ^= low
         for row, bit in block.items():
-            behind[row] = int(counts[bit])
+            behind[row] = counts[bit]
     return behind

@@ -1,8 +1,8 @@
-"""Working out what can go: the candidates of a step, their release, and what leaves."""
+"""Release of a step: candidates, their order, and the rows that leave."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,12 @@ from antecede.tables.order.stream.batch_ids import RESTARTED
 from antecede.tables.order.stream.held import HeldRows, piece_arrays
 from antecede.tables.order.stream.kernels import drain
 from antecede.tables.order.stream.kernels import rows as shape
-from antecede.tables.order.stream.kernels.interning import Text, take_text
-from antecede.tables.order.stream.kernels.rows import NO_TIME
+from antecede.tables.order.stream.kernels.rows import NO_TIME, Ints, Longs
 from antecede.tables.order.stream.step import LATE, NO_PIECE, Step, Working
-from antecede.tables.order.stream.storage.index import Ints, Longs
 from antecede.tables.order.stream.types import Links, ShardOutput
 
+_SAME = ("time", "arrived", "digest", "number", "first", "link", "lift")
+"""Columns that held rows and candidates share."""
 POLICIES = {"hold": shape.HOLD, "release": shape.RELEASE, "drop": shape.DROP}
 
 
@@ -30,9 +30,9 @@ class Turn(NamedTuple):
 
 
 def release(step: Step, new: shape.Rows) -> Working:
-    """Release what can go, and the oldest that wait where more would than the plan allows.
+    """Release rows; beyond `max_held` also the oldest that wait.
 
-    Raises InputError where none may go for it.
+    Raises InputError where none of those may go.
     """
     cutoff = NO_TIME if step.clock == NO_TIME else step.clock - step.plan.patience
     turns = [Turn(step.plan.policy, cutoff)]
@@ -82,7 +82,7 @@ def _woken(step: Step, new: shape.Rows, turns: list[Turn]) -> Longs:
     mine = step.as_held(new)
     # Of rows that have no identity at all nothing can be held: then `mine` has none of them.
     dead = (new.status != shape.PENDING).astype(np.uint8)[: mine.size]
-    views, opened_ = step.held.views(piece_arrays(mine, dead))
+    views, _opened = step.held.views(piece_arrays(mine, dead))
     last = np.int64(len(views) - 1) << 32
     alive = dead == 0
     eager = any(turn.policy == "drop" for turn in turns)
@@ -101,7 +101,6 @@ def _woken(step: Step, new: shape.Rows, turns: list[Turn]) -> Longs:
         behind_old = _names_one_that_stays(new, known.place, leaving)
         still, joined = np.flatnonzero(alive), np.flatnonzero(alive & behind_old)
         touched = np.union1d(touched, affected_rows.in_cycles(views, last | still, last | joined))
-    del opened_
     touched.sort()
     return touched
 
@@ -118,21 +117,17 @@ def _candidates(step: Step, held: HeldRows, new: shape.Rows) -> shape.Rows:
     known.learn()
     late = token[held.mark & LATE != 0]
     known.flag[late] |= shape.GIVEN_UP
-    join = np.concatenate
-    return shape.Rows(
-        token=join([token, new.token]),
-        group=join([group, new.group]),
-        time=join([held.time, new.time]),
-        arrived=join([held.arrived, new.arrived]),
-        digest=join([held.digest, new.digest]),
-        name=join([name, new.name]),
-        number=join([held.number, new.number]),
-        first=join([held.first, new.first[1:] + held.first[-1]]),
-        cause=join([cause, new.cause]),
-        link=join([held.link, new.link]),
-        status=join([np.zeros(held.size, np.uint8), new.status]),
-        lift=join([held.lift, new.lift]),
-    )
+    before: dict[str, Any] = {
+        "token": token,
+        "group": group,
+        "name": name,
+        "cause": cause,
+        "status": np.zeros(held.size, np.uint8),
+        **{column: getattr(held, column) for column in _SAME},
+    }
+    after = new._replace(first=new.first[1:] + held.first[-1])._asdict()
+    joined = {column: np.concatenate([before[column], after[column]]) for column in after}
+    return shape.Rows(**joined)
 
 
 def _find_lowest(step: Step, tokens: shape.Tokens, picked: Longs) -> None:
@@ -140,16 +135,14 @@ def _find_lowest(step: Step, tokens: shape.Tokens, picked: Longs) -> None:
     known = step.known
     if not step.held.count:
         return
-    views, opened_ = step.held.views(NO_PIECE, picked)
+    views, _opened = step.held.views(NO_PIECE, picked)
     every = np.arange(known.members.size, dtype=np.int32)
-    names = Text(*take_text(known.members.pool, known.members.ends, every))
+    names = known.members.taken(every)
     serial = known.serial[known.members.owner[every]]
     tokens.lowest[:] = affected_rows.lowest_of(views, serial, *names)
-    del opened_
 
 
 def _over(step: Step, working: Working) -> int:
-    """Return how many rows more would be held than may be."""
     if step.plan.max_held < 0:
         return 0
     pending = int((working.rows.status == shape.PENDING).sum())
@@ -157,7 +150,7 @@ def _over(step: Step, working: Working) -> int:
 
 
 def _when_over(step: Step, working: Working, over: int, cutoff: int) -> Turn:
-    """Return what to do with the oldest rows, at least `over` more of them than before."""
+    """Return the turn that ends the wait of at least `over` more of the oldest rows."""
     if step.plan.over_held == "fail" or step.clock == NO_TIME:
         untimed = "" if step.plan.over_held == "fail" else " (there is no clock to go by)"
         raise InputError(
@@ -203,7 +196,6 @@ def give_out(step: Step, working: Working) -> tuple[ShardOutput, Ints, Ints]:
 
 
 def _first_anew(step: Step, rows: shape.Rows, order: shape.ReleaseOrder, row: Ints) -> Longs:
-    """Return which leaving rows are the first of a group that begins anew."""
     known = step.known
     first = np.flatnonzero(order.position[row] == 0)
     anew: Longs = first[(known.mark[rows.group[row[first]]] & RESTARTED) != 0]
@@ -218,7 +210,7 @@ def _links(step: Step, working: Working, positioned: Ints, aside: int, given: bo
 
 
 def _place(rows: shape.Rows, tokens: shape.Tokens) -> None:
-    """Tell each identity which candidate stands for it."""
+    """Set the candidate that stands for each identity."""
     pending = np.flatnonzero(rows.status == shape.PENDING)
     tokens.row[rows.token[pending]] = pending
     tokens.digest[rows.token[pending]] = rows.digest[pending]
@@ -236,7 +228,6 @@ def _names_one_that_stays(rows: shape.Rows, place: Longs, gone: Longs) -> NDArra
 
 
 def _nothing_open(rows: HeldRows) -> NDArray[np.bool_]:
-    """Return which rows have no open link."""
     opened_links = np.concatenate([[0], np.cumsum(rows.link & shape.SETTLED == 0)])
     free: NDArray[np.bool_] = opened_links[rows.first[1:]] == opened_links[rows.first[:-1]]
     return free

@@ -1,18 +1,15 @@
 """Causal release for one shard of a stream: rows in, rows out in causal order.
 
-Theory of operation
--------------------
 A shard holds many groups. Its state is a head of a few kilobytes and many immutable parts
-(`blobs`), so that a micro-batch reads and writes what is new in it:
+(`storage.blobs`), so that a micro-batch reads and writes only the new:
 
-`identities`  what is remembered of groups, ids and members, in three ledgers of sealed segments
-`held`        the rows that wait, in pieces, found by what they wait for (`waking`)
+`batch_ids`  groups, ids and members, in three ledgers of sealed segments
+`held`       the rows that wait, in pieces, found by awaited causes (`affected_rows`)
 
-A step (`step`) numbers the identities of the new rows (`intake`), wakes the held rows that these
-can touch and hands both to `tables.order.stream.kernels.drain`, which decides on integers
-(`release`), and writes what changed (`retention`). Held rows that nothing in the step touches are
-not read. `tests/tables/order/stream/reference.py` is the same thing with dictionaries and sets;
-tests hold both against each other, batch by batch.
+A step (`step`) numbers the identities of the new rows, wakes the held rows that these can touch,
+hands both to `kernels.drain`, which decides on integers (`release`), and writes the changes
+(`commit`). Other held rows are not read. `tests/tables/order/stream/reference.py` is the same with
+dictionaries and sets; tests compare both, batch by batch.
 """
 
 from __future__ import annotations
@@ -24,6 +21,7 @@ import pyarrow
 from numpy.typing import NDArray
 
 from antecede.errors import InputError
+from antecede.tables.kernels import first_mention
 from antecede.tables.order.stream import affected_rows
 from antecede.tables.order.stream.batch_ids import Identities
 from antecede.tables.order.stream.columns import ColumnHistory
@@ -31,17 +29,18 @@ from antecede.tables.order.stream.commit import keep
 from antecede.tables.order.stream.held import HeldPieces
 from antecede.tables.order.stream.kernels import drain
 from antecede.tables.order.stream.kernels import rows as shape
-from antecede.tables.order.stream.kernels.interning import Text, take_text
-from antecede.tables.order.stream.kernels.released_ranges import unique_links
-from antecede.tables.order.stream.kernels.rows import NO_TIME
-from antecede.tables.order.stream.plan_signature import check_same_stream
+from antecede.tables.order.stream.kernels.rows import NO_TIME, Longs
 from antecede.tables.order.stream.release import give_out, release
 from antecede.tables.order.stream.step import NO_PIECE, Step
-from antecede.tables.order.stream.storage.array_pack import opened, pack
-from antecede.tables.order.stream.storage.blobs import Blobs, ShardParts
+from antecede.tables.order.stream.storage.blobs import Blobs, ShardParts, opened, pack
 from antecede.tables.order.stream.storage.id_table import Ledger
-from antecede.tables.order.stream.storage.index import Longs
-from antecede.tables.order.stream.types import Batch, ShardOutput, ShardPlan, writable
+from antecede.tables.order.stream.types import (
+    Batch,
+    ShardOutput,
+    ShardPlan,
+    check_same_stream,
+    writable,
+)
 
 
 def take_in(step: Step, batch: Batch) -> shape.Rows:
@@ -50,14 +49,15 @@ def take_in(step: Step, batch: Batch) -> shape.Rows:
     valid = np.flatnonzero(batch.status == 0).astype(np.int32)
     whole = len(valid) == len(batch.status)
     group = np.full(len(batch.status), -1, np.int32)
-    text = batch.group if whole else Text(*take_text(*batch.group, valid))
+    text = batch.group if whole else batch.group.taken(valid)
     group[valid], step.serials = known.group_numbers(text, step.serials)
     token, name = np.full_like(group, -1), np.full_like(group, -1)
-    text = batch.name if whole else Text(*take_text(*batch.name, valid))
+    text = batch.name if whole else batch.name.taken(valid)
     name[valid], token[valid] = known.identify(group[valid], text, batch.number[valid])
     owner = np.repeat(group, np.diff(batch.first))
     _, cause = known.identify(owner, batch.cause_name, batch.cause_count)
-    first, cause = unique_links(batch.first, cause, known.size)
+    once = first_mention(batch.first, cause, known.size)
+    cause = cause[once]
     known.learn()
     rows = shape.Rows(
         token=token,
@@ -67,7 +67,7 @@ def take_in(step: Step, batch: Batch) -> shape.Rows:
         digest=batch.digest,
         name=name,
         number=batch.number,
-        first=first,
+        first=np.concatenate([[0], np.cumsum(once)])[batch.first],
         cause=cause,
         link=np.zeros(len(cause), np.uint8),
         status=batch.status.copy(),
@@ -170,9 +170,9 @@ class Shard:
     def step(self, batch: Batch, now: int = NO_TIME, rows: Any = None) -> ShardOutput:
         """Take in a micro-batch; `now` is the clock (timed: the greatest time seen anywhere).
 
-        `rows` are the user's rows of the batch, an Arrow table, or None. Writes what changed to
-        `blobs`, the head included. Raises InputError when more rows would be held than the plan
-        allows and none may go for it; nothing is kept then.
+        `rows` are the user's rows of the batch, an Arrow table, or None. Writes the changes to
+        `blobs`, the head included. Raises InputError, and keeps nothing, when more rows would be
+        held than the plan allows and none may go.
         """
         batch, before = writable(batch), self.clock
         self.clock = max(before, now)
@@ -195,19 +195,17 @@ class Shard:
             self.keep()
 
     def oldest_wait(self) -> int | None:
-        """Return for how long the oldest held row waits, in units of the clock; None: unknown."""
+        """Return the longest wait of a held row, in units of the clock; None: unknown."""
         if not self.held.count or self.clock == NO_TIME:
             return None
-        views, opened_ = self.held.views(NO_PIECE)
+        views, _opened = self.held.views(NO_PIECE)
         least = affected_rows.next_arrival(views, NO_TIME)
-        del opened_
         return None if least == 2**63 - 1 else max(self.clock - int(least), 0)
 
     def deadline(self) -> int | None:
-        """Return when patience for a held row is over next, after the present; None: never."""
+        """Return the next end of a held row's patience after the present; None: there is none."""
         if self.plan.policy == "hold" or not self.held.count:
             return None
-        views, opened_ = self.held.views(NO_PIECE)
+        views, _opened = self.held.views(NO_PIECE)
         least = affected_rows.next_arrival(views, self.clock - self.plan.patience)
-        del opened_
         return None if least == 2**63 - 1 else int(least) + self.plan.patience

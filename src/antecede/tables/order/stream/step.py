@@ -1,4 +1,4 @@
-"""What the parts of a shard's step share: state, known identities, candidates."""
+"""State shared by the parts of a shard's step: known identities, candidates."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from antecede.tables.order.stream import affected_rows
 from antecede.tables.order.stream.batch_ids import Identities
 from antecede.tables.order.stream.held import HeldPieces, HeldRows, no_rows, piece_arrays
 from antecede.tables.order.stream.kernels import rows as shape
-from antecede.tables.order.stream.kernels.interning import Text, take_text
-from antecede.tables.order.stream.kernels.rows import NO_TIME
+from antecede.tables.order.stream.kernels.rows import NO_TIME, Longs
 from antecede.tables.order.stream.storage.id_table import Ledger
-from antecede.tables.order.stream.storage.index import Longs
 from antecede.tables.order.stream.types import ShardPlan
 
 LATE = 1
@@ -43,11 +41,9 @@ class Step:
     held: HeldPieces
     ledgers: Mapping[str, Ledger]
     known: Identities
-    before: int
-    """The clock until this step."""
+    before: int  # The clock until this step
     clock: int
-    serials: int
-    """Groups that were ever numbered."""
+    serials: int  # Groups that were ever numbered
 
     def ties(self) -> shape.TieNames:
         """Return the names by which rows of the same release go in order."""
@@ -79,11 +75,10 @@ class Step:
             return
         free = (tokens.flag[asked:] & (shape.DONE | shape.ASIDE)) == 0
         ask = (asked + np.flatnonzero(free)).astype(np.int32)
-        views, opened_ = self.held.views(NO_PIECE)
+        views, _opened = self.held.views(NO_PIECE)
         digest = np.zeros(len(ask), np.int64)
         serial, text, number = known.names_of(ask)
         place = affected_rows.held_as(views, serial, *text, number, digest)
-        del opened_
         known.place[ask] = place
         tokens.digest[ask[place >= 0]] = digest[place >= 0]
         tokens.row[known.place >= 0] = shape.ELSEWHERE
@@ -95,14 +90,14 @@ class Step:
         token = np.where(valid, new.token, 0)
         group = np.where(valid, new.group, 0)
         if not known.size:
-            return no_rows()._replace(first=np.zeros(1, np.int64))
+            return no_rows()
         serial, name, number = known.names_of(token)
         _, cause, cause_number = known.names_of(new.cause)
         settled = (known.flag[new.cause] & shape.DONE) != 0
         late = valid & ((known.flag[token] & shape.GIVEN_UP) != 0)
         return HeldRows(
             serial=serial,
-            group=Text(*take_text(known.groups.pool, known.groups.ends, group)),
+            group=known.groups.taken(group),
             name=name,
             number=number,
             time=new.time,

@@ -1,30 +1,28 @@
-"""What goes into a shard and what comes out: plan, batch of control columns, outcome."""
+"""Input and output of a shard: plan, batch of control columns, leaving rows."""
 
 from __future__ import annotations
 
+import json
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow
-from numpy.typing import NDArray
 
+from antecede.errors import InputError
 from antecede.tables.order.stream.columns import StreamColumns
 from antecede.tables.order.stream.kernels.interning import Text
-
-Bits = NDArray[np.uint8]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
+from antecede.tables.order.stream.kernels.rows import Bits, Longs
 
 
 class ShardPlan(NamedTuple):
-    """How a shard works; `patience` and `remember` are in units of the clock.
+    """Rules of a shard; `patience` and `remember` are in units of the clock.
 
-    `counted`: identities are (member, number). `timed`: rows carry times, and they are the
-    clock; otherwise the caller's `now` is. `remember` below 0: for good. `numbers`: names are
-    numbers, and ties go by their value, not by their text. `max_held` is the greatest number of
-    rows that this shard holds (below 0: any), `over_held` what becomes of the oldest then: "fail",
-    "release" or "drop". `about` is a JSON object of what the state belongs to; a state of another
-    one is refused. `columns` are those of the user's rows (None: not checked, and never changed).
+    `counted`: identities are (member, number). `timed`: rows carry times, which are the clock;
+    otherwise the caller's `now` is. `remember` below 0: for good. `numbers`: names are numbers, and
+    ties go by their value. `max_held`: the most rows that this shard holds (below 0: no limit);
+    `over_held`: the fate of the oldest then, "fail", "release" or "drop". `about` is a JSON object
+    that describes the stream; a state of another one is refused. `columns` are those of the user's
+    rows (None: not checked, and never changed).
     """
 
     counted: bool
@@ -68,9 +66,9 @@ class Links(NamedTuple):
 class ShardOutput(NamedTuple):
     """The rows that leave, in order of release; rows with a position first, then those set aside.
 
-    `rows` are the user's (None where none were given). `waited` are the causes that a leaving row
-    waited for, `missing` those without which it went; no cause is in both. `released` is the clock
-    at the release, never before that of a row that left in an earlier micro-batch; NO_TIME: none.
+    `rows` are the user's (None where none were given). `waited` are the awaited causes of a row,
+    `missing` those without which it went. `released` is the clock at the release, never before that
+    of an earlier micro-batch; NO_TIME: none.
     """
 
     rows: pyarrow.Table | None
@@ -91,7 +89,7 @@ def nothing_new() -> Batch:
 
 
 def writable(batch: Batch) -> Batch:
-    """Copy read-only arrays (Arrow's buffers): numba would compile every kernel once more."""
+    """Copy read-only arrays (Arrow's buffers), for which numba would compile every kernel again."""
     columns: list[Any] = [
         Text(*(np.require(part, requirements="W") for part in column))  # type: ignore[arg-type]
         if isinstance(column, Text)
@@ -99,3 +97,26 @@ def writable(batch: Batch) -> Batch:
         for column in batch
     ]
     return Batch(*columns)
+
+
+def check_same_stream(before: str, now: str) -> None:
+    """Compare two JSON objects that describe streams: a checkpoint's, and the present one's.
+
+    An empty text, of old checkpoints, fits all. Raises InputError that names the differences.
+    """
+    old, new = (json.loads(text) if text else {} for text in (before, now))
+    changed = [
+        f"{name} was {old.get(name)!r}, is {new.get(name)!r}"
+        for name in sorted(old.keys() | new.keys())
+        if old and old.get(name) != new.get(name)
+    ]
+    if changed:
+        hint = ""
+        if old.get("shards") != new.get("shards"):
+            hint = f" (shards={old.get('shards')}, or leave it out and give checkpoint=)"
+        elif old.get("digests") != new.get("digests"):
+            hint = " (give checkpoint=, which goes on with the digests of before)"
+        raise InputError(
+            f"this checkpoint was written by another stream: {'; '.join(changed)}; bring that "
+            f"back{hint}, or start from a new checkpoint"
+        )

@@ -1,4 +1,4 @@
-"""The kernels of a stream, run once over two rows, so that its first batch does not wait."""
+"""Compilation of a stream's kernels before its first batch."""
 
 from __future__ import annotations
 
@@ -12,20 +12,17 @@ from antecede.tables.order.stream.types import Batch, ShardPlan
 
 
 def warm_up_once(counted: bool) -> None:
-    """Do `warm_up` in one process of a machine, for all that share its cache, while others wait.
-
-    For Spark's workers: two that begin at once would both compile everything.
-    """
+    """Do `warm_up` in one of a machine's processes that share a cache, while the others wait."""
     with first_on_machine(f"stream-{'counts' if counted else 'ids'}") as first:
         if first:
             warm_up(counted)
 
 
 def warm_up(counted: bool) -> None:
-    """Compile what a stream by ids (`counted`: by member and number) runs, or load it.
+    """Compile the kernels of a stream by ids (`counted`: by member and number), or load them.
 
-    A shard takes an effect before its cause, and reads its own state back. What is compiled goes
-    to the cache on disk, where Spark's workers on this machine find it.
+    A shard takes an effect before its cause, and reads its own state back. Spark's workers find the
+    code in the cache.
     """
     state = Memory()
     for policy in ("release", "drop"):
@@ -36,20 +33,13 @@ def warm_up(counted: bool) -> None:
 
 
 def _row(counted: bool, number: int, causes: list[int]) -> Batch:
-    names = [b"m" if counted else str(cause).encode() for cause in causes]
-    return Batch(
-        group=_text([b"g"]),
-        name=_text([b"m" if counted else str(number).encode()]),
-        number=np.array([number if counted else 0], np.int64),
-        time=np.array([number], np.int64),
-        digest=np.array([number], np.int64),
-        status=np.zeros(1, np.uint8),
-        first=np.array([0, len(causes)], np.int64),
-        cause_name=_text(names),
-        cause_count=np.array([cause if counted else 0 for cause in causes], np.int64),
-    )
+    def text(*names: str) -> Text:
+        ends = np.cumsum([0, *map(len, names)], dtype=np.int64)
+        return Text(np.frombuffer("".join(names).encode(), np.uint8), ends)
 
-
-def _text(names: list[bytes]) -> Text:
-    ends = np.cumsum([0, *map(len, names)], dtype=np.int64)
-    return Text(np.frombuffer(b"".join(names), np.uint8), ends)
+    counts = np.array([number, *causes], np.int64) * counted
+    names = ["m" if counted else str(each) for each in (number, *causes)]
+    time, first = np.array([number], np.int64), np.array([0, len(causes)], np.int64)
+    status = np.zeros(1, np.uint8)
+    own = text("g"), text(names[0]), counts[:1], time, time
+    return Batch(*own, status, first, text(*names[1:]), counts[1:])

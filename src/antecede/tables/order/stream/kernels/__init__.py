@@ -1,1 +1,1 @@
-"""The release of a stream, compiled: rows, names, ties, cycles, the drain."""
+"""Compiled kernels of a stream's release."""

@@ -1,8 +1,8 @@
-"""Arrays by their address, for kernels that work over any number of separate arrays at once.
+"""Arrays by their address, for kernels over any number of separate arrays.
 
-Numba wants the number and types of a function's arrays fixed when it compiles. The held rows of
-a shard lie in many immutable pieces, each with its own arrays: a kernel gets their addresses as
-numbers in one table, and makes the arrays of it here. Who calls must keep them alive.
+Numba fixes the number and types of a function's arrays when it compiles, but held rows lie in many
+pieces with arrays of their own. A kernel gets a table of addresses; the caller must keep the arrays
+alive.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ def _pointer(_context: Any, source: Any) -> Any:
 
 @inlined
 def longs_at(address: int, size: int) -> NDArray[np.int64]:
-    """Return the array of 64-bit integers that stands there."""
+    """Return the array of 64-bit integers at an address."""
     return _numba.carray(_pointer(address), (size,), np.int64)  # type: ignore[no-any-return]
 
 
 @inlined
 def ints_at(address: int, size: int) -> NDArray[np.int32]:
-    """Return the array of 32-bit integers that stands there."""
+    """Return the array of 32-bit integers at an address."""
     return _numba.carray(_pointer(address), (size,), np.int32)  # type: ignore[no-any-return]
 
 
 @inlined
 def words_at(address: int, size: int) -> NDArray[np.uint32]:
-    """Return the array of 32-bit words that stands there."""
+    """Return the array of 32-bit words at an address."""
     return _numba.carray(_pointer(address), (size,), np.uint32)  # type: ignore[no-any-return]
 
 
 @inlined
 def bytes_at(address: int, size: int) -> NDArray[np.uint8]:
-    """Return the bytes that stand there."""
+    """Return the bytes at an address."""
     return _numba.carray(_pointer(address), (size,), np.uint8)  # type: ignore[no-any-return]

@@ -1,13 +1,11 @@
-"""Causal release, compiled: which held and new rows may go now, and in which order.
+"""Causal release, compiled: the held and new rows that may go now, in order.
 
-Theory of operation. Every row has a token (the number of its identity) and links to the
-tokens of its causes. `flag[token]` says what became of that identity: DONE (it has a
-position), ASIDE (it will never have one), GIVEN_UP (some row was released without it), FORGOTTEN
-(DONE, but only its number is known, not its content). Rows whose last open cause gets DONE follow
-in a queue, each with its r (when it is released) and d (its depth among the rows of this step with
-the same r). Causes have a lesser (r, d), so sorting by (r, d, time, identity), the definition of
-`tables.kernels.topological`, puts them first, and the order does not depend on the order of rows in
-a batch.
+Every row has a token (the number of its identity) and links to the tokens of its causes.
+`flag[token]` is the identity's fate: DONE (it has a position), ASIDE (it will never have one),
+GIVEN_UP (a row was released without it), FORGOTTEN (DONE, content unknown). Rows whose last open
+cause gets DONE follow in a queue, each with its r (release) and d (depth among the rows of this
+step with the same r). Sorting by (r, d, time, identity), the definition of
+`tables.kernels.topological`, makes the order independent of the batch's.
 
 `wait` counts a row's open links; `dependents` is the reverse of the links, by counting sort.
 Everything is O((rows + links) log rows); nothing is recursive.
@@ -19,29 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from antecede.tables.kernels import njit
-from antecede.tables.order.stream.kernels.cycles import break_cycles
+from antecede.tables.kernels import njit, on_cycles, strong_components
+from antecede.tables.order.stream.kernels import rows as shape
 from antecede.tables.order.stream.kernels.rows import (
-    ABSENT,
-    ASIDE,
-    CONFLICT,
-    DONE,
-    DROP,
-    DROPPED,
-    DUPLICATE,
-    ELSEWHERE,
-    FORGOTTEN,
-    GIVEN,
-    GIVEN_UP,
-    LATE,
-    MISSING,
-    NO_TIME,
-    ORDERED,
-    PENDING,
-    RELEASE,
-    SELF,
-    SETTLED,
-    WAITED,
     Ints,
     Longs,
     ReleaseOrder,
@@ -57,8 +35,8 @@ from antecede.tables.order.stream.kernels.tie_break import compared
 @njit
 def _before(rows: Rows, names: TieNames, a: int, b: int) -> bool:
     if rows.time[a] != rows.time[b]:
-        if rows.time[a] == NO_TIME or rows.time[b] == NO_TIME:
-            return bool(rows.time[b] == NO_TIME)
+        if rows.time[a] == shape.NO_TIME or rows.time[b] == shape.NO_TIME:
+            return bool(rows.time[b] == shape.NO_TIME)
         return bool(rows.time[a] < rows.time[b])
     x, y = rows.name[a], rows.name[b]
     if x != y:
@@ -74,35 +52,39 @@ def _before(rows: Rows, names: TieNames, a: int, b: int) -> bool:
 
 @njit
 def admit(rows: Rows, tokens: Tokens, names: TieNames, held: int) -> None:
-    """Settle which new rows come to stand for their identity; mark the others as repeats.
+    """Choose the new rows that stand for their identity; mark the others as repeats.
 
-    Of several new rows with one identity the first by the tie rule wins, not the first in
-    the batch. A row that names itself stands for nothing, as in a batch. `tokens.row` must name
-    the held rows. Sets status and `tokens.row`, `digest`.
+    Of several new rows with one identity the first by the tie rule wins. A row that names itself
+    stands for nothing, as in a batch. `tokens.row` must name the held rows. Sets status and
+    `tokens.row`, `digest`.
     """
     for row in range(held, len(rows.token)):
         token = rows.token[row]
-        if rows.status[row] != PENDING:
+        if rows.status[row] != shape.PENDING:
             continue
         if _names_itself(rows, row):
-            rows.status[row] = SELF
+            rows.status[row] = shape.SELF
             continue
         known = tokens.row[token]
-        if tokens.flag[token] & (DONE | ASIDE) or 0 <= known < held or known == ELSEWHERE:
-            rows.status[row] = DUPLICATE
+        if (
+            tokens.flag[token] & (shape.DONE | shape.ASIDE)
+            or 0 <= known < held
+            or known == shape.ELSEWHERE
+        ):
+            rows.status[row] = shape.DUPLICATE
         elif known < 0 or _before(rows, names, row, known):
             if known >= 0:
-                rows.status[known] = DUPLICATE
+                rows.status[known] = shape.DUPLICATE
             tokens.row[token] = row
             tokens.digest[token] = rows.digest[row]
         else:
-            rows.status[row] = DUPLICATE
+            rows.status[row] = shape.DUPLICATE
     for row in range(held, len(rows.token)):
         token = rows.token[row]
-        if rows.status[row] == DUPLICATE:
+        if rows.status[row] == shape.DUPLICATE:
             other = tokens.digest[token] != rows.digest[row]
-            if other and not tokens.flag[token] & FORGOTTEN:
-                rows.status[row] = CONFLICT
+            if other and not tokens.flag[token] & shape.FORGOTTEN:
+                rows.status[row] = shape.CONFLICT
 
 
 @njit
@@ -119,10 +101,12 @@ def _open_links(rows: Rows, tokens: Tokens) -> tuple[Ints, Longs, Ints]:
     wait = np.zeros(len(rows.token), np.int32)
     start = np.zeros(len(tokens.flag) + 1, np.int64)
     for row in range(len(wait)):
-        if rows.status[row] == PENDING:
+        if rows.status[row] == shape.PENDING:
             for link in range(rows.first[row], rows.first[row + 1]):
                 cause = rows.cause[link]
-                if not tokens.flag[cause] & DONE and not rows.link[link] & (GIVEN | SETTLED):
+                if not tokens.flag[cause] & shape.DONE and not rows.link[link] & (
+                    shape.GIVEN | shape.SETTLED
+                ):
                     wait[row] += 1
                     start[cause + 1] += 1
     for token in range(len(tokens.flag)):
@@ -130,10 +114,12 @@ def _open_links(rows: Rows, tokens: Tokens) -> tuple[Ints, Longs, Ints]:
     fill = start[:-1].copy()
     dependents = np.empty(start[-1], np.int32)
     for row in range(len(wait)):
-        if rows.status[row] == PENDING:
+        if rows.status[row] == shape.PENDING:
             for link in range(rows.first[row], rows.first[row + 1]):
                 cause = rows.cause[link]
-                if not tokens.flag[cause] & DONE and not rows.link[link] & (GIVEN | SETTLED):
+                if not tokens.flag[cause] & shape.DONE and not rows.link[link] & (
+                    shape.GIVEN | shape.SETTLED
+                ):
                     dependents[fill[cause]] = row
                     fill[cause] += 1
     return wait, start, dependents
@@ -141,21 +127,21 @@ def _open_links(rows: Rows, tokens: Tokens) -> tuple[Ints, Longs, Ints]:
 
 @njit
 def _lift(rows: Rows, tokens: Tokens, rule: ReleaseRule, order: ReleaseOrder, row: int) -> None:
-    """Work out when the row is released and its depth, once its causes are released."""
+    """Compute the row's release and depth, once its causes are released."""
     at = max(rows.time[row], rows.lift[row])
     depth = 0
     for link in range(rows.first[row], rows.first[row + 1]):
         cause = rows.cause[link]
-        when = NO_TIME
-        if rows.link[link] & SETTLED:
+        when = shape.NO_TIME
+        if rows.link[link] & shape.SETTLED:
             continue
-        if rows.link[link] & GIVEN:
+        if rows.link[link] & shape.GIVEN:
             when = min(rows.arrived[row] + rule.patience, rule.now)
         else:
             when = tokens.released[cause]
         if when > at:
             at, depth = when, 0
-        if when == at and not rows.link[link] & GIVEN:
+        if when == at and not rows.link[link] & shape.GIVEN:
             depth = max(depth, order.depth[cause] + 1)
     order.released[row] = at
     order.depth[rows.token[row]] = depth
@@ -163,46 +149,60 @@ def _lift(rows: Rows, tokens: Tokens, rule: ReleaseRule, order: ReleaseOrder, ro
 
 @njit
 def _release(rows: Rows, tokens: Tokens, rule: ReleaseRule, order: ReleaseOrder, row: int) -> None:
-    """Give the row its status and the links it waited for."""
     missing = False
     for link in range(rows.first[row], rows.first[row + 1]):
-        if rows.link[link] & GIVEN:
+        if rows.link[link] & shape.GIVEN:
             missing = True
-        elif rows.link[link] & SETTLED:
+        elif rows.link[link] & shape.SETTLED:
             continue
-        elif rule.timed and tokens.released[rows.cause[link]] > rows.time[row] > NO_TIME:
-            rows.link[link] |= WAITED
+        elif rule.timed and tokens.released[rows.cause[link]] > rows.time[row] > shape.NO_TIME:
+            rows.link[link] |= shape.WAITED
     token = rows.token[row]
-    if tokens.flag[token] & GIVEN_UP:
-        rows.status[row] = LATE
+    if tokens.flag[token] & shape.GIVEN_UP:
+        rows.status[row] = shape.LATE
     elif missing:
-        rows.status[row] = MISSING
+        rows.status[row] = shape.MISSING
     else:
-        rows.status[row] = ORDERED
-    tokens.flag[token] |= DONE
-    tokens.row[token] = ABSENT
+        rows.status[row] = shape.ORDERED
+    tokens.flag[token] |= shape.DONE
+    tokens.row[token] = shape.ABSENT
     tokens.released[token] = order.released[row]
 
 
 @njit
+def _break_cycles(rows: Rows, tokens: Tokens, start: Longs, dependents: Ints) -> None:
+    total = len(rows.token)
+    first = np.empty(total, np.int64)
+    last = np.empty(total, np.int64)
+    for row in range(total):
+        first[row] = start[rows.token[row]]
+        last[row] = start[rows.token[row] + 1]
+    inside = rows.status == shape.PENDING
+    cyclic = on_cycles(strong_components(first, last, dependents.astype(np.int64), inside))
+    for row in range(total):
+        if cyclic[row]:
+            set_aside(rows, tokens, row, shape.CYCLE)
+
+
+@njit
 def _drop(rows: Rows, tokens: Tokens, rule: ReleaseRule, start: Longs, dependents: Ints) -> None:
-    """Policy drop: set hopeless rows aside, and with them whatever needs them."""
+    """Policy drop: set hopeless rows aside, and rows that need them."""
     doomed = np.empty(len(rows.token), np.int32)
     size = 0
     for row in range(len(rows.token)):
-        if rows.status[row] == PENDING and _hopeless(rows, tokens, rule, row):
+        if rows.status[row] == shape.PENDING and _hopeless(rows, tokens, rule, row):
             doomed[size] = row
             size += 1
     for index in range(size):
-        set_aside(rows, tokens, doomed[index], DROPPED)
+        set_aside(rows, tokens, doomed[index], shape.DROPPED)
     done = 0
     while done < size:
         token = rows.token[doomed[done]]
         done += 1
         for entry in range(start[token], start[token + 1]):
             row = dependents[entry]
-            if rows.status[row] == PENDING:
-                set_aside(rows, tokens, row, DROPPED)
+            if rows.status[row] == shape.PENDING:
+                set_aside(rows, tokens, row, shape.DROPPED)
                 doomed[size] = row
                 size += 1
 
@@ -210,22 +210,21 @@ def _drop(rows: Rows, tokens: Tokens, rule: ReleaseRule, start: Longs, dependent
 @njit
 def _hopeless(rows: Rows, tokens: Tokens, rule: ReleaseRule, row: int) -> bool:
     """Policy drop: a cause was set aside, or has not come in time."""
-    late = rule.now != NO_TIME and rows.arrived[row] <= rule.cutoff
+    late = rule.now != shape.NO_TIME and rows.arrived[row] <= rule.cutoff
     for link in range(rows.first[row], rows.first[row + 1]):
         cause = rows.cause[link]
-        if tokens.flag[cause] & DONE or rows.link[link] & (GIVEN | SETTLED):
+        if tokens.flag[cause] & shape.DONE or rows.link[link] & (shape.GIVEN | shape.SETTLED):
             continue
-        if tokens.flag[cause] & ASIDE or (late and tokens.row[cause] == ABSENT):
+        if tokens.flag[cause] & shape.ASIDE or (late and tokens.row[cause] == shape.ABSENT):
             return True
     return False
 
 
 @njit
 def _lowest(rows: Rows, tokens: Tokens) -> Longs:
-    """Return, by member, the least number that is held back."""
     lowest = tokens.lowest.copy()
     for row in range(len(rows.token)):
-        if rows.status[row] == PENDING:
+        if rows.status[row] == shape.PENDING:
             member = rows.name[row]
             lowest[member] = min(lowest[member], rows.number[row])
     return lowest
@@ -233,33 +232,33 @@ def _lowest(rows: Rows, tokens: Tokens) -> Longs:
 
 @njit
 def _give_up(rows: Rows, tokens: Tokens, rule: ReleaseRule, wait: Ints) -> bool:
-    """Policy release: when patience is over, no longer wait for causes that never came.
+    """Policy release: stop waiting for causes that did not come within patience.
 
-    An earlier number of the same member that is here and held stands in for one that never
-    came: it goes first. Returns whether any cause was given up.
+    An earlier number of the same member that is held stands in for one that never came: it goes
+    first. Returns whether any cause was given up.
     """
     counted = len(tokens.member) > 0 and len(rows.token) > 0
     lowest = _lowest(rows, tokens) if counted else np.empty(0, np.int64)
     any_given = False
     for row in range(len(rows.token)):
-        overdue = rule.now != NO_TIME and rows.arrived[row] <= rule.cutoff
-        if rows.status[row] != PENDING or not overdue:
+        overdue = rule.now != shape.NO_TIME and rows.arrived[row] <= rule.cutoff
+        if rows.status[row] != shape.PENDING or not overdue:
             continue
         for link in range(rows.first[row], rows.first[row + 1]):
             cause = rows.cause[link]
-            absent = not tokens.flag[cause] & DONE and tokens.row[cause] == ABSENT
+            absent = not tokens.flag[cause] & shape.DONE and tokens.row[cause] == shape.ABSENT
             if counted and lowest[tokens.member[cause]] < tokens.number[cause]:
                 absent = False
-            if absent and not rows.link[link] & (GIVEN | SETTLED):
-                rows.link[link] |= GIVEN
-                tokens.flag[cause] |= GIVEN_UP
+            if absent and not rows.link[link] & (shape.GIVEN | shape.SETTLED):
+                rows.link[link] |= shape.GIVEN
+                tokens.flag[cause] |= shape.GIVEN_UP
                 wait[row] -= 1
                 any_given = True
     return any_given
 
 
 class _Open(NamedTuple):
-    """How many causes each row waits for, and the rows that wait for each token."""
+    """Number of open links of each row, and the rows that wait for each token."""
 
     wait: Ints
     start: Longs
@@ -274,17 +273,17 @@ def settle(
     order: ReleaseOrder,
     released: int,
 ) -> int:
-    """Release what can be released, then apply the policy; return how many rows got a position.
+    """Release rows, then apply the policy; return how many rows got a position.
 
-    `released` did so before. `order.row` begins with their numbers in the order of release. Rows
-    set aside have their status set; rows still PENDING are to be held back.
+    `order.row` begins with the numbers of the `released` ones before. Rows set aside have their
+    status set; rows still PENDING are to be held back.
     """
     opened = _Open(*_open_links(rows, tokens))
     released = _drain(rows, tokens, names, rule, order, opened, released)
-    break_cycles(rows, tokens, *opened)
-    if rule.policy == DROP:
+    _break_cycles(rows, tokens, opened.start, opened.dependents)
+    if rule.policy == shape.DROP:
         _drop(rows, tokens, rule, opened.start, opened.dependents)
-    while rule.policy == RELEASE and _give_up(rows, tokens, rule, opened.wait):
+    while rule.policy == shape.RELEASE and _give_up(rows, tokens, rule, opened.wait):
         released = _drain(rows, tokens, names, rule, order, opened, released)
     return released
 
@@ -302,7 +301,7 @@ def _drain(
     end = _flow(rows, tokens, rule, order, *opened, begin)
     gone = order.row[begin:end]
     time = rows.time[gone]
-    time[time == NO_TIME] = 2**63 - 1
+    time[time == shape.NO_TIME] = 2**63 - 1
     depth = order.depth[rows.token[gone]]
     by = np.lexsort((time, depth, order.released[gone]))
     order.row[begin:end] = gone[by]
@@ -324,7 +323,7 @@ def _flow(
     """Release every row that waits for nothing, causes before effects."""
     end = begin
     for row in range(len(wait)):
-        if rows.status[row] == PENDING and wait[row] == 0:
+        if rows.status[row] == shape.PENDING and wait[row] == 0:
             order.row[end] = row
             end += 1
     done = begin
@@ -336,7 +335,7 @@ def _flow(
         token = rows.token[row]
         for entry in range(start[token], start[token + 1]):
             other = dependents[entry]
-            if rows.status[other] == PENDING:
+            if rows.status[other] == shape.PENDING:
                 wait[other] -= 1
                 if wait[other] == 0:
                     order.row[end] = other

@@ -1,12 +1,8 @@
 """Exact numbering of names: a hash table from (owner, bytes) to 0, 1, 2, ... in flat arrays.
 
-Theory of operation. Names stand one behind the other in `pool`; `ends[i]` is where name i
-ends. `owner[i]` tells apart equal names of different owners (ids of different groups). Open
-addressing over `slots`, never more than half full; a hit is taken only after comparing the
-bytes, so that no two names ever share a number, whatever their hashes do.
-
-The table grows by as much as a batch can need, once a batch; only names are kept in the
-packed state, `slots` is filled again on loading (about 20 ns a name).
+Names stand one behind the other in `pool`; `ends[i]` is where name i ends. `owner[i]` tells apart
+equal names of different owners (ids of different groups). Open addressing over `slots`, never more
+than half full; a hit counts only after comparing the bytes. The table grows once a batch.
 """
 
 from __future__ import annotations
@@ -16,18 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from antecede.tables.kernels import njit
-from antecede.tables.order.stream.kernels.key_hash import hash_bytes
-
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
+from antecede.tables.kernels import inlined, njit
+from antecede.tables.order.stream.kernels.rows import Bits, Ints, Longs
 
 
 class Text(NamedTuple):
     """n byte strings: string i is `data[ends[i]:ends[i + 1]]`."""
 
-    data: Bytes
+    data: Bits
     ends: Longs
 
     @property
@@ -39,9 +31,49 @@ class Text(NamedTuple):
         """Return one of the strings."""
         return self.data[self.ends[index] : self.ends[index + 1]].tobytes()
 
+    def taken(self, pick: Ints) -> Text:
+        """Return the picked strings, in the order of `pick`."""
+        return Text(*_take(self.data, self.ends, pick))
+
+
+@inlined
+def hash_bytes(data: Bits, start: int, stop: int, owner: int) -> np.uint64:
+    """Return 64 bits of an owner and some bytes: eight at a time, multiply and fold.
+
+    Indexes by this hash are stored in checkpoints, so it never changes.
+    """
+    prime = np.uint64(0x9E3779B97F4A7C15)
+    shift = np.uint64(29)
+    value = (np.uint64(owner) + np.uint64(stop - start)) * prime
+    word = np.uint64(0)
+    bits = np.uint64(0)
+    for at in range(start, stop):
+        word |= np.uint64(data[at]) << bits
+        bits += np.uint64(8)
+        if bits == np.uint64(64):
+            value = (value ^ word) * prime
+            value ^= value >> shift
+            word = np.uint64(0)
+            bits = np.uint64(0)
+    value = (value ^ word) * prime
+    value ^= value >> shift
+    value *= prime
+    return value ^ (value >> np.uint64(32))
+
+
+@inlined
+def same_bytes(a: Bits, start: int, stop: int, b: Bits, other: int, end: int) -> bool:
+    """Return whether a[start:stop] and b[other:end] are equal."""
+    if stop - start != end - other:
+        return False
+    for offset in range(stop - start):  # noqa: SIM110 (numba takes no generators)
+        if a[start + offset] != b[other + offset]:
+            return False
+    return True
+
 
 @njit
-def _refill(slots: Ints, size: int, owner: Ints, ends: Longs, pool: Bytes) -> None:
+def _refill(slots: Ints, size: int, owner: Ints, ends: Longs, pool: Bits) -> None:
     mask = np.uint64(len(slots) - 1)
     slots[:] = -1
     for name in range(size):
@@ -57,9 +89,9 @@ def _intern(
     size: int,
     owner: Ints,
     ends: Longs,
-    pool: Bytes,
+    pool: Bits,
     owners: Ints,
-    data: Bytes,
+    data: Bits,
     starts: Longs,
     out: Ints,
 ) -> int:
@@ -70,16 +102,10 @@ def _intern(
         found = -1
         while slots[at] >= 0:
             name = slots[at]
-            base = ends[name]
-            if owner[name] == owners[item] and ends[name + 1] - base == stop - start:
-                same = True
-                for offset in range(stop - start):
-                    if pool[base + offset] != data[start + offset]:
-                        same = False
-                        break
-                if same:
-                    found = name
-                    break
+            base, end = ends[name], ends[name + 1]
+            if owner[name] == owners[item] and same_bytes(pool, base, end, data, start, stop):
+                found = name
+                break
             at = (at + np.uint64(1)) & mask
         if found < 0:
             found = size
@@ -95,8 +121,7 @@ def _intern(
 
 
 @njit
-def take_text(data: Bytes, ends: Longs, pick: Ints) -> tuple[Bytes, Longs]:
-    """Return the picked strings, in the order of `pick`, as one new text."""
+def _take(data: Bits, ends: Longs, pick: Ints) -> tuple[Bits, Longs]:
     new_ends = np.zeros(len(pick) + 1, np.int64)
     for item in range(len(pick)):
         name = pick[item]
@@ -113,11 +138,11 @@ def take_text(data: Bytes, ends: Longs, pick: Ints) -> tuple[Bytes, Longs]:
 class NameTable:
     """A growing set of names, each with its number."""
 
-    def __init__(self, owner: Ints, text: Text) -> None:
-        self.size = len(owner)
-        self.owner = owner
-        self.ends = text.ends
-        self.pool = text.data
+    def __init__(self) -> None:
+        self.size = 0
+        self.owner = np.empty(0, np.int32)
+        self.ends = np.zeros(1, np.int64)
+        self.pool = np.empty(0, np.uint8)
         self.slots = np.empty(0, np.int32)
 
     def intern(self, owners: Ints, text: Text) -> Ints:
@@ -132,6 +157,10 @@ class NameTable:
     def text(self) -> Text:
         """Return all names in the order of their numbers."""
         return Text(self.pool[: self.ends[self.size]], self.ends[: self.size + 1])
+
+    def taken(self, pick: Ints) -> Text:
+        """Return the names of these numbers."""
+        return Text(self.pool, self.ends).taken(pick)
 
     def _reserve(self, names: int, room: int) -> None:
         need = self.size + names
@@ -150,8 +179,3 @@ def _grown(array: NDArray[Any], used: int, need: int) -> NDArray[Any]:
     grown = np.empty(need + need // 2, array.dtype)
     grown[:used] = array[:used]
     return grown
-
-
-def no_names() -> NameTable:
-    """Return an empty set of names."""
-    return NameTable(np.empty(0, np.int32), Text(np.empty(0, np.uint8), np.zeros(1, np.int64)))

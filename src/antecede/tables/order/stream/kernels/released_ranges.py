@@ -1,18 +1,14 @@
-"""Numbers that are out, as runs; and links, each cause once."""
+"""Released numbers of members, as runs."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from antecede.tables.kernels import njit
-from antecede.tables.order.stream.kernels.rows import DONE, FORGOTTEN
-
-Bits = NDArray[np.uint8]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
+from antecede.tables.order.stream.kernels.rows import DONE, FORGOTTEN, Bits, Ints, Longs
 
 
 class Runs(NamedTuple):
@@ -32,42 +28,44 @@ class Runs(NamedTuple):
     ) -> Runs:
         """Take in the numbers that are out by `flag`."""
         pick = np.flatnonzero((flag & DONE != 0) & (flag & FORGOTTEN == 0))
-        owner = np.concatenate([self.member, member[pick]])
-        low = np.concatenate([self.low, count[pick]])
-        high = np.concatenate([self.high, count[pick]])
-        when = np.concatenate([self.released, released[pick]])
-        what = np.concatenate([self.digest, digest[pick]])
-        return Runs(*_merge(owner, low, high, when, what, np.lexsort((low, owner))))
+        more: Any = (member, count, count, released, digest)
+        runs = Runs(*(np.concatenate([a, b[pick]]) for a, b in zip(self, more, strict=True)))
+        return Runs(*_merged(runs, np.lexsort((runs.low, runs.member))))
 
 
 @njit
-def _merge(
-    owner: Ints, low: Longs, high: Longs, released: Longs, digest: Longs, by: NDArray[np.intp]
-) -> tuple[Ints, Longs, Longs, Longs, Longs]:
-    out_owner, out_low, out_high = np.empty_like(owner), np.empty_like(low), np.empty_like(high)
-    out_released, out_digest = np.empty_like(low), np.empty_like(low)
+def _merged(runs: Runs, by: NDArray[np.intp]) -> Runs:
+    out = Runs(
+        np.empty_like(runs.member),
+        np.empty_like(runs.low),
+        np.empty_like(runs.low),
+        np.empty_like(runs.low),
+        np.empty_like(runs.low),
+    )
     size = 0
     for index in by:
         last = size - 1
+        low, high = runs.low[index], runs.high[index]
         # high + 1 would overflow at the greatest number; low - 1 can not, as high >= low > min.
         if (
             size
-            and out_owner[last] == owner[index]
-            and (low[index] <= out_high[last] or low[index] - 1 == out_high[last])
+            and out.member[last] == runs.member[index]
+            and (low <= out.high[last] or low - 1 == out.high[last])
         ):
-            if high[index] > out_high[last]:
-                out_high[last] = high[index]
-                out_released[last], out_digest[last] = released[index], digest[index]
+            if high <= out.high[last]:
+                continue
         else:
-            out_owner[size], out_low[size], out_high[size] = owner[index], low[index], high[index]
-            out_released[size], out_digest[size] = released[index], digest[index]
+            last = size
             size += 1
-    return (
-        out_owner[:size].copy(),
-        out_low[:size].copy(),
-        out_high[:size].copy(),
-        out_released[:size].copy(),
-        out_digest[:size].copy(),
+            out.member[last], out.low[last] = runs.member[index], low
+        out.high[last] = high
+        out.released[last], out.digest[last] = runs.released[index], runs.digest[index]
+    return Runs(
+        out.member[:size].copy(),
+        out.low[:size].copy(),
+        out.high[:size].copy(),
+        out.released[:size].copy(),
+        out.digest[:size].copy(),
     )
 
 
@@ -105,20 +103,3 @@ def settled_by(
             released[token], digest[token] = runs.released[run], runs.digest[run]
         else:
             flag[token] |= FORGOTTEN
-
-
-@njit
-def unique_links(first: Longs, cause: Ints, tokens: int) -> tuple[Longs, Ints]:
-    """Keep each cause of a row once, in the order given."""
-    seen = np.full(tokens, -1, np.int64)
-    new_first = np.zeros(len(first), np.int64)
-    kept = np.empty_like(cause)
-    size = 0
-    for row in range(len(first) - 1):
-        for link in range(first[row], first[row + 1]):
-            if seen[cause[link]] != row:
-                seen[cause[link]] = row
-                kept[size] = cause[link]
-                size += 1
-        new_first[row + 1] = size
-    return new_first, kept[:size].copy()

@@ -1,4 +1,4 @@
-"""What the release kernel works on: candidates with links, tokens, outcomes, as flat arrays."""
+"""Data of the release kernel: candidates with links, tokens, outcomes, as flat arrays."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class Rows(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """What is known of each identity; `row` is the candidate that has it, ABSENT or ELSEWHERE.
+    """Facts of each identity; `row` is the candidate that has it, ABSENT or ELSEWHERE.
 
-    `member` and `number`: what the identity is made of (clocks and FIFO), else empty. `lowest`, by
-    member: the least number of a held row that is no candidate.
+    `member` and `number` make up the identity (clocks and FIFO), else empty. `lowest`, by member:
+    the least number of a held row that is no candidate.
     """
 
     flag: Bits
@@ -75,10 +75,10 @@ class ReleaseOrder(NamedTuple):
 
 
 class TieNames(NamedTuple):
-    """The names that break ties: bytes of all, and where each ends.
+    """Names that break ties: bytes of all, and where each ends.
 
-    `numbers`: they are numbers written out, and go by their value; otherwise by their bytes,
-    which is the order of code points.
+    With `numbers` they are numbers in text and go by value; otherwise by bytes, the order of code
+    points.
     """
 
     pool: Bits
@@ -101,7 +101,7 @@ class ReleaseRule(NamedTuple):
 
 @njit
 def set_aside(rows: Rows, tokens: Tokens, row: int, status: int) -> None:
-    """Give a row a status without position; whoever needs it will wait or be dropped."""
+    """Give a row a status without position; its dependents wait or are dropped."""
     rows.status[row] = status
     token = rows.token[row]
     tokens.flag[token] |= ASIDE
@@ -120,7 +120,7 @@ def mark_waiting(rows: Rows, tokens: Tokens, held: int) -> None:
 
 @njit
 def links_of(rows: Rows, pick: Ints, given: bool) -> tuple[Longs, Ints]:
-    """Return the tokens without which the picked rows went (`given`), or that they waited for."""
+    """Return the missing causes (`given`) or awaited causes of the picked rows, as tokens."""
     first = np.zeros(len(pick) + 1, np.int64)
     cause = np.empty(len(rows.cause), np.int32)
     size = 0

@@ -1,8 +1,7 @@
-"""Which of two names comes first: the rule of `tables.order.keys.goes_by_value`, on bytes.
+"""Comparison of two names: the rule of `tables.order.keys.goes_by_value`, on bytes.
 
-A batch sorts its column of ids; a stream has their text alone. Here text that stands for a
-number (-17, 3.50, 1e+20, inf, nan) is compared by its value without being parsed, so that no
-size and no number of digits is too large.
+A stream has only the text of ids. Numbers in text (-17, 3.50, 1e+20, inf, nan) are compared by
+value without being parsed, so no size and no number of digits is too large.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Storage of a stream's state: sorted segments, blobs and their index."""
+"""Storage of a shard: named immutable blobs, tables of ids, indexes."""

@@ -1,36 +1,91 @@
-"""Where a shard keeps its parts: named bytes in the state store, opened as arrays through a cache.
+"""Parts of a shard: named bytes in the state store, opened as arrays through a cache.
 
-Every part is immutable, and the head of the shard holds a digest of each. So a part that was
-read once need not be read again: small ones stay in the process, large ones in files that all
-workers of a machine map into memory. Digests are checked when a part is opened, and a part that
-is damaged in the state store is refused by name; a damaged file is read from the store again.
+Every part is immutable, and the head of the shard holds a digest of each. So a part is read once:
+small ones stay in the process, large ones in files that all workers of a machine map. Digests are
+checked when a part is opened. A part that is damaged in the store is refused by name; a damaged
+file is read from the store again. Nothing is pickled.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import mmap
 import os
 import stat
+import struct
 import tempfile
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from antecede.errors import InputError
-from antecede.tables.order.stream.storage.array_pack import opened, pack
 
 Arrays = dict[str, NDArray[Any]]
+Part = TypeVar("Part")
 
 _LARGE = 64 * 1024
 """From so many bytes on a part is mapped from a file."""
 _IN_PROCESS = 256 * 2**20
 _IN_FILES = 16 * 2**30
+_MAGIC = b"antecede"
+_VERSION = 1
+_HEAD = struct.Struct("<8sII")
+_ENTRY = struct.Struct("<16s4sQ")
+_TYPES = {b"u1", b"i4", b"u4", b"i8"}
+
+
+def pack(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return one bytes value of one-dimensional arrays (uint8, int32, uint32, int64).
+
+    Layout: magic, version, number of entries; for each entry its name, type and number of
+    elements; then the data of all entries, each begun at a multiple of eight bytes.
+    """
+    heads = [_HEAD.pack(_MAGIC, _VERSION, len(arrays))]
+    parts: list[bytes] = []
+    for name, array in arrays.items():
+        kind = array.dtype.str[1:].encode()
+        heads.append(_ENTRY.pack(name.encode(), kind, len(array)))
+        parts.append(array.tobytes() + bytes(-array.nbytes % 8))
+    head = b"".join(heads)
+    return b"".join([head, bytes(-len(head) % 8), *parts])
+
+
+def opened(data: Any) -> dict[str, NDArray[Any]]:
+    """Return the arrays that `pack` wrote, as views of a buffer.
+
+    A writable buffer: numba compiles kernels again for read-only arrays. Raises InputError on
+    other bytes.
+    """
+    if len(data) < _HEAD.size:
+        raise InputError(f"the state of a shard is cut short at {len(data)} bytes")
+    magic, version, count = _HEAD.unpack_from(data)
+    if magic != _MAGIC or version != _VERSION:
+        raise InputError(
+            f"the state of a shard was written by another version (format {version}, this is "
+            f"{_VERSION}); start from a new checkpoint"
+        )
+    end = _HEAD.size + count * _ENTRY.size
+    offset = end + -end % 8
+    arrays: dict[str, NDArray[Any]] = {}
+    for index in range(count):
+        if end > len(data):
+            raise InputError("the state of a shard is cut short in its table of contents")
+        name, kind, size = _ENTRY.unpack_from(data, _HEAD.size + index * _ENTRY.size)
+        kind = kind.rstrip(b"\0")
+        nbytes = size * int(kind[1:]) if kind in _TYPES else -1
+        if nbytes < 0 or offset + nbytes > len(data):
+            raise InputError(f"the state of a shard is damaged at entry {index}")
+        dtype = np.dtype("<" + kind.decode())
+        arrays[name.rstrip(b"\0").decode()] = np.frombuffer(data, dtype, size, offset)
+        offset += nbytes + -nbytes % 8
+    return arrays
 
 
 class Blobs(Protocol):
@@ -130,16 +185,18 @@ class _Cache:
 class _Files:
     """Large parts as files below a folder that only this user may read and write."""
 
-    def __init__(self) -> None:
-        self.folder: Path | None = None
-        self.tried = False
+    @functools.cached_property
+    def folder(self) -> Path | None:
+        folder = _own_folder()
+        if folder is not None:
+            _make_room(folder)
+        return folder
 
     def get(self, digest: bytes) -> mmap.mmap | None:
-        """Map a part, privately: who writes to its arrays changes no file."""
-        folder = self._folder()
-        if folder is None:
+        """Map a part privately: writing to its arrays changes no file."""
+        if self.folder is None:
             return None
-        path = folder / digest.hex()
+        path = self.folder / digest.hex()
         try:
             with path.open("rb") as file:
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
@@ -153,13 +210,12 @@ class _Files:
 
     def put(self, digest: bytes, data: bytes) -> bool:
         """Write a part; False when no file can be written, as on a full disk."""
-        folder = self._folder()
-        if folder is None:
+        if self.folder is None:
             return False
-        path = folder / digest.hex()
+        path = self.folder / digest.hex()
         if path.exists():
             return True
-        draft = folder / f"{digest.hex()}.{os.getpid()}"
+        draft = self.folder / f"{digest.hex()}.{os.getpid()}"
         try:
             draft.write_bytes(data)
             draft.replace(path)
@@ -169,17 +225,9 @@ class _Files:
             return False
         return True
 
-    def _folder(self) -> Path | None:
-        if not self.tried:
-            self.tried = True
-            self.folder = _own_folder()
-            if self.folder is not None:
-                _make_room(self.folder)
-        return self.folder
-
 
 def _own_folder() -> Path | None:
-    """Return the folder of mapped parts: ANTECEDE_PARTS, else below the system's for such files.
+    """Return the folder of mapped parts: ANTECEDE_PARTS, else below the system's temporary one.
 
     None when it cannot be made, or when others may write there.
     """
@@ -217,6 +265,25 @@ def _digest(data: Any) -> bytes:
 _cache = _Cache()
 
 
-def digests(parts: list[bytes]) -> NDArray[np.uint8]:
-    """Return digests as one array, for the head of a shard."""
-    return np.frombuffer(b"".join(parts), np.uint8)
+def dump_parts(
+    numbers: str, seals: str, following: int, parts: Sequence[Any]
+) -> dict[str, NDArray[Any]]:
+    """Return, by two names, what the head of a shard keeps of parts.
+
+    Parts are dataclasses of four numbers and two digests of 16 bytes.
+    """
+    rows = [astuple(part) for part in parts]
+    return {
+        numbers: np.array([following, *(number for row in rows for number in row[:4])], np.int64),
+        seals: np.frombuffer(b"".join(row[4] + row[5] for row in rows), np.uint8),
+    }
+
+
+def load_parts(
+    kind: Callable[..., Part], numbers: NDArray[Any], seals: NDArray[Any]
+) -> tuple[int, list[Part]]:
+    """Return the number of the next part, and the parts that `dump_parts` was given."""
+    following, *values = numbers.tolist()
+    data = seals.tobytes()
+    rows = [(values[4 * k : 4 * k + 4], 32 * k) for k in range(len(values) // 4)]
+    return following, [kind(*row, data[a : a + 16], data[a + 16 : a + 32]) for row, a in rows]

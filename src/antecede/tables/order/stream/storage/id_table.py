@@ -1,21 +1,19 @@
-"""What a shard remembers for long: keys with values, in sealed segments, the newest one right.
+"""Long-term tables of a shard: keys with values, in sealed segments, the newest one right.
 
-Theory of operation
--------------------
-Each micro-batch adds one segment of what is new in it. When `fan` segments of about one size
-stand behind each other they are merged into one, so there are few, and each entry is written
-again only as often as the logarithm of how many there are; segments of `cap` entries are left
-alone where keys come once. A key that is written again stands in a newer segment, which is asked
-first; merging drops the older entry. Every entry has a stamp, the clock when it was written:
-an entry older than a limit is not found any more, a segment of nothing else is deleted as a whole.
+Each micro-batch adds one segment. `fan` segments of about one size are merged into one, so an entry
+is written again as often as the logarithm of their number; segments of `cap` entries stay as they
+are. A key that is written again stands in a newer segment, which is asked first; merging drops the
+older entry. Every entry has a stamp, the clock when it was written. Entries older than a limit are
+not found; a segment of nothing else is deleted.
 
-A segment is two parts: `index` (5 bytes an entry, enough to tell that a key is not there) and
-`data`, which is read only where the index says perhaps.
+A segment is two parts: `index` (5 bytes an entry) and `data`, which is read only where the index
+has a match.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,20 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antecede.tables.kernels import njit
-from antecede.tables.order.stream.kernels.interning import Text, take_text
-from antecede.tables.order.stream.kernels.rows import NO_TIME
-from antecede.tables.order.stream.storage.blobs import Arrays, ShardParts, digests
+from antecede.tables.order.stream.kernels.interning import Text, same_bytes
+from antecede.tables.order.stream.kernels.rows import NO_TIME, Bits, Ints, Longs
+from antecede.tables.order.stream.storage.blobs import Arrays, ShardParts, dump_parts, load_parts
 from antecede.tables.order.stream.storage.index import (
-    Bits,
     Hashes,
-    Ints,
-    Longs,
     Words,
     bucket_of,
     hashes_of,
     index_of,
     may_hold,
-    same_bytes,
 )
 
 _SMALL = 64
@@ -75,6 +69,17 @@ class LookUp(NamedTuple):
         return out
 
 
+class _Asked(NamedTuple):
+    """Keys to be looked up; those not `pending` are entry `entry` of segment `where`."""
+
+    value: Hashes
+    owner: Longs
+    text: Text
+    pending: Bits
+    entry: Ints
+    where: Ints
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A sealed segment: its number, entries, bytes, greatest stamp, and digests of its parts."""
@@ -99,21 +104,20 @@ class Ledger:
         self.next = 0
 
     @property
-    def count(self) -> int:
-        """Number of entries, those counted twice that were written again."""
-        return sum(segment.count for segment in self.segments)
-
-    @property
     def size(self) -> int:
         """Bytes of all segments."""
         return sum(segment.size for segment in self.segments)
 
     def find(self, owner: Longs, text: Text, limit: int = NO_TIME) -> LookUp:
         """Look keys up; entries with a stamp below `limit` count as unknown."""
-        value = hashes_of(owner, *text)
-        pending = np.ones(len(owner), np.uint8)
-        where = np.full(len(owner), -1, np.int32)
-        entry = np.full(len(owner), -1, np.int32)
+        asked = _Asked(
+            hashes_of(owner, *text),
+            owner,
+            text,
+            np.ones(len(owner), np.uint8),
+            np.full(len(owner), -1, np.int32),
+            np.full(len(owner), -1, np.int32),
+        )
         opened: list[Arrays] = []
         left = len(owner)
         for segment in reversed(self.segments):
@@ -122,32 +126,19 @@ class Ledger:
             if NO_TIME != segment.newest < limit:
                 continue
             index = self.parts.open(f"{self.name}{segment.number}i", segment.index)
-            if not may_hold(index["bucket"], index["finger"], value, pending):
-                continue
-            data = self._data(segment)
-            left -= _look_up(
-                index["bucket"],
-                index["finger"],
-                data["owner"],
-                data["end"],
-                data["pool"],
-                value,
-                owner,
-                text.data,
-                text.ends,
-                pending,
-                entry,
-                where,
-                len(opened),
-            )
-            opened.append(data)
-        return _gather(where, entry, opened, limit)
+            bucket, finger = index["bucket"], index["finger"]
+            if may_hold(bucket, finger, asked.value, asked.pending):
+                data = self._data(segment)
+                keys = data["owner"], data["end"], data["pool"]
+                left -= _look_up(bucket, finger, *keys, asked, len(opened))
+                opened.append(data)
+        return _gather(asked.where, asked.entry, opened, limit)
 
     def add(self, entries: Entries, limit: int = NO_TIME, keep: Any = None) -> None:
         """Write entries, no key twice, as a new segment, and merge where there are many.
 
-        What merging meets with a stamp below `limit` is dropped, unless `keep(entries)` says of
-        it (an array of bools) that it is needed.
+        Merging drops entries with a stamp below `limit`, except those that `keep(entries)` (an
+        array of bools) marks as needed.
         """
         if len(entries.owner):
             self.segments.append(self._write(entries))
@@ -207,21 +198,8 @@ class Ledger:
             self.parts.remove(f"{self.name}{segment.number}{part}")
 
     def _crowded(self) -> int | None:
-        """Return from where on segments are to be merged, if there are enough of one size."""
-        if len(self.segments) < self.fan:
-            return None
-        tier = self._tier(self.segments[-1])
-        begin = len(self.segments)
-        while begin and self._tier(self.segments[begin - 1]) <= tier:
-            begin -= 1
-        sealed = tier >= self._tier_of(self.cap)
-        return begin if not sealed and len(self.segments) - begin >= self.fan else None
-
-    def _tier(self, segment: Segment) -> int:
-        return 99 if segment.size >= _BYTES else self._tier_of(segment.count)
-
-    def _tier_of(self, count: int) -> int:
-        return int(math.log(max(count, _SMALL) / _SMALL) / math.log(self.fan) + 1e-9)
+        tiers = [99 if s.size >= _BYTES else tier_of(s.count, self.fan) for s in self.segments]
+        return merge_begin(tiers, self.fan, tier_of(self.cap, self.fan))
 
     def _merge(self, begin: int, limit: int, keep: Any) -> None:
         old = self.segments[begin:]
@@ -245,29 +223,30 @@ class Ledger:
     # -- the head ---------------------------------------------------------------------------
 
     def dump(self) -> dict[str, NDArray[Any]]:
-        """Return what the head of the shard keeps of the segments."""
-        rows = [(s.number, s.count, s.size, s.newest) for s in self.segments]
-        return {
-            f"{self.name}.segments": np.array([self.next, *sum(rows, ())], np.int64),
-            f"{self.name}.digests": digests([s.index + s.data for s in self.segments]),
-        }
+        """Return the segments for the head of the shard."""
+        names = f"{self.name}.segments", f"{self.name}.digests"
+        return dump_parts(*names, self.next, self.segments)
 
     def load(self, head: Arrays) -> None:
         """Take the segments from the head of the shard."""
-        numbers = head[f"{self.name}.segments"].tolist()
-        seals = head[f"{self.name}.digests"].tobytes()
-        self.next = int(numbers[0])
-        self.segments = [
-            Segment(
-                numbers[1 + 4 * k],
-                numbers[2 + 4 * k],
-                numbers[3 + 4 * k],
-                numbers[4 + 4 * k],
-                seals[32 * k : 32 * k + 16],
-                seals[32 * k + 16 : 32 * k + 32],
-            )
-            for k in range(len(numbers) // 4)
-        ]
+        numbers, seals = head[f"{self.name}.segments"], head[f"{self.name}.digests"]
+        self.next, self.segments = load_parts(Segment, numbers, seals)
+
+
+def tier_of(count: int, fan: int) -> int:
+    """Return the size of a part of so many entries, as a power of `fan`; small ones are alike."""
+    return int(math.log(max(count, _SMALL) / _SMALL) / math.log(fan) + 1e-9)
+
+
+def merge_begin(tiers: list[int], fan: int, top: int) -> int | None:
+    """Return from where on parts, from old to new, are merged; None: too few of one size.
+
+    Parts of the tier `top` or above stay as they are.
+    """
+    begin = len(tiers)
+    while begin and tiers[begin - 1] <= tiers[-1]:
+        begin -= 1
+    return begin if len(tiers) - begin >= fan and tiers[-1] < top else None
 
 
 def _firsts(data: Arrays, count: int) -> Longs:
@@ -277,34 +256,30 @@ def _firsts(data: Arrays, count: int) -> Longs:
 
 
 def _taken(entries: Entries, pick: Ints) -> Entries:
-    text = Text(*take_text(entries.text.data, entries.text.ends, pick))
-    first, values = take_values(entries.first, entries.values, pick)
-    return Entries(
-        entries.owner[pick], text, entries.mark[pick], entries.stamp[pick], first, values
-    )
+    owner, text, mark, stamp, first, values = entries
+    kept = take_values(first, values, pick)
+    return Entries(owner[pick], text.taken(pick), mark[pick], stamp[pick], *kept)
 
 
 def _joined(parts: list[Entries]) -> Entries:
-    def one(arrays: list[NDArray[Any]]) -> NDArray[Any]:
-        return np.concatenate(arrays)
-
+    owner, text, mark, stamp, first, values = zip(*parts, strict=True)
     return Entries(
-        one([part.owner for part in parts]),
-        joined_text([part.text for part in parts]),
-        one([part.mark for part in parts]),
-        one([part.stamp for part in parts]),
-        joined_ends([part.first for part in parts]),
-        one([part.values for part in parts]),
+        np.concatenate(owner),
+        joined_text(text),
+        np.concatenate(mark),
+        np.concatenate(stamp),
+        joined_ends(first),
+        np.concatenate(values),
     )
 
 
-def joined_text(parts: list[Text]) -> Text:
+def joined_text(parts: Sequence[Text]) -> Text:
     """Return the strings of several texts, one behind the other."""
     data = [part.data[part.ends[0] : part.ends[-1]] for part in parts]
     return Text(np.concatenate(data), joined_ends([part.ends - part.ends[0] for part in parts]))
 
 
-def joined_ends(parts: list[Longs]) -> Longs:
+def joined_ends(parts: Sequence[Longs]) -> Longs:
     """Return where each of several joined runs begins; each part begins with 0."""
     shifted = [np.zeros(1, np.int64)]
     base = 0
@@ -366,35 +341,25 @@ def take_values(first: Longs, values: Longs, pick: Ints) -> tuple[Longs, Longs]:
 
 @njit
 def _look_up(
-    bucket: Ints,
-    finger: Words,
-    owner: Longs,
-    end: Ints,
-    pool: Bits,
-    value: Hashes,
-    q_owner: Longs,
-    q_data: Bits,
-    q_ends: Longs,
-    pending: Bits,
-    entry: Ints,
-    where: Ints,
-    number: int,
+    bucket: Ints, finger: Words, owner: Longs, end: Ints, pool: Bits, asked: _Asked, number: int
 ) -> int:
     """Settle the pending keys that are in this segment; return how many."""
     found = 0
     buckets = len(bucket) - 1
-    for key in range(len(value)):
-        if not pending[key]:
+    data, ends = asked.text
+    for key in range(len(asked.value)):
+        if not asked.pending[key]:
             continue
-        at = bucket_of(value[key], buckets)
-        low = np.uint32(value[key] & np.uint64(0xFFFFFFFF))
+        value = asked.value[key]
+        at = bucket_of(value, buckets)
+        low = np.uint32(value & np.uint64(0xFFFFFFFF))
         for item in range(bucket[at], bucket[at + 1]):
-            if finger[item] != low or owner[item] != q_owner[key]:
+            if finger[item] != low or owner[item] != asked.owner[key]:
                 continue
-            if same_bytes(pool, end[item], end[item + 1], q_data, q_ends[key], q_ends[key + 1]):
-                pending[key] = 0
-                where[key] = number
-                entry[key] = item
+            if same_bytes(pool, end[item], end[item + 1], data, ends[key], ends[key + 1]):
+                asked.pending[key] = 0
+                asked.where[key] = number
+                asked.entry[key] = item
                 found += 1
                 break
     return found

@@ -1,4 +1,4 @@
-"""Where a key stands among n entries: buckets by the top bits of a hash, 32 bits an entry.
+"""Index of n entries by key: buckets by the top bits of a hash, 32 bits an entry.
 
 Keys are (owner, text): a 64-bit hash finds the place, the bytes decide.
 """
@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from antecede.tables.kernels import inlined, njit
-from antecede.tables.order.stream.kernels.key_hash import hash_bytes
+from antecede.tables.order.stream.kernels.interning import hash_bytes
+from antecede.tables.order.stream.kernels.rows import Bits, Ints, Longs
 
-Bits = NDArray[np.uint8]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
 Words = NDArray[np.uint32]
 
@@ -104,14 +102,3 @@ def may_hold(bucket: Ints, finger: Words, value: Hashes, pending: Bits) -> int:
                     found += 1
                     break
     return found
-
-
-@inlined
-def same_bytes(a: Bits, start: int, stop: int, b: Bits, other: int, end: int) -> bool:
-    """Whether a[start:stop] and b[other:end] are equal."""
-    if stop - start != end - other:
-        return False
-    for offset in range(stop - start):  # noqa: SIM110 (numba takes no generators)
-        if a[start + offset] != b[other + offset]:
-            return False
-    return True
