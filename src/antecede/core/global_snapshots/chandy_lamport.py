@@ -39,7 +39,6 @@ class ChandyLamport(Algorithm):
         return 0
 
     def arrive(self, sender: str, stamp: int, message: Hashable) -> Sequence[Effect]:
-        """Keep it for all snapshots in which it was under way; nothing is to be done."""
         self._check(sender, stamp)
         for channels in self._open.values():
             if sender in channels:
@@ -47,7 +46,6 @@ class ChandyLamport(Algorithm):
         return ()
 
     def marker(self, sender: str, marker: Marker) -> Sequence[Effect]:
-        """Record where that was not done, and close the channel."""
         self._check(sender, marker.number)
         if marker.number != self._marked[sender] + 1:
             raise SequenceError(
@@ -72,16 +70,13 @@ class ChandyLamport(Algorithm):
         return [Complete(number)]
 
     def open_channels(self, number: int) -> tuple[str, ...]:
-        """Return the channels of a snapshot that are not closed."""
         return tuple(self._open.get(number, ()))
 
     def snapshot(self) -> Hashable:
-        """Return number, markers, and what is kept of open channels."""
         kept = tuple((n, tuple(sorted(of.items()))) for n, of in sorted(self._open.items()))
         return self.number, tuple(self._marked.values()), kept
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         self.number, marked, kept = state
         self._marked = dict(zip(self.others, marked, strict=True))
         self._open = {number: dict(channels) for number, channels in kept}

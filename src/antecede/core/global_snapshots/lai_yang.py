@@ -46,7 +46,6 @@ class LaiYang(Algorithm):
         return self.number
 
     def arrive(self, sender: str, stamp: int, message: Hashable) -> Sequence[Effect]:
-        """Record where the sender had, and keep it for snapshots in which it was under way."""
         self._check(sender, stamp)
         effects = self._record_up_to(stamp)
         self._came[sender] += 1
@@ -58,7 +57,6 @@ class LaiYang(Algorithm):
         return effects
 
     def marker(self, sender: str, marker: Marker) -> Sequence[Effect]:
-        """Record where that was not done; from now on it is known when the channel is complete."""
         self._check(sender, marker.number)
         if (marker.number, sender) in self._told or marker.number < 1 or marker.sent < 0:
             raise SequenceError(f"marker {marker.number} of {sender} that cannot be")
@@ -88,17 +86,14 @@ class LaiYang(Algorithm):
         return [Complete(number)]
 
     def open_channels(self, number: int) -> tuple[str, ...]:
-        """Return the channels of a snapshot that are not closed."""
         return tuple(self._open.get(number, ()))
 
     def snapshot(self) -> Hashable:
-        """Return number, counts, and what is kept of open channels."""
         kept = tuple((n, tuple(sorted(of.items()))) for n, of in sorted(self._open.items()))
         counts = tuple(self._sent.values()), tuple(self._came.values())
         return self.number, *counts, kept, tuple(sorted(self._told.items()))
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         self.number, sent, came, kept, told = state
         self._sent = dict(zip(self.others, sent, strict=True))
         self._came = dict(zip(self.others, came, strict=True))

@@ -21,13 +21,11 @@ class Time:
         self._state, self._effects = state, effects
 
     def tick(self, now: Seconds | None, now_ns: int | None) -> list[Message]:
-        """See `Group.tick`."""
         self._state.call = NO_CALL
         reading = reading_of(group_reading(now, now_ns), "tick")
         return self._ticked(reading, self._try(reading))
 
     def correct_clock(self, now: Seconds | None, now_ns: int | None) -> None:
-        """See `Group.correct_clock`."""
         state = self._state
         state.call = NO_CALL
         reading = reading_of(group_reading(now, now_ns), "correct_clock")
@@ -36,7 +34,6 @@ class Time:
         state.record("correct_clock", reading)
 
     def pass_time(self, readings: range, notes: bool) -> tuple[int, list[Message]]:
-        """See `Group.pass_time`."""
         self._state.call = NO_CALL
         _check_readings(readings)
         check_flags(notes=notes)

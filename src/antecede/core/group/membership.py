@@ -38,7 +38,6 @@ class Membership:
         self._state, self._effects, self._receiving = state, effects, receiving
 
     def invite(self, newcomer: str, again: bool) -> bytes:
-        """See `Group.invite`."""
         check_flags(again=again)
         state = self._state
         self._state.call = NO_CALL
@@ -58,7 +57,6 @@ class Membership:
         )
 
     def join(self, newcomer: str) -> list[Message]:
-        """See `Group.join`."""
         state = self._state
         self._state.call = NO_CALL
         newcomer = self._checked_new(newcomer)
@@ -89,7 +87,6 @@ class Membership:
         return name
 
     def leave(self, member: str, last: int, force: bool) -> list[Message]:
-        """See `Group.leave`."""
         check_flags(force=force)
         self._state.call = NO_CALL
         if type(last) is not int or not 0 <= last <= MAX_NUMBER:
@@ -140,7 +137,6 @@ class Membership:
                 )
 
     def forget(self, member: str) -> None:
-        """See `Group.forget`."""
         state, protocol = self._state, self._state.protocol
         state.call = NO_CALL
         number = state.number(member)
@@ -161,7 +157,6 @@ class Membership:
         state.record("forget", member)
 
     def begin_at(self, frontier: Mapping[str, int] | None) -> None:
-        """See `Group.begin_at`."""
         state = self._state
         state.call = NO_CALL
         if frontier is not None and not isinstance(frontier, Mapping):
@@ -215,7 +210,6 @@ class Membership:
             protocol.begin_at(newest)
 
     def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
-        """See `Group.subscribe`."""
         state = self._state
         self._state.call = NO_CALL
         change = getattr(state.protocol, "subscribe", None)

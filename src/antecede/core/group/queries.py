@@ -28,14 +28,12 @@ class Questions:
         self._state, self._frames = state, frames
 
     def blocked_on(self) -> list[Blocked]:
-        """See `Group.blocked_on`."""
         state = self._state
         joins = len(state.roster.joined)
         held = self._all_blocked(state.protocol.blocked_on())
         return held + [Blocked(m, (), (), None, at - joins) for m, at, _ in state.ahead.values()]
 
     def blocked_by_id(self) -> dict[tuple[int, int], Blocked]:
-        """See `Group.blocked_by_id`."""
         protocol = self._state.protocol
         held = protocol.blocked_on()
         ids = (protocol.identity(one.message) for one in held)
@@ -57,7 +55,6 @@ class Questions:
         return found
 
     def missing(self) -> list[Missing]:
-        """See `Group.missing`."""
         protocol, name = self._state.protocol, self._state.roster.name
         blocked = protocol.blocked_on()
         here = {protocol.identity(one.message) for one in blocked}
@@ -93,7 +90,6 @@ class Questions:
         return {(sender, seq): begin for (sender, seq), begin in begins if begin < seq}
 
     def stats(self) -> Stats:
-        """See `Group.stats`."""
         state = self._state
         tally = state.tally
         oldest = next(iter(tally.since), None)
@@ -112,7 +108,6 @@ class Questions:
         )
 
     def frontier(self) -> dict[str, tuple[tuple[int, int], ...]]:
-        """See `Group.frontier`."""
         if self._state.renumbers:
             raise LocalError(
                 f"order {self._state.order!r} numbers messages anew on their way, and keeps no "
@@ -125,7 +120,6 @@ class Questions:
         return runs
 
     def last(self, member: str | None) -> int:
-        """See `Group.last`."""
         state = self._state
         name = state.name if member is None else member
         number = state.number(name)
@@ -143,13 +137,11 @@ class Questions:
         return max(heard, state.sent) if name == state.name else heard  # one's own to nobody too
 
     def held(self) -> list[Packet]:
-        """See `Group.held`."""
         state = self._state
         wires = [self._frames.wire(one.message) for one in state.protocol.blocked_on()]
         return [Packet((), wire) for wire in (*wires, *state.ahead)]
 
     def thread(self, message: Message | Sent | Id) -> Thread:
-        """See `Group.thread`."""
         state = self._state
         if not state.by_reply:
             raise LocalError(f"order {state.order!r} keeps no answers, so it has no threads")
@@ -171,11 +163,9 @@ class Questions:
         return state.threads.tree(state.threads.root(one), was_here)
 
     def knows(self, member: str, of: str) -> int:
-        """See `Group.knows`."""
         return int(self._matrix("knows")(self._state.number(member), self._state.number(of)))
 
     def stable(self) -> dict[str, int]:
-        """See `Group.stable`."""
         found = self._matrix("stable")()
         return {self._state.roster.name(number): count for number, count in sorted(found.items())}
 
@@ -188,14 +178,12 @@ class Questions:
         return found
 
     def topics(self) -> tuple[str, ...]:
-        """See `Group.topics`."""
         subscriptions = getattr(self._state.protocol, "subscriptions", None)
         if subscriptions is None:
             raise LocalError(f"with order {self._state.order!r} nobody subscribes to topics")
         return tuple(subscriptions.all_topics())
 
     def subscriptions(self) -> dict[str, tuple[str, ...]]:
-        """See `Group.subscriptions`."""
         self.topics()
         state = self._state
         known = getattr(state.protocol, "subscriptions").topics  # noqa: B009 - of topic orders alone

@@ -34,7 +34,6 @@ class Sending:
         now: Seconds | None,
         now_ns: int | None,
     ) -> Sent:
-        """Return the one packet's bytes: see `Group.send`."""
         state = self._state
         topics = _listed(topics) or ()
         self._check_read(topics)
@@ -75,7 +74,6 @@ class Sending:
         now: Seconds | None,
         now_ns: int | None,
     ) -> list[Packet]:
-        """Return the packets that carry `payload`: see `Group.post`."""
         state = self._state
         state.call = NO_CALL
         self._check_payload(payload)

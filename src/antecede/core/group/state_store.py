@@ -29,7 +29,6 @@ class Storing:
         self._state = state
 
     def snapshot(self) -> bytes:
-        """See `Group.snapshot`."""
         state = self._state
         state.records = []
         assumptions = state.assumptions
@@ -50,7 +49,6 @@ class Storing:
         )
 
     def log(self) -> list[bytes]:
-        """See `Group.log`."""
         state = self._state
         if not state.keep_log:
             raise LocalError("inputs are not kept: make the group with keep_log=True")

@@ -221,7 +221,10 @@ class Protocol:
         raise NotImplementedError
 
     def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
-        """Take in a message that arrived. Raises RemoteError when it cannot be right."""
+        """Take in a message that arrived.
+
+        Raises UnknownMemberError, SequenceError or another RemoteError when it cannot be right.
+        """
         raise NotImplementedError
 
     def tick(self, now: int) -> Sequence[Effect]:
@@ -360,7 +363,10 @@ class Protocol:
         raise LocalError(f"{type(self).__name__} does not take a join back")
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """The member left; `last` is the number of its last message (0: it sent none)."""
+        """The member left; `last` is the number of its last message (0: it sent none).
+
+        Held messages of it numbered above `last` are discarded (`AFTER_LEAVE`).
+        """
         raise LocalError(f"{type(self).__name__} does not let members leave")
 
     def undelivered(self) -> Iterable[Any]:

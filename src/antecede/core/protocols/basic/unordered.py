@@ -61,10 +61,7 @@ class Unordered(NumberedProtocol):
         """By member: up to this number gaps count as filled."""
 
     def receive(self, message: NumberedMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message unless it was here before.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Deliver the message unless it was here before."""
         sender, seq = message.sender, message.seq
         if sender == self.me:
             return (Discard(message, OWN),)
@@ -76,7 +73,6 @@ class Unordered(NumberedProtocol):
         return (Discard(message, SEEN[intervals.is_closed(self.closed, sender, seq)]),)
 
     def newest(self, member: int) -> int:
-        """Return the greatest number delivered from a member; 0: none."""
         return self.arrived[member][-1] - 1 if self.arrived[member] else 0
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
@@ -92,31 +88,26 @@ class Unordered(NumberedProtocol):
         return tuple(sorted(arrived)), tuple(sorted(self.last.items()))
 
     def causes(self, message: NumberedMessage) -> tuple[MessageId, ...]:
-        """Return nothing: no message waits for another."""
         return ()
 
     # -- snapshot ---------------------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        """Return the state, a subclass's too, without what the constructor was given."""
         kept = {name: value for name, value in vars(self).items() if name not in GIVEN}
         if not self.closed:
             del kept["closed"]
         return freeze(kept)
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned, in an object made with the same options."""
         given = {name: value for name, value in vars(self).items() if name in GIVEN}
         vars(self).clear()
         vars(self).update({"closed": {}, **given, **thaw(state)})
 
     def forget(self, member: int) -> None:
-        """Drop the numbers of a member that left and of which all has come."""
         super().forget(member)
         self.closed.pop(member, None)
 
     def check_whole(self) -> None:
-        """Raise ValueError unless the tables have the same members."""
         super().check_whole()
         if not self.arrived.keys() >= self.closed.keys():
             raise ValueError(f"closed: members {sorted(self.closed)}")

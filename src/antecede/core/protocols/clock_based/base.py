@@ -232,7 +232,6 @@ class ClockOrdered(ClockDelivery):
         return (message.sender,)
 
     def renumber(self, message: AnyMessage, numbers: Mapping[int, int]) -> AnyMessage:
-        """Return the message with its sender's number replaced; in lanes alone."""
         if not self.in_lanes:
             return super().renumber(message, numbers)  # type: ignore[no-any-return]
         return message._replace(sender=numbers[message.sender])
@@ -267,7 +266,6 @@ class ClockOrdered(ClockDelivery):
         return least_ns + 2 * self.bounds.error_ns(self.me) if least_ns else 0
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Send to the newcomer too, and wait for it as for everybody."""
         known = (*self.channel.newest, self.me)
         members = changes.with_newcomers(self.members, known, (member,))
         self._relate((*known, member))
@@ -279,11 +277,9 @@ class ClockOrdered(ClockDelivery):
         return ()
 
     def departed(self) -> Mapping[int, int]:
-        """Return the number of the last message of each member that left."""
         return self.channel.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Send to the member no more; its messages up to `last` are still delivered."""
         changes.check_leaver(self.members, self.me, member)
         changes.check_last(member, last, self.channel.newest[member])
         self.members = changes.without(self.members, (member,))
@@ -345,7 +341,6 @@ class ClockOrdered(ClockDelivery):
         return effects
 
     def snapshot(self) -> Hashable:
-        """Return the state, without what the constructor was given."""
         parts = ((self, ("members",)), (self.channel, Channel.state), (self, self.own_state))
         values = (freeze(getattr(part, k)) for part, names in parts for k in names)
         return self.me, *values, *self.entry
@@ -370,7 +365,6 @@ class ClockOrdered(ClockDelivery):
         self.look_again()
 
     def check_whole(self) -> None:
-        """Raise ValueError unless all tables have their members, and what is held can be."""
         channel, present = self.channel, set(self.others())
         whole: dict[str, Collection[int]] = {
             "ahead": channel.ahead,
@@ -407,7 +401,6 @@ class ClockOrdered(ClockDelivery):
     # -- what a message says ------------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:
-        """Tell whether a message is a null message, a request or an answer to one."""
         return not isinstance(message, StampedMessage)
 
     def blocked_on(self) -> tuple[Held, ...]:
@@ -420,19 +413,15 @@ class ClockOrdered(ClockDelivery):
         return tuple(map(self.explained, every))
 
     def held_count(self) -> int:
-        """Return how many messages are held back. O(1), and for each member with a gap."""
         return len(self.held) + sum(len(self.channel.ahead[member]) for member in self.gapped)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return 1 up to the newest number delivered of everybody, as bounds."""
         return changes.runs_of({**self.delivered, self.me: self.channel.sent})
 
     def kept_messages(self) -> Iterator[StampedMessage]:
-        """Yield what is kept to be sent again; a copy for each number before it."""
         return (message for _, message in self.channel.kept)
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
-        """Return the sender's message to the same receiver before: the only one that is named."""
         if isinstance(message, StampedMessage) and message.before:
             return (MessageId(message.sender, message.before),)
         return ()
@@ -457,11 +446,9 @@ class ClockOrdered(ClockDelivery):
     # -- size and wire ----------------------------------------------------------------------
 
     def encode(self, message: AnyMessage) -> bytes:
-        """Return the control information; see `timed.messages`."""
         return wire.encode(message, lt=self.carries_lt, pt=self.carries_pt)
 
     def decode(self, control: bytes, payload: Any) -> AnyMessage:
-        """Return what `encode` wrote. Raises DecodeError and SequenceError."""
         return wire.decode(control, payload, lt=self.carries_lt, pt=self.carries_pt)
 
     def control_bytes(self, message: AnyMessage) -> int:

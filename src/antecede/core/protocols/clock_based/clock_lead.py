@@ -29,9 +29,9 @@ class Numbered(Protocol):
     """A message as an error names it."""
 
     @property
-    def sender(self) -> int: ...  # noqa: D102
+    def sender(self) -> int: ...
     @property
-    def seq(self) -> int: ...  # noqa: D102
+    def seq(self) -> int: ...
 
 
 def _whose(message: Numbered) -> str:

@@ -169,10 +169,7 @@ class ClockDelivery(NewcomerWait, Protocol):
     # -- receiving --------------------------------------------------------------------------
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Take in a message and deliver what can go; or hold it; ask for what it reveals to miss.
-
-        Raises UnknownMemberError, SequenceError and LimitError.
-        """
+        """Take in a message and deliver what can go, or hold it; ask for what misses."""
         now, clock = self.read_clock(now)
         if isinstance(message, StampedMessage) and self._is_plain(message):
             self._check_times(message, now)
@@ -218,7 +215,6 @@ class ClockDelivery(NewcomerWait, Protocol):
         return effects
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
-        """Tell it of messages after a gap: those that are next may let others go."""
         reading, _ = self.read_clock(now)
         if self.is_note(message) or message.sender == self.me or self.printed:
             return False
@@ -229,7 +225,6 @@ class ClockDelivery(NewcomerWait, Protocol):
         return bool(message.before > self.channel.done(message.sender))
 
     def comes_first(self, message: Any) -> bool:
-        """Tell whether a message is next of its sender and ranks before all that is held."""
         known = not self.is_note(message) and message.sender in self.channel.newest
         return known and not self.channel.is_old(message) and self.buffer.is_first(message)
 
@@ -522,7 +517,6 @@ class ClockDelivery(NewcomerWait, Protocol):
         return self.own_clock.at(now, whose, error_ns=error_ns, physical=self.carries_pt)
 
     def tick(self, now: int) -> Sequence[Effect]:
-        """Deliver what has waited long enough; ask again; send null messages."""
         now, self.own_clock = self.read_clock(now)
         if self.entry:
             self.note_entry(now)

@@ -81,13 +81,13 @@ class Stamped(Protocol):
     """What a relation looks at."""
 
     @property
-    def sender(self) -> int: ...  # noqa: D102
+    def sender(self) -> int: ...
     @property
-    def seq(self) -> int: ...  # noqa: D102
+    def seq(self) -> int: ...
     @property
-    def lt(self) -> int: ...  # noqa: D102
+    def lt(self) -> int: ...
     @property
-    def pt_ns(self) -> int: ...  # noqa: D102
+    def pt_ns(self) -> int: ...
 
 
 class Stamp(NamedTuple):

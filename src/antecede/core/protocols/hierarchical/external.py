@@ -134,19 +134,15 @@ class ExternalPeer(Protocol):
         return trim(base, bits & ~((gone & ((1 << (bits.bit_length() - low)) - 1)) << low))
 
     def identity(self, message: Any) -> MessageId:
-        """Return (sender, number)."""
         return wire.identity(message)
 
     def is_note(self, message: Any) -> bool:
-        """Tell whether this is a flush of I, which carries nothing to deliver."""
         return isinstance(message, Flush)
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages by (sender, number), each with all that it names and misses."""
         return self.clock.blocked_on()
 
     def held_count(self) -> int:
-        """Return how many messages are held back."""
         return len(self.clock.held)
 
     # -- membership -------------------------------------------------------------------------
@@ -173,7 +169,6 @@ class ExternalPeer(Protocol):
         self.counts, self.vectors = dict(counts), dict(vectors)
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Expect messages of a new external peer from number 1 on, and send to it."""
         self.clock.join(member)
         self.members = changes.with_newcomers(self.members, self.members, (member,))
         return NOTHING
@@ -185,10 +180,6 @@ class ExternalPeer(Protocol):
         return NOTHING
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to an external peer or a super peer; take its messages up to number `last`.
-
-        Held messages of it numbered above `last` can not be right and are discarded.
-        """
         changes.check_leaver(self.members, self.me, member)
         late = self.clock.leave(member, last)
         self.members = changes.without(self.members, (member,))
@@ -197,17 +188,14 @@ class ExternalPeer(Protocol):
     # -- snapshot, size, wire ---------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        """Return members, VTx, CI and held messages as plain tuples."""
         return self.members, self.number, self._ci(), self.clock.snapshot()
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned, in a peer made with the same arguments."""
         self.members, self.number, ci, clock = state
         self.counts, self.vectors = dict(ci[0]), dict(ci[1])
         self.clock.restore(clock)
 
     def check_whole(self) -> None:
-        """Raise ValueError unless members, VTx and CI are of one group."""
         self.clock.check_whole(self.others())
         clock = self.clock
         if self.me not in self.members or not clock.counts.keys() >= self.counts.keys():
@@ -223,11 +211,9 @@ class ExternalPeer(Protocol):
         return {"VTx": self.clock.describe(self.number), "CI": pairs or "Ø"}
 
     def encode(self, message: Any) -> bytes:
-        """Return the control information as bytes."""
         return wire.encode(message)
 
     def decode(self, control: bytes, payload: Any) -> Any:
-        """Return a message of the external group. Raises DecodeError or SequenceError."""
         return wire.decode(control, payload, (External, Flush))
 
     def control_bytes(self, message: Any) -> int:

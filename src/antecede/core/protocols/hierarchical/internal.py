@@ -231,22 +231,18 @@ class InternalPeer(Protocol):
         return tuple(MessageId(self.super_peer, p) for p in positions(self.base, absent))
 
     def identity(self, message: Any) -> MessageId:
-        """Return (super peer, its number): numbers of the group are the super peer's."""
         return MessageId(self.super_peer, message.seq)
 
     def is_note(self, message: Any) -> bool:
-        """Tell whether this is an acknowledgement: nothing to deliver."""
         return isinstance(message, Acknowledgement)
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages by number, each with all that it names and that is missing."""
         return tuple(
             Held(message, self._names(self._absent(message)))
             for _, message in sorted(self.held.items())
         )
 
     def held_count(self) -> int:
-        """Return how many messages are held back."""
         return len(self.held)
 
     # -- membership -------------------------------------------------------------------------
@@ -261,12 +257,10 @@ class InternalPeer(Protocol):
         self.told = self._floor()
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Note a newcomer to this internal group; control information does not change."""
         self.members = changes.with_newcomers(self.members, self.members, (member,))
         return NOTHING
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Note that a peer of this internal group left; its messages keep their numbers."""
         if member not in self.members or member in (self.me, self.super_peer):
             raise LocalError(f"member {member} cannot leave the group of {self.members}")
         self.members = changes.without(self.members, (member,))
@@ -275,13 +269,11 @@ class InternalPeer(Protocol):
     # -- snapshot, size, wire ---------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        """Return members, SN, RV, DV, held messages, and what acknowledging needs."""
         held = tuple(message for _, message in sorted(self.held.items()))
         rest = (self.silent, self.told) if self.ack_after else (0, 0)
         return self.members, self.sn, self.base, self.bits, self.dv, held, rest
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned, in a peer made with the same arguments."""
         self.members, self.sn, self.base, self.bits, self.dv, held, rest = state
         self.silent, self.told = rest
         self.held = {message.seq: message for message in held}
@@ -291,7 +283,6 @@ class InternalPeer(Protocol):
             self.waiting.setdefault(newest, []).append(message.seq)
 
     def check_whole(self) -> None:
-        """Raise ValueError unless the super peer is there."""
         if self.me not in self.members or self.super_peer not in self.members:
             raise ValueError(f"members {self.members} without this peer or its super peer")
 
@@ -301,11 +292,9 @@ class InternalPeer(Protocol):
         return {"SN": str(self.sn), "RV": rv or "Ø", "DV": notation(self.dv)}
 
     def encode(self, message: Any) -> bytes:
-        """Return the control information as bytes."""
         return wire.encode(message)
 
     def decode(self, control: bytes, payload: Any) -> Any:
-        """Return a message from the super peer. Raises DecodeError or SequenceError."""
         return wire.decode(control, payload, (Downward,))
 
     def control_bytes(self, message: Any) -> int:

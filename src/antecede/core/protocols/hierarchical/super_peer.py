@@ -251,20 +251,16 @@ class SuperPeer(Protocol):
                 )
 
     def identity(self, message: Any) -> MessageId:
-        """Return (sender, its own number); acknowledgements get negative numbers."""
         return wire.identity(message)
 
     def is_note(self, message: Any) -> bool:
-        """Tell whether this is an acknowledgement or a flush: nothing to deliver."""
         return isinstance(message, Acknowledgement | Flush)
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages of the internal group, then of the external group."""
         inside = tuple(Held(m, self._gap(m)) for _, m in sorted(self.held.items()))
         return inside + self.clock.blocked_on()
 
     def held_count(self) -> int:
-        """Return how many messages are held back."""
         return len(self.held) + len(self.clock.held)
 
     # -- membership -------------------------------------------------------------------------
@@ -274,7 +270,6 @@ class SuperPeer(Protocol):
         return (*self.group, self.me), self.number, self.heads
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Take a new internal peer into the own group; it begins from `frontier` of now."""
         self._add_member(member)
         self.group, self._outside = tuple(sorted((*self.group, member))), None
         self.lr[member] = EMPTY
@@ -330,11 +325,6 @@ class SuperPeer(Protocol):
             self.heads = with_position(*self.heads, self.number)
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """An internal peer of the own group, or a member of the external group, left after message
-        `last`.
-
-        Held messages of it numbered above `last` can not be right and are discarded.
-        """
         late: list[Any]
         if member in self.lr and member not in self.last:
             changes.check_last(member, last, self.lr[member][0])
@@ -360,14 +350,12 @@ class SuperPeer(Protocol):
     # -- snapshot, size, wire ---------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        """Return the whole state as plain tuples."""
         held = tuple(message for _, message in sorted(self.held.items()))
         groups = self.members, self.group, tuple(self.lr.items()), tuple(self.last.items())
         inner = self.clock.snapshot(), self.table.snapshot()
         return *groups, self.number, self.heads, held, *inner
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned, in a super peer made with the same arguments."""
         self.members, self.group, lr, last, self.number, self.heads, held, clock, table = state
         self.lr, self.last, self._outside = dict(lr), dict(last), None
         self.held = {MessageId(m.sender, m.seq): m for m in held}
@@ -376,7 +364,6 @@ class SuperPeer(Protocol):
         self.table.restore(table)
 
     def check_whole(self) -> None:
-        """Raise ValueError unless LR, floors and VTx are of the peers that are here."""
         here = set(self.group)
         if here != self.lr.keys() - self.last.keys() or not self.lr.keys() >= self.last.keys():
             raise ValueError(f"LR: peers {sorted(self.lr)} in place of {sorted(here)}")
@@ -402,11 +389,9 @@ class SuperPeer(Protocol):
         return {**shown, "I": notation(self.table.fresh)}
 
     def encode(self, message: Any) -> bytes:
-        """Return the control information as bytes."""
         return wire.encode(message)
 
     def decode(self, control: bytes, payload: Any) -> Any:
-        """Return a message of either group. Raises DecodeError or SequenceError."""
         return wire.decode(control, payload, (Upward, Acknowledgement, External, Flush))
 
     def control_bytes(self, message: Any) -> int:

@@ -171,10 +171,7 @@ class MatrixBase(CountingProtocol):
         return tuple(row if row != before else 0 for row, before in pairs)
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when its causes are delivered, and what waited for it; or hold it.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Deliver the message when its causes are delivered, and what waited for it; or hold it."""
         assert isinstance(message, MatrixMessage)
         sender, seq, causes = message.sender, message.seq, message.causes
         # `lacks` is written out here, as in BSS; the maximum of R2 costs most of the time.
@@ -289,7 +286,6 @@ class MatrixBase(CountingProtocol):
         self._check_kept(kept)
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count messages as delivered. Nothing that is kept of these members follows on them."""
         grown = {k: number for k, number in newest.items() if number > self.counts[k]}
         super().begin_at(newest)
         self.buffer.forget(grown)
@@ -314,38 +310,29 @@ class MatrixBase(CountingProtocol):
             raise ValueError("rows of a matrix with messages that are not here")
 
     def forget(self, member: int) -> None:
-        """Raise LocalError: rows of others may speak of the member for ever."""
         raise LocalError("order 'matrix' needs what it knows of members that left")
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Give the newcomer a row and a column; until it is heard, nothing more is stable."""
         if member >= MAX_SIDE:
             raise LocalError(f"member {member} is not in 0 to {MAX_SIDE - 1}")
         return super().join(member)
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member; its messages up to `last` are still delivered.
-
-        It no longer counts for stability.
-        """
         effects = super().leave(member, last)
         self._lay_out()
         self.sweep()
         return effects
 
     def extra(self) -> Hashable:
-        """Return the rows, and what is kept for others."""
         return self.matrix, self.stamped, self.unswept, self.buffer.snapshot()
 
     def set_extra(self, extra: Any) -> None:
-        """Take over what `extra` returned."""
         self.matrix, self.stamped, self.unswept, kept = extra
         self._check_rows((*self.matrix, *self.stamped))
         self.buffer.restore(kept)
         self._check_kept(kept)
 
     def check_whole(self) -> None:
-        """Raise ValueError unless there is a row for each number, 0 for who is not here."""
         super().check_whole()
         for rows in (self.matrix, self.stamped):
             if len(rows) != self.lanes or rows != self._fit(rows):
@@ -366,23 +353,18 @@ class MatrixBase(CountingProtocol):
     # -- size and wire ----------------------------------------------------------------------
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
-        """Return the sender's message before this one and the newest cause of each member."""
         return () if isinstance(message, Request) else super().causes(message)
 
     def mentions(self, message: AnyMessage) -> tuple[int, ...]:
-        """Return the sender and all whom the matrix, or a request, speaks of."""
         return wire.mentioned(message)
 
     def renumber(self, message: AnyMessage, numbers: Mapping[int, int]) -> AnyMessage:
-        """Return the message with every member's number replaced."""
         return wire.renumbered(message, numbers)
 
     def encode(self, message: AnyMessage) -> bytes:
-        """Return the control information as bytes (`matrix.messages`)."""
         return wire.encode(message)
 
     def decode(self, control: bytes, payload: Any) -> AnyMessage:
-        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
         return wire.decode(control, payload)
 
     def control_bytes(self, message: AnyMessage) -> int:
@@ -396,7 +378,6 @@ class MatrixBase(CountingProtocol):
         return INTEGER_BYTES * (members + rows * (members + 1))
 
     def kept_messages(self) -> Iterator[Any]:
-        """Yield what is kept until everybody has it."""
         return (self.buffer.get(*key) for key in self.buffer)
 
     def storage_bytes(self) -> int:

@@ -107,10 +107,7 @@ class Matrix(MatrixBase):
         return super().send(payload, now=now, after=after)
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver or hold a message; learn from a heartbeat; answer a request.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Deliver or hold a message; learn from a heartbeat; answer a request."""
         if self.recovering:
             self.own_clock.at(now, RECOVERY)  # nothing here goes by it, but who forgets it is told
         if isinstance(message, MatrixMessage):
@@ -125,7 +122,6 @@ class Matrix(MatrixBase):
         return self._hear(message)
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
-        """Tell whether a message would be held; see the base."""
         if self.recovering:
             self.own_clock.at(now, RECOVERY)
         return isinstance(message, MatrixMessage) and super().would_hold(message, now)
@@ -157,7 +153,6 @@ class Matrix(MatrixBase):
         return tuple(Transmit((sender,), self.buffer.get(origin, k)) for k in wanted)
 
     def undelivered(self) -> Iterable[Any]:
-        """Return the held messages, and the heartbeats of members that have more than I."""
         return (*super().undelivered(), *self.notes.values())
 
     def _covers(self, vector: int) -> bool:
@@ -166,7 +161,6 @@ class Matrix(MatrixBase):
     # -- time -------------------------------------------------------------------------------
 
     def tick(self, now: int) -> Sequence[Effect]:
-        """Ask for what is lacking, and say what I have when I have been silent too long."""
         now, self.own_clock = self.own_clock.at(now, RECOVERY)
         for sender in sorted(self.notes):
             if self._covers(self.notes[sender].causes):
@@ -246,16 +240,11 @@ class Matrix(MatrixBase):
     # -- membership and snapshot --------------------------------------------------------------
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member; its messages up to `last` are still delivered.
-
-        It no longer counts for stability, and is asked for nothing.
-        """
         effects = super().leave(member, last)
         self.notes.pop(member, None)
         return effects
 
     def extra(self) -> Hashable:
-        """Return the rows, what is kept for others, and the state of recovery."""
         notes = tuple(note for _, note in sorted(self.notes.items()))
         return (
             super().extra(),
@@ -266,14 +255,12 @@ class Matrix(MatrixBase):
         )
 
     def set_extra(self, extra: Any) -> None:
-        """Take over what `extra` returned."""
         rows, self.spoke_ns, notes, asked, self.own_clock = extra
         super().set_extra(rows)
         self.notes = {note.sender: note for note in notes}
         self.asked = dict(asked)
 
     def check_whole(self) -> None:
-        """Raise ValueError or a RemoteError unless notes and requests are of others here."""
         super().check_whole()
         for note in self.notes.values():
             if note.sender in self.last or note.seq:
@@ -284,5 +271,4 @@ class Matrix(MatrixBase):
             raise ValueError(f"asked: members {sorted(self.asked)}")
 
     def is_note(self, message: AnyMessage) -> bool:
-        """Tell whether this is a heartbeat or a request."""
         return not isinstance(message, MatrixMessage)

@@ -132,10 +132,7 @@ class AddressedProtocol(Protocol):
         return chosen
 
     def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when its causes addressed to me are delivered; or hold it.
-
-        What waited for it follows. Raises UnknownMemberError, SequenceError and RemoteError.
-        """
+        """Deliver the message when its causes addressed to me are delivered; or hold it."""
         if message.sender == self.me:
             return (Discard(message, OWN),)
         behind = self.behind(message)
@@ -151,7 +148,6 @@ class AddressedProtocol(Protocol):
         return self.release(message)
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
-        """Tell whether a message would be held; see the base."""
         if message.sender == self.me:
             return False
         behind = self.behind(message)
@@ -240,17 +236,14 @@ class AddressedProtocol(Protocol):
             )
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages by (sender, number), each with the ids known to be missing."""
         return tuple(
             Held(self.held[key], self.missing(self.held[key])) for key in sorted(self.held)
         )
 
     def held_count(self) -> int:
-        """Return how many messages are held back."""
         return len(self.held)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return 1 up to the newest number known of everybody, as bounds."""
         newest = {member: self.newest(member) for member in self.known}
         return changes.runs_of({**newest, self.me: self.sent})
 
@@ -275,28 +268,20 @@ class AddressedProtocol(Protocol):
         self.set_known(everybody)
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Expect the newcomer's messages, and count it among all others from now on."""
         return self.join_all((member,))
 
     def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
-        """Let several newcomers in, and lay out once."""
         changes.with_newcomers(self.members, self.known, members, self.highest)
         self.set_known(self.known.union(members))
         return NOTHING
 
     def newest(self, member: int) -> int:
-        """Return the greatest number that this member knows another to have used; 0: none."""
         return 0
 
     def departed(self) -> Mapping[int, int]:
-        """Return the number of the last message of each member that left."""
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member; its messages up to `last` are still delivered.
-
-        Held messages of it numbered above `last` can not be right and are discarded.
-        """
         changes.check_leaver(self.members, self.me, member)
         changes.check_last(member, last, self.newest(member))
         self.last[member] = last
@@ -313,7 +298,6 @@ class AddressedProtocol(Protocol):
             self.file(message)
 
     def check_whole(self) -> None:
-        """Raise ValueError or a RemoteError unless members and held messages fit together."""
         known = self.known - {self.me}
         changes.check_whole(self.me, self.members, known, self.last, {}, {})
         if self.me not in self.known:

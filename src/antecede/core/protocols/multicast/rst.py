@@ -104,10 +104,7 @@ class Rst(AddressedProtocol):
         return (Transmit(targets, message),)
 
     def receive(self, message: RstMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when its causes addressed to me are delivered; or hold it.
-
-        What waited for it follows. Raises UnknownMemberError, SequenceError and RemoteError.
-        """
+        """Deliver the message when its causes addressed to me are delivered; or hold it."""
         sender, to, rows = message.sender, message.to, message.matrix
         # The usual case: the next message of its channel, and nothing that is new is doubtful.
         if self.me not in to or sender not in self.current or len(rows) > len(self.matrix):
@@ -221,7 +218,6 @@ class Rst(AddressedProtocol):
         return bool(self.missing(message))
 
     def identity(self, message: RstMessage) -> MessageId:
-        """Return the sender and its number in the channel to me, by which I name the message."""
         sender, rows = message.sender, message.matrix
         return MessageId(sender, get(rows[sender], self.me) + 1 if sender < len(rows) else 1)
 
@@ -284,14 +280,12 @@ class Rst(AddressedProtocol):
         return [waiter for one in filed for waiter in self.woken(one)]
 
     def number_named(self, message: RstMessage, member: int) -> int:
-        """Return the most messages of the member to one destination that the matrix counts."""
         rows = message.matrix
         return max(unpack(rows[member], len(self.matrix))) if member < len(rows) else 0
 
     # -- membership and snapshot --------------------------------------------------------------
 
     def newest(self, member: int) -> int:
-        """Return how many messages of the member to one destination are known at most."""
         return max(unpack(self.matrix[member], len(self.matrix)))
 
     def frontier(self) -> Hashable:
@@ -314,29 +308,24 @@ class Rst(AddressedProtocol):
         self.lay_out()
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Raise LocalError: a sender's number does not say how many of its messages were for me."""
         raise LocalError(
             "order 'sent' counts messages by channel: the numbers of a sender do not tell how "
             "many of its messages were for this member. Use an invitation (accept), or order 'ses'"
         )
 
     def check_listening(self) -> None:
-        """Raise LocalError, as `begin_at` does."""
         self.begin_at({})
 
     def snapshot(self) -> Hashable:
-        """Return the state without what follows from it."""
         return self.common_state(), trimmed(self.matrix)
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         common, matrix = state
         self.matrix = [*matrix]
         self.set_common_state(common)
         self.index()
 
     def check_whole(self) -> None:
-        """Raise ValueError or a RemoteError unless the matrix is one of this group."""
         barred, side = self.guard | self.strange, len(self.matrix)
         if side != max(self.known) + 1:
             raise ValueError(f"a matrix of {side} rows")
@@ -349,26 +338,21 @@ class Rst(AddressedProtocol):
     # -- what a message says ------------------------------------------------------------------
 
     def causes(self, message: RstMessage) -> tuple[MessageId, ...]:
-        """Return for each member the newest message to me that this one needs."""
         named = ((k, get(row, self.me)) for k, row in enumerate(message.matrix))
         return tuple(MessageId(k, number) for k, number in named if number)
 
     def mentions(self, message: RstMessage) -> tuple[int, ...]:
-        """Return the sender, the destinations, and all who have an entry in the matrix."""
         return mentioned(message)
 
     def renumber(self, message: RstMessage, numbers: Mapping[int, int]) -> RstMessage:
-        """Return the message with every member's number replaced."""
         return renumbered(message, numbers)
 
     # -- size and wire ----------------------------------------------------------------------
 
     def encode(self, message: RstMessage) -> bytes:
-        """Return head and matrix, all of it or only what is not 0, the shorter."""
         return encode_head(message) + self.bytes.encode(message.matrix)
 
     def decode(self, control: bytes, payload: Any) -> RstMessage:
-        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
         reader = Reader(control)
         sender, seq, to = read_head(reader)
         matrix = self.bytes.read(reader)

@@ -243,7 +243,6 @@ class Ses(AddressedProtocol):
         return self.woken(unit(lost.sender) << VALUE_BITS)
 
     def number_named(self, message: SesMessage, member: int) -> int:
-        """Return the member's entry of the stamp."""
         return get(message.stamp, member)
 
     # -- refusals -------------------------------------------------------------------------------
@@ -279,7 +278,6 @@ class Ses(AddressedProtocol):
     # -- membership and snapshot --------------------------------------------------------------
 
     def newest(self, member: int) -> int:
-        """Return the member's entry of C."""
         return get(self.clock, member)
 
     def frontier(self) -> Hashable:
@@ -300,7 +298,6 @@ class Ses(AddressedProtocol):
         self.clock, self.entries = clock, kept
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count the sends of other members up to these numbers as known here."""
         changes.check_begin(newest, MAX_VALUE)
         self.clock = merge(self.clock, pack(newest.items()), self.guard)
 
@@ -318,20 +315,17 @@ class Ses(AddressedProtocol):
             raise LocalError("a frontier with an entry that cannot be")
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member, and drop its entry; see the base."""
         effects = super().leave(member, last)
         self.entries.pop(member, None)
         return effects
 
     def snapshot(self) -> Hashable:
-        """Return the state without what follows from it."""
         entries = tuple(sorted(self.entries.items()))
         printed = self.printed
         rule = (False, ()) if printed is None else (printed.rule, printed.runs())
         return self.common_state(), (self.clock, entries, *rule)
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         common, (self.clock, entries, rule, arrivals) = state
         self.entries = dict(entries)
         self.printed = PrintedMerge(rule, arrivals) if rule else None
@@ -342,7 +336,6 @@ class Ses(AddressedProtocol):
         self.index()
 
     def check_whole(self) -> None:
-        """Raise ValueError or a RemoteError unless V has entries of others that are here alone."""
         super().check_whole()
         if not self.entries.keys() <= {*self.others()} or not all(self.entries.values()):
             raise ValueError(f"V: entries of members {sorted(self.entries)}")
@@ -350,25 +343,20 @@ class Ses(AddressedProtocol):
     # -- what a message says ------------------------------------------------------------------
 
     def causes(self, message: SesMessage) -> tuple[MessageId, ...]:
-        """Return the newest sends that must be known here before the message is delivered."""
         return tuple(MessageId(member, number) for member, number in items(self.wanted(message)))
 
     def mentions(self, message: SesMessage) -> tuple[int, ...]:
-        """Return all whose sends are known, destinations, and members with an entry."""
         return mentioned(message)
 
     def renumber(self, message: SesMessage, numbers: Mapping[int, int]) -> SesMessage:
-        """Return the message with every member's number replaced."""
         return renumbered(message, numbers)
 
     # -- size and wire ----------------------------------------------------------------------
 
     def encode(self, message: SesMessage) -> bytes:
-        """Return head, stamp without the sender's lane, and how far each entry is behind it."""
         return encode_message(message)
 
     def decode(self, control: bytes, payload: Any) -> SesMessage:
-        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
         return decode_message(control, payload)
 
     def control_bytes(self, message: SesMessage) -> int:

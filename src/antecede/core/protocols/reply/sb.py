@@ -123,10 +123,7 @@ class SemanticOrder(SbState):
     # -- the network's side -----------------------------------------------------------------
 
     def receive(self, message: SbMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message and all that waited for it, or hold it (RECEIVE state, IV.C.3).
-
-        Raises UnknownMemberError, SequenceError or RemoteError for what cannot be right.
-        """
+        """Deliver the message and all that waited for it, or hold it (RECEIVE state, IV.C.3)."""
         reading, clock = self._reading(now)
         sender, seq, parents, _ = message
         known = self._check(sender, seq, parents)
@@ -148,7 +145,6 @@ class SemanticOrder(SbState):
         return self._hand_over(message, Deliver(message))
 
     def would_hold(self, message: SbMessage, now: int | None = None) -> bool:
-        """Tell whether a message would be held; see the base."""
         self._reading(now)
         sender, seq, parents, _ = message
         known, rows, limit = self._check(sender, seq, parents), self.store.rows, self.policy
@@ -265,11 +261,9 @@ class SemanticOrder(SbState):
 
     @property
     def wants_ticks(self) -> bool:
-        """Whether messages are given up after a time."""
         return self.policy.patience_s is not None
 
     def tick(self, now: int) -> Sequence[Effect]:
-        """Act on messages held for `patience_s` (`now` in nanoseconds, never going back)."""
         patience_ns = self.policy.patience_ns
         if patience_ns is None:
             return NOTHING

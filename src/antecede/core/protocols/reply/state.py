@@ -116,16 +116,13 @@ class SbState(Protocol):
         )
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages in the order of arrival, each with the parents it waits for."""
         store = self.store
         return tuple(Held(row.message, store.missing(key)) for key, row in store.rows.items())
 
     def held_count(self) -> int:
-        """Return how many messages are held back."""
         return len(self.store.rows)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return the ordering lists, one's own messages among them, as bounds."""
         return dict(self.delivered)
 
     # -- membership -------------------------------------------------------------------------
@@ -160,14 +157,12 @@ class SbState(Protocol):
                 self.printed[member] = self._printed_list(_nodes(bounds))
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count the messages of other members up to these numbers as delivered."""
         for member, number in newest.items():
             self.delivered[member] = with_all_up_to(self.delivered[member], number)
             if self.printed is not None:
                 self.printed[member] = self._printed_list(_nodes(self.delivered[member]))
 
     def check_listening(self) -> None:
-        """Raise LocalError: an answer names what it answers, and not what that answers."""
         raise LocalError(
             "an answer names what it answers, and not what that answers. A member that begins at "
             "the first message that it hears could not recognize what precedes an assumed "
@@ -176,7 +171,6 @@ class SbState(Protocol):
         )
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Expect messages of the newcomer. Raises LocalError for a number used before."""
         self.members = changes.with_newcomers(self.members, self.delivered, (member,))
         self.receivers = self.others()
         self.delivered[member] = []
@@ -185,7 +179,6 @@ class SbState(Protocol):
         return NOTHING
 
     def unjoin(self, members: Sequence[int]) -> None:
-        """Take back a join of members of whom nothing has come."""
         for member in members:
             del self.delivered[member]
             if self.printed is not None:
@@ -194,14 +187,9 @@ class SbState(Protocol):
         self.receivers = self.others()
 
     def departed(self) -> Mapping[int, int]:
-        """Return the number of the last message of each member that left."""
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member; its messages up to `last` and answers to them may come.
-
-        Raises LocalError when it is not in the group, is oneself, or sent more than `last`.
-        """
         changes.check_leaver(self.members, self.me, member)
         bounds = self.delivered[member]
         changes.check_last(member, last, bounds[-1] - 1 if bounds else 0)
@@ -213,7 +201,6 @@ class SbState(Protocol):
     # -- snapshot ---------------------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        """Return the whole state; the held messages in the order of their arrival."""
         printed = self.printed or {}
         store = self.store
         return (
@@ -229,7 +216,6 @@ class SbState(Protocol):
         )
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         self.me, policy, self.sent, frontier, gone, held, counts, printed, clock = state
         self.delivered = {member: list(bounds) for member, bounds, _ in frontier}
         self.last = {member: last for member, _, last in frontier if last != STILL_HERE}
@@ -250,7 +236,6 @@ class SbState(Protocol):
                 raise ValueError(f"lists as printed of members {sorted(self.printed)}")
 
     def check_whole(self) -> None:
-        """Raise ValueError unless lists and held messages fit together."""
         known = self.delivered.keys() - {self.me}
         some = {"set aside": self.gone.keys() - {self.me}}
         changes.check_whole(self.me, self.members, known, self.last, {}, some)
@@ -267,11 +252,9 @@ class SbState(Protocol):
     # -- size, wire, view -------------------------------------------------------------------
 
     def encode(self, message: SbMessage) -> bytes:
-        """Return sender, number and parents as varints."""
         return messages.encode(message)
 
     def decode(self, control: bytes, payload: Any) -> SbMessage:
-        """Return the message; raises DecodeError."""
         return messages.decode(control, payload)
 
     def control_bytes(self, message: SbMessage) -> int:
@@ -285,15 +268,12 @@ class SbState(Protocol):
         return SEQNO_BYTES + in_lists + self.store.storage_bytes()
 
     def causes(self, message: SbMessage) -> tuple[MessageId, ...]:
-        """Return what the message answers."""
         return message.parents
 
     def mentions(self, message: SbMessage) -> tuple[int, ...]:
-        """Return the sender and the senders of what the message answers."""
         return tuple(dict.fromkeys((message.sender, *(p.sender for p in message.parents))))
 
     def renumber(self, message: SbMessage, numbers: Mapping[int, int]) -> SbMessage:
-        """Return the message with every member's number replaced."""
         parents = tuple(MessageId(numbers[p.sender], p.seq) for p in message.parents)
         return message._replace(sender=numbers[message.sender], parents=parents)
 

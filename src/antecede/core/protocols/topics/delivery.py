@@ -107,11 +107,7 @@ class TopicProtocol(TopicState):
     # -- arrival and delivery ---------------------------------------------------------------
 
     def receive(self, message: TopicMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Take over the event's times, hold it, and deliver what may go.
-
-        Raises UnknownMemberError, SequenceError, LimitError or RemoteError for what cannot be
-        right.
-        """
+        """Take over the event's times, hold it, and deliver what may go."""
         now, clock = self.read_clock(now)
         key = MessageId(message.sender, message.seq)
         if message.sender == self.me:
@@ -189,7 +185,6 @@ class TopicProtocol(TopicState):
                 limits.check_number(message, "a vector entry of", number, known)
 
     def tick(self, now: int) -> Sequence[Effect]:
-        """Deliver what may go now that the own clock shows `now`."""
         reading, self.own_clock = self.read_clock(now)
         if self.entry:
             self.note_entry(reading)

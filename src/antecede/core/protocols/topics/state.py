@@ -125,7 +125,6 @@ class TopicState(NewcomerWait, Protocol):
         self._set_up()
 
     def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the options; that nobody subscribes to anything need not be said."""
         found = dict(super().settled(options))
         told = found.get("subscriptions")
         if told is not None and not told.all_topics():
@@ -265,7 +264,6 @@ class TopicState(NewcomerWait, Protocol):
         self.note_next()
 
     def held_count(self) -> int:
-        """Return how many messages are held back."""
         return len(self.held)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
@@ -329,12 +327,10 @@ class TopicState(NewcomerWait, Protocol):
         return least_ns + 2 * self.bounds.error_ns(self.me) if least_ns else 0
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count the events of other members up to these numbers as arrived."""
         for member, number in newest.items():
             self.arrived[member] = intervals.with_all_up_to(self.arrived[member], number)
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Expect the newcomer's events, and send it those that it subscribes to."""
         known = self.arrived.keys() | {self.me}
         self.members = changes.with_newcomers(self.members, known, (member,), MAX_MEMBER)
         self.arrived[member] = []
@@ -342,14 +338,9 @@ class TopicState(NewcomerWait, Protocol):
         return NOTHING
 
     def departed(self) -> Mapping[int, int]:
-        """Return the number of the last message of each member that left."""
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member; its events up to `last` are still delivered.
-
-        Held events of it numbered above `last` can not be right and are discarded.
-        """
         changes.check_leaver(self.members, self.me, member)
         late = [key for key in self.held if key.sender == member and key.seq > last]
         delivered = _without(self.arrived[member], [key.seq for key in late])
@@ -363,7 +354,6 @@ class TopicState(NewcomerWait, Protocol):
     # -- snapshot ---------------------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        """Return the state without the options; held events by (sender, number)."""
         closed = self.closed
         arrived = tuple(
             (k, tuple(bounds), closed[k]) if k in closed else (k, tuple(bounds))
@@ -375,7 +365,6 @@ class TopicState(NewcomerWait, Protocol):
         return *numbers, times, arrived, held, self._subscribed(), self.own_clock, *self.entry
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned, in an object made with the same options."""
         self.me, self.members, self.sent, last, times, arrived, held, to, *rest = state
         self.own_clock = rest[0]
         self.take_entry(tuple(rest[1:]))
@@ -393,7 +382,6 @@ class TopicState(NewcomerWait, Protocol):
         self._set_up()
 
     def check_whole(self) -> None:
-        """Raise ValueError unless tables, times and held events are of members of the group."""
         some = {"closed": self.closed}
         changes.check_whole(self.me, self.members, self.arrived, self.last, {}, some)
         known = {*self.arrived, self.me}
@@ -411,11 +399,9 @@ class TopicState(NewcomerWait, Protocol):
     # -- size, wire, view -------------------------------------------------------------------
 
     def encode(self, message: TopicMessage) -> bytes:
-        """Return sender, number, topics with their counts, and the times of the protocol."""
         return messages.encode(message, self.parts)
 
     def decode(self, control: bytes, payload: Any) -> TopicMessage:
-        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
         return messages.decode(control, payload, self.parts)
 
     def control_bytes(self, message: TopicMessage) -> int:
@@ -436,23 +422,18 @@ class TopicState(NewcomerWait, Protocol):
         return INTEGER_BYTES * (len(self.tv) + self.parts.linear + members) + in_lists
 
     def control_texts(self) -> Iterable[str]:
-        """Return the topics that are known."""
         return self.tv
 
     def causes(self, message: TopicMessage) -> tuple[MessageId, ...]:
-        """Return nothing: the times name no event that must come before."""
         return ()
 
     def number_named(self, message: TopicMessage, member: int) -> int:
-        """Return the member's entry of the vector time, where one is carried."""
         return 0 if self.as_published else get(message.vt, member)
 
     def mentions(self, message: TopicMessage) -> tuple[int, ...]:
-        """Return the sender and the members of the vector time."""
         return tuple(sorted({message.sender, *(member for member, _ in items(message.vt))}))
 
     def renumber(self, message: TopicMessage, numbers: Mapping[int, int]) -> TopicMessage:
-        """Return the message with every member's number replaced."""
         vt = pack((numbers[member], number) for member, number in items(message.vt))
         return message._replace(sender=numbers[message.sender], vt=vt)
 

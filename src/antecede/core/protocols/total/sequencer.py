@@ -108,7 +108,6 @@ class Sequencer(Protocol):
         """At the sequencer: bounds of the numbers that have come."""
 
     def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the options; the member that gives the places by default need not be named."""
         usual = self.sequencer == self.members[0]
         found = super().settled(options)
         return {k: v for k, v in found.items() if k != "sequencer" or not usual}
@@ -127,10 +126,7 @@ class Sequencer(Protocol):
         return (Transmit(self.others(), message),)
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Take in a message or places; deliver what is next in the order.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Take in a message or places; deliver what is next in the order."""
         if message.sender == self.me:
             return (Discard(message, OWN),)
         if isinstance(message, Placing):
@@ -152,7 +148,6 @@ class Sequencer(Protocol):
         return effects if identity not in self.held else (Hold(message, self._lacks()), *effects)
 
     def would_hold(self, message: AnyMessage, now: int | None = None) -> bool:
-        """Tell whether nothing would come of a message but that it waits; see the base."""
         if message.sender == self.me or isinstance(message, Placing):
             return False
         self._check(message)
@@ -260,11 +255,9 @@ class Sequencer(Protocol):
     # -- what is held -----------------------------------------------------------------------
 
     def held_count(self) -> int:
-        """Return how many messages are here and not delivered."""
         return len(self.held)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return 1 up to the newest number delivered of everybody, own in their turn."""
         return changes.runs_of(self.counts)
 
     def blocked_on(self) -> tuple[Held, ...]:
@@ -347,13 +340,11 @@ class Sequencer(Protocol):
         return fields | {"known": "; ".join(runs) or "Ø"}
 
     def snapshot(self) -> Hashable:
-        """Return the state, without what the constructor was given."""
         held = tuple(message for _, message in sorted(self.held.items()))
         counts = tuple(sorted(self.counts.items()))
         return self.me, self.sent, self.delivered, counts, held, tuple(sorted(self.places.items()))
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned, in an object made with the same options."""
         self.me, self.sent, self.delivered, counts, held, places = state
         self.counts, self.places = dict(counts), dict(places)
         self.held = {self.identity(message): message for message in held}
@@ -364,7 +355,6 @@ class Sequencer(Protocol):
                 intervals.insert(self.arrived[message.sender], message.seq)
 
     def check_whole(self) -> None:
-        """Raise ValueError or a RemoteError unless counts, places and held messages are theirs."""
         if set(self.counts) != set(self.members):
             raise ValueError(f"counts: members {sorted(self.counts)}")
         if self.counts[self.me] > self.sent:
@@ -381,11 +371,9 @@ class Sequencer(Protocol):
     # -- what a message says ----------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:
-        """Tell whether a message gives places and carries nothing to deliver."""
         return isinstance(message, Placing)
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
-        """Return the sender's message before this one: the only one that is named."""
         return (MessageId(message.sender, message.seq - 1),) if message.seq > 1 else ()
 
     # -- size and wire ----------------------------------------------------------------------
@@ -398,7 +386,6 @@ class Sequencer(Protocol):
         return b"".join(map(varint, numbers))
 
     def decode(self, control: bytes, payload: Any) -> AnyMessage:
-        """Return what `encode` was given. Raises DecodeError."""
         reader = Reader(control)
         sender, seq, place = reader.varint(), reader.varint(), reader.varint()
         message: AnyMessage = SequencedMessage(sender, seq, payload, place)

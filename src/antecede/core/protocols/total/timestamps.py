@@ -121,10 +121,7 @@ class AgreedTimestamps(Protocol):
         return (Transmit(self.others(), message), *self._deliver())
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Take in a message or acknowledgement; acknowledge it; deliver what is next.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Take in a message or acknowledgement; acknowledge it; deliver what is next."""
         if message.sender == self.me:
             return (Discard(message, OWN),)
         self._check(message)
@@ -144,7 +141,6 @@ class AgreedTimestamps(Protocol):
         return (Hold(message, self._missing(message)), *effects)
 
     def would_hold(self, message: AnyMessage, now: int | None = None) -> bool:
-        """Tell it of messages after a gap: those that are next may let others go."""
         if message.sender == self.me or isinstance(message, Acknowledgement):
             return False
         self._check(message)
@@ -152,7 +148,6 @@ class AgreedTimestamps(Protocol):
         return seq > self.newest[sender] + 1 and seq not in self.ahead[sender]
 
     def comes_first(self, message: AnyMessage) -> bool:
-        """Tell whether a message is next of its sender and before all that is taken in."""
         if isinstance(message, Acknowledgement):
             return False
         here = self.newest.get(message.sender, message.seq)
@@ -233,7 +228,6 @@ class AgreedTimestamps(Protocol):
     # -- what is held -----------------------------------------------------------------------
 
     def held_count(self) -> int:
-        """Return how many messages are here and not delivered."""
         return len(self.queue) + self.ahead_count
 
     def blocked_on(self) -> tuple[Held, ...]:
@@ -247,7 +241,6 @@ class AgreedTimestamps(Protocol):
         return tuple(self._held(one) for one in sorted(every, key=self.identity))
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return 1 up to the newest number delivered of everybody, own in their turn. O(held)."""
         counts = {**self.newest, self.me: self.sent}
         for _, sender, message in self.queue:
             counts[sender] = min(counts[sender], message.seq - 1)
@@ -266,14 +259,9 @@ class AgreedTimestamps(Protocol):
     # -- membership -------------------------------------------------------------------------
 
     def departed(self) -> Mapping[int, int]:
-        """Return the number of the last message of each member that left."""
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Send to the member no more, and wait for its messages up to `last` alone.
-
-        Messages of it numbered above `last` can not be right and are discarded.
-        """
         changes.check_leaver(self.members, self.me, member)
         changes.check_last(member, last, self.newest[member])
         self.members = changes.without(self.members, (member,))
@@ -286,7 +274,6 @@ class AgreedTimestamps(Protocol):
         return effects + self._deliver()
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Go on behind messages that nobody has; see the base."""
 
         def is_here(one: MessageId) -> bool:
             return one.seq in self.ahead[one.sender]
@@ -302,7 +289,6 @@ class AgreedTimestamps(Protocol):
         return self._deliver()
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Raise LocalError: numbers do not tell the linear time that this member acknowledged."""
         raise LocalError(
             "order 'total-agreed' waits for acknowledgements of every member, this one's too. "
             "Numbers of messages do not tell the linear time up to which it has acknowledged: "
@@ -325,7 +311,6 @@ class AgreedTimestamps(Protocol):
         return fields | ({"ahead": ", ".join(ahead)} if ahead else {})
 
     def snapshot(self) -> Hashable:
-        """Return the state as nested tuples."""
         tables = self.newest, self.floors, self.last
         ahead = ((k, tuple(sorted(here.items()))) for k, here in sorted(self.ahead.items()))
         promised = ((k, tuple(sorted(here.items()))) for k, here in sorted(self.promised.items()))
@@ -335,7 +320,6 @@ class AgreedTimestamps(Protocol):
         return self.me, self.members, *counts, *sorted_tables, *map(tuple, (ahead, promised)), queue
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         self.me, self.members, self.sent, self.lt, self.told, *tables, queue = state
         self.newest, self.floors, self.last, ahead, promised = map(dict, tables)
         self.ahead = {member: dict(here) for member, here in ahead.items()}
@@ -344,7 +328,6 @@ class AgreedTimestamps(Protocol):
         self.queue = [(message.lt, message.sender, message) for message in queue]
 
     def check_whole(self) -> None:
-        """Raise ValueError or a RemoteError unless all tables have their members."""
         whole: dict[str, Collection[int]] = {"ahead": self.ahead, "promised": self.promised}
         some = {"floors": self.floors}
         changes.check_whole(self.me, self.members, self.newest, self.last, whole, some)
@@ -365,11 +348,9 @@ class AgreedTimestamps(Protocol):
     # -- what a message says ----------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:
-        """Tell whether a message is an acknowledgement."""
         return isinstance(message, Acknowledgement)
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
-        """Return the sender's message before this one: the only one that is named."""
         return (MessageId(message.sender, message.seq - 1),) if message.seq > 1 else ()
 
     # -- size and wire ----------------------------------------------------------------------
@@ -382,7 +363,6 @@ class AgreedTimestamps(Protocol):
         return b"".join(map(varint, numbers))
 
     def decode(self, control: bytes, payload: Any) -> AnyMessage:
-        """Return what `encode` was given. Raises DecodeError."""
         reader = Reader(control)
         sender, seq, lt = reader.varint(), reader.varint(), reader.varint()
         message: AnyMessage = TimedMessage(sender, seq, payload, lt)

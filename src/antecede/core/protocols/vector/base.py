@@ -169,7 +169,6 @@ class CountingProtocol(Protocol):
         return (Hold(message, missing),)
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
-        """Tell whether a message would be held; see the base."""
         sender, seq = message.sender, message.seq
         if sender == self.me:
             return False
@@ -235,7 +234,6 @@ class CountingProtocol(Protocol):
         return free
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Go on behind messages that are lost; see the base."""
         here = self.held.__contains__
         return pass_over(self, lost, self.counts.__getitem__, here, self._pass)
 
@@ -246,7 +244,6 @@ class CountingProtocol(Protocol):
         return self._let_go(self._woken(*lost))
 
     def number_named(self, message: Any, member: int) -> int:
-        """Return the member's entry among the causes."""
         return get(message.causes, member)
 
     def blocked_on(self) -> tuple[Held, ...]:
@@ -266,11 +263,9 @@ class CountingProtocol(Protocol):
         return tuple(found)
 
     def held_count(self) -> int:
-        """Return how many messages are held back."""
         return len(self.held)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return 1 up to the count of everybody, as bounds."""
         return changes.runs_of({**self.counts, self.me: self.sent})
 
     # -- membership -------------------------------------------------------------------------
@@ -290,18 +285,15 @@ class CountingProtocol(Protocol):
         self._lay_out()
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count the messages of other members up to these numbers as delivered."""
         changes.check_begin(newest, MAX_VALUE)
         for member, number in newest.items():
             self.counts[member] = max(self.counts[member], number)
         self._lay_out()
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Give the newcomer a lane and expect its messages from number 1 on."""
         return self.join_all((member,))
 
     def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
-        """Let several newcomers in, and lay out once."""
         known = self.counts.keys() | {self.me}
         self.members = changes.with_newcomers(self.members, known, members, MAX_MEMBER)
         self.counts.update(dict.fromkeys(members, 0))
@@ -326,21 +318,15 @@ class CountingProtocol(Protocol):
         self.ones = self.guard >> VALUE_BITS
 
     def unjoin(self, members: Sequence[int]) -> None:
-        """Take back a join of members of whom nothing has come."""
         for member in members:
             del self.counts[member]
         self.members = changes.without(self.members, members)
         self._lay_out()
 
     def departed(self) -> Mapping[int, int]:
-        """Return the number of the last message of each member that left."""
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member; its messages up to `last` are still delivered.
-
-        Held messages of it numbered above `last` can not be right and are discarded.
-        """
         changes.check_leaver(self.members, self.me, member)
         changes.check_last(member, last, self.counts[member])
         self.members = changes.without(self.members, (member,))
@@ -353,13 +339,11 @@ class CountingProtocol(Protocol):
         return effects
 
     def forget(self, member: int) -> None:
-        """Drop the entry of a member that left; its lane stays empty."""
         changes.check_delivered(member, self.last, self.counts[member])
         del self.counts[member], self.last[member]
         self._lay_out()
 
     def without(self, message: Any, is_forgotten: Callable[[int], bool]) -> Any:
-        """Return a message without the entries of forgotten members."""
         gone = [member for member, _ in items(message.causes) if is_forgotten(member)]
         lanes = sum(unit(member, MAX_VALUE) for member in gone)
         return message._replace(causes=message.causes & ~lanes) if gone else message
@@ -367,7 +351,6 @@ class CountingProtocol(Protocol):
     # -- what a message says ------------------------------------------------------------------
 
     def causes(self, message: Any) -> tuple[MessageId, ...]:
-        """Return the sender's message before this one and the newest cause of each member."""
         found = [MessageId(member, number) for member, number in items(message.causes)]
         if message.seq > 1:
             found.append(MessageId(message.sender, message.seq - 1))
@@ -382,41 +365,34 @@ class CountingProtocol(Protocol):
         return PAIR_BYTES * named.bit_count()
 
     def mentions(self, message: Any) -> tuple[int, ...]:
-        """Return the sender and the members of all causes."""
         return tuple(sorted({message.sender, *(member for member, _ in items(message.causes))}))
 
     def renumber(self, message: Any, numbers: Mapping[int, int]) -> Any:
-        """Return the message with every member's number replaced."""
         causes = pack((numbers[member], number) for member, number in items(message.causes))
         return message._replace(sender=numbers[message.sender], causes=causes)
 
     def encode(self, message: Any) -> bytes:
-        """Return sender and number, then the causes, as (member, number) or as all counters."""
         return encode_with_pairs(message)
 
     def decode(self, control: bytes, payload: Any) -> Any:
-        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
         (sender, seq), causes = read_varints(control, 2)
         return self.message_type(sender, seq, payload, counters.decode_lanes(causes))
 
     # -- snapshot ---------------------------------------------------------------------------
 
     def extra(self) -> Hashable:
-        """Return the state that a subclass adds."""
         return ()
 
     def set_extra(self, extra: Any) -> None:
         """Take over what `extra` returned."""
 
     def snapshot(self) -> Hashable:
-        """Return the state without what follows from it (packed clock, index)."""
         held = tuple([self.held[key] for key in sorted(self.held)])
         counts = tuple(sorted(self.counts.items()))
         last = tuple(sorted(self.last.items()))
         return self.me, self.members, self.sent, counts, last, held, self.extra()
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         self.me, self.members, self.sent, counts, last, held, extra = state
         self.counts, self.last = dict(counts), dict(last)
         self.held = {(message.sender, message.seq): message for message in held}
@@ -425,7 +401,6 @@ class CountingProtocol(Protocol):
         self._index()
 
     def check_whole(self) -> None:
-        """Raise ValueError or a RemoteError unless counts and held messages fit together."""
         changes.check_whole(self.me, self.members, self.counts, self.last, {}, {})
         if late := [k for k, last in self.last.items() if self.counts[k] > last]:
             raise ValueError(f"counts: more of member {late[0]} than it sent")

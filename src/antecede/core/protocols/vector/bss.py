@@ -106,10 +106,7 @@ class Bss(CountingProtocol):
         return (Transmit(self.to, self.message_type(self.me, self.sent, payload, causes)),)
 
     def receive(self, message: CausesMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when both conditions hold, and what waited for it; or hold it.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Deliver the message when both conditions hold, and what waited for it; or hold it."""
         sender, seq, _, causes = message
         # `lacks` and `record` are written out here: calls would double the cost of the path.
         # A cause in a lane that nobody has is behind the 0 there, so `check` gets to see it.
@@ -140,27 +137,22 @@ class Bss(CountingProtocol):
         self.clock += unit(message.sender)
 
     def extra(self) -> Hashable:
-        """Return the variant and the last timestamp."""
         return self.differences, self.as_published, self.stamped
 
     def set_extra(self, extra: Any) -> None:
-        """Take over what `extra` returned."""
         self.differences, self.as_published, self.stamped = extra
 
     def forget(self, member: int) -> None:
-        """Drop the entry of a member that left, in the last timestamp too."""
         super().forget(member)
         self.stamped &= ~unit(member, MAX_VALUE)
 
     def check_whole(self) -> None:
-        """Raise ValueError unless the last timestamp is one that there was."""
         super().check_whole()
         past = self.clock - self.stamped
         if self.stamped.bit_length() > self.width or past & self.guard != self.guard:
             raise ValueError("a last timestamp with messages that are not here")
 
     def check_listening(self) -> None:
-        """Raise LocalError with `differences`: entries that a message leaves out are not known."""
         if self.differences:
             raise LocalError(
                 "with differences=True a message leaves out what its sender's message before it "

@@ -44,11 +44,9 @@ class Ds(Bss):
         super().__init__(me, members)
 
     def extra(self) -> Hashable:
-        """Return nothing: there are no variants."""
         return ()
 
     def set_extra(self, extra: Any) -> None:
-        """Take over nothing; what the variants of BSS keep is as in a new member."""
         self.differences, self.as_published, self.stamped = False, False, 0
 
     def sequences(self, message: CausesMessage) -> dict[int, Intervals]:

@@ -68,10 +68,7 @@ class Idr(CountingProtocol):
         return (Transmit(self.to, IdrMessage(self.me, self.sent, payload, causes)),)
 
     def receive(self, message: IdrMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when its causes are delivered, and what waited for it; or hold it.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Deliver the message when its causes are delivered, and what waited for it; or hold it."""
         sender, seq, _, causes = message
         # `lacks` and `record` are written out here: calls would double the cost of the path.
         # A cause in a lane that nobody has is behind the 0 there, so `check` gets to see it.
@@ -115,20 +112,17 @@ class Idr(CountingProtocol):
         self.ci = sum(self.marks[member] for member in members)
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count messages as delivered; what is sent here next depends on the newest of them."""
         grown = [k for k, number in newest.items() if number > self.counts[k]]
         super().begin_at(newest)
         for member in grown:
             self.ci |= self.marks[member]
 
     def forget(self, member: int) -> None:
-        """Drop the entry of a member that left, and its mark."""
         mark = self.marks[member]
         super().forget(member)
         self.ci &= ~mark
 
     def check_listening(self) -> None:
-        """Raise LocalError: only immediate causes are named."""
         raise LocalError(
             "messages of idr (order 'causal') name only their immediate causes. A member that "
             "begins at the first message that it hears could not recognize what precedes these: "
@@ -136,15 +130,12 @@ class Idr(CountingProtocol):
         )
 
     def extra(self) -> Hashable:
-        """Return CI."""
         return self.ci
 
     def set_extra(self, extra: Any) -> None:
-        """Take over what `extra` returned."""
         self.ci = extra
 
     def check_whole(self) -> None:
-        """Raise ValueError unless CI names members, and each of them with a message."""
         super().check_whole()
         named = [k for k, mark in self.marks.items() if self.ci & mark]
         if self.ci != sum(self.marks[k] for k in named) or not all(map(self.counts.get, named)):
