@@ -9,14 +9,12 @@ property of the text is asked of all cases: it holds, or the smallest counterexa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import permutations, product
 from typing import NamedTuple
 
 import pytest
 
 from antecede.core.clocks.bounds import Bounds
-from antecede.core.clocks.nanoseconds import NS
 from antecede.core.protocols.clock_based.published_relations import (
     ConverseRelation,
     Order,
@@ -320,7 +318,6 @@ def test_a_separation_is_that_of_its_pair_whichever_was_asked_for_first(
     separation.between_ns(*first)
     for i, j in product(range(3), repeat=2):
         assert separation.between_ns(i, j) == (s(-0.2) if i == j else s(0.8))
-        assert separation.between_s(i, j) * NS == separation.between_ns(i, j)
     b = Stamp(1, 2, 3, s(5))
     floor = Floor(2, s(5))
     assert not LinearPhysicalRelation(separation).excludes(floor, 1, b)  # of the sender itself
@@ -329,11 +326,11 @@ def test_a_separation_is_that_of_its_pair_whichever_was_asked_for_first(
 
 def test_a_separation_of_ones_own_is_asked_for_every_pair() -> None:
     class Own(Separation):
-        def between_s(self, source: int, target: int) -> Fraction:
-            return Fraction(10 * source + target)
+        def between_ns(self, source: int, target: int) -> int:
+            return 10 * source + target
 
     own = Own(Bounds[int](accuracy_s=0.1, least_s=1, most_s=4), range(3))
     assert not own.uniform
     assert own.least_between_ns() is None
     for i, j in product(range(3), repeat=2):
-        assert own.between_ns(i, j) == s(10 * i + j)
+        assert own.between_ns(i, j) == 10 * i + j

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from fractions import Fraction
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,7 +19,6 @@ from antecede.core.protocols.base import (
 from antecede.core.protocols.topics.delays import Delays
 from antecede.core.protocols.topics.delivery import TopicProtocol
 from antecede.core.protocols.topics.messages import TopicMessage
-from antecede.core.protocols.topics.state import Waiting
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from tests.core.protocols.seconds import s
 from tests.core.protocols.topics.tools import (
@@ -179,31 +176,3 @@ def test_least_delays_are_those_of_the_bounds(seed: int) -> None:
         delays = Delays(bounds, range(4))
         for one, other in itertools.product(range(4), repeat=2):
             assert delays.least_ns(one, other) == bounds.least_path_ns(one, other, (0, 1, 2, 3))
-
-
-@every
-@pytest.mark.parametrize("put_on", ["the class", "the member"])
-def test_a_due_time_of_ones_own_is_gone_by(name: str, put_on: str) -> None:
-    """`due_s` is exact; whoever puts another in its place is held to that, to the nanosecond."""
-    cls = CLASSES[name]
-
-    def later(self: TopicProtocol, waiting: Waiting) -> Fraction:
-        return cls.due_s(self, waiting) + Fraction(3, 2) + Fraction(1, 3 * NS)
-
-    subscriptions = Subscriptions(dict.fromkeys(range(3), ("x",)))
-    options: Any = {"subscriptions": subscriptions, "bounds": GROUPS["alike, good clocks"]}
-    plain = cls(1, range(3), **options)
-    other = type("Later", (cls,), {"due_s": later} if put_on == "the class" else {})
-    own = other(1, range(3), **options)
-    if put_on == "the member":
-        own.due_s = later.__get__(own)
-    event = published(cls(0, range(3), **options), "x", s(100), "e")
-    for one in (plain, own):
-        assert not any(isinstance(e, Deliver) for e in one.receive(event, now=s(101)))
-    (waiting,) = plain.held.values()
-    assert plain.due_s(waiting) == Fraction(plain.due_ns(waiting), NS)
-    last = plain.due_ns(waiting) + NS * 3 // 2
-    assert plain.tick(last - NS * 3 // 2) == ()
-    assert plain.tick(last - NS * 3 // 2 + 1) == (Deliver(event),)
-    assert own.tick(last) == ()
-    assert own.tick(last + 1) == (Deliver(event),)

@@ -14,7 +14,7 @@ high for the others, until that message is there too: refused is not lost, it ma
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from antecede.core.clocks import Seconds, plain, seconds_text, span_ns
 from antecede.errors import LimitError, LocalError
@@ -25,16 +25,7 @@ MAX_AHEAD_S = 60.0
 """Default of `max_ahead_s`: a minute beyond what the clocks' accuracies explain."""
 
 
-class Numbered(Protocol):
-    """A message as an error names it."""
-
-    @property
-    def sender(self) -> int: ...
-    @property
-    def seq(self) -> int: ...
-
-
-def _whose(message: Numbered) -> str:
+def _whose(message: Any) -> str:
     which = f"message {message.seq}" if message.seq else "a null message"
     return f"{which} of member {message.sender}"
 
@@ -69,7 +60,7 @@ class Limits(NamedTuple):
         ahead_ns = None if max_ahead_s is None else span_ns(max_ahead_s, "max_ahead_s")
         return cls(max_jump, ahead_ns)
 
-    def check_number(self, message: Numbered, what: str, number: int, here: int) -> None:
+    def check_number(self, message: Any, what: str, number: int, here: int) -> None:
         """Raise LimitError for a number that is too far above the one known here."""
         if self.jump is not None and number - here > self.jump:
             raise LimitError(
@@ -77,7 +68,7 @@ class Limits(NamedTuple):
                 f"known here; {self.jump} is the most that is believed (max_jump)"
             )
 
-    def check_reading(self, message: Numbered, pt_ns: int, now: int, error_ns: int) -> None:
+    def check_reading(self, message: Any, pt_ns: int, now: int, error_ns: int) -> None:
         """Raise LimitError for a physical time that the own reading `now` does not explain.
 
         `error_ns`: how far the two clocks can be apart.

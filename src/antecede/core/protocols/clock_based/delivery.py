@@ -25,10 +25,9 @@ because all of them are in the causal past of what is sent then.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from typing import Any, ClassVar
 
-from antecede.core.clocks import LONGEST_NS, MAX_NUMBER, NS, Bounds, OwnClock, up_ns
+from antecede.core.clocks import LONGEST_NS, MAX_NUMBER, Bounds, OwnClock
 from antecede.core.protocols.base import (
     DUPLICATE,
     NOTHING,
@@ -72,7 +71,7 @@ REVEALS = "reveals a gap: dropped, as printed"
 class ClockDelivery(NewcomerWait, Protocol):
     """Sends, takes in, holds and delivers; `timed.base` makes a whole protocol of it.
 
-    What a subclass may decide otherwise: `wait_s` or `wait_ns` (the wait under delivery "bound"),
+    What a subclass may decide otherwise: `wait_ns` (the wait under delivery "bound"),
     `relate` (the relation), and the methods in `HOOKS`. With one of these the index is not used
     and every message is looked at: slower, and decided by what the subclass says.
     """
@@ -479,30 +478,30 @@ class ClockDelivery(NewcomerWait, Protocol):
         return message.pt_ns if self.carries_pt else self.arrived_ns[self.identity(message)]
 
     def wait_ns(self, sender: int) -> int:
-        """Return `wait_s` in nanoseconds, worked out once while nobody joins."""
-        if sender not in self._waits_ns:
-            self._waits_ns[sender] = up_ns(self.wait_s(sender), "the wait")
-        return self._waits_ns[sender]
-
-    def wait_s(self, sender: int) -> Fraction:
-        """Return how long a message waits under delivery "bound", in exact seconds of my clock.
+        """Return how long a message waits under delivery "bound", by my clock.
 
         After its PT; or after its arrival, where it carries none. A cause of a third member k was
         sent the least delay of a path from k to the sender before; the readings differ from
-        true time by the accuracies. Causes of the sender itself come by number.
+        true time by the accuracies. Causes of the sender itself come by number. Worked out once
+        while nobody joins.
         """
+        if sender not in self._waits_ns:
+            self._waits_ns[sender] = self._derived_wait_ns(sender)
+        return self._waits_ns[sender]
+
+    def _derived_wait_ns(self, sender: int) -> int:
         assert self.bounds is not None
         stretch_ns = self.separation.stretch_ns(sender, self.me)
         if stretch_ns is None and self.in_lanes:  # a third member may not be known here yet
             stretch_ns = self.bounds.most_ns - self.bounds.least_ns
         if stretch_ns is None:
-            return Fraction(NOBODY_NS, NS)
+            return NOBODY_NS
         mine_ns = self.bounds.error_ns(self.me)
         if self.carries_pt:
             wait_ns = stretch_ns + self.bounds.error_ns(sender) + mine_ns
         else:
             wait_ns = stretch_ns - self.bounds.least_delay_ns(sender, self.me) + 2 * mine_ns
-        return Fraction(wait_ns + self.recovery_ns, NS)
+        return wait_ns + self.recovery_ns
 
     # -- time ---------------------------------------------------------------------------------
 

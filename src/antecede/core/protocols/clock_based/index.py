@@ -9,9 +9,9 @@ order.
 from __future__ import annotations
 
 import heapq
+from typing import TYPE_CHECKING
 
 from antecede.core.protocols.base import MessageId
-from antecede.core.protocols.clock_based.delivery_state import DeliveryState
 from antecede.core.protocols.clock_based.hold_back_queue import HoldBackQueue
 from antecede.core.protocols.clock_based.lower_bound_index import FloorIndex
 from antecede.core.protocols.clock_based.messages import StampedMessage
@@ -21,10 +21,13 @@ from antecede.core.protocols.clock_based.relations import (
     PhysicalRelation,
 )
 
+if TYPE_CHECKING:
+    from antecede.core.protocols.clock_based.delivery import ClockDelivery
+
 _RELATIONS = (LinearRelation, PhysicalRelation, LinearPhysicalRelation)
 
 
-def can_index(member: DeliveryState) -> bool:
+def can_index(member: ClockDelivery) -> bool:
     """Tell whether an index finds the same: not for printed relations, nor what is one's own.
 
     It asks none of the methods that decide by the definition, so where a subclass has its own of
@@ -39,7 +42,7 @@ def can_index(member: DeliveryState) -> bool:
 class ClockIndex:
     """What one member holds, by what it waits for."""
 
-    def __init__(self, member: DeliveryState) -> None:
+    def __init__(self, member: ClockDelivery) -> None:
         self.member = member
         self.by_lt, self.by_pt = member.carries_lt, member.carries_pt
         self.by_bound = member.delivery == "bound"

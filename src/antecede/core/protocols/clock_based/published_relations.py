@@ -92,11 +92,9 @@ class PrintedRelation:
         self.accuracy_ns, self.delay_ns = bounds.accuracy_ns, bounds.most_ns
 
     def precedes(self, a: Stamped, b: Stamped) -> bool:
-        """Tell whether a of another sender comes before b."""
         return rules_as_printed(a, b, self.accuracy_ns, self.delay_ns) is Order.BEFORE
 
     def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
-        """Tell whether nothing that `member` sends from `floor` on can come before b."""
         apart_ns = b.pt_ns - floor.pt_ns
         if apart_ns > 2 * self.accuracy_ns + self.delay_ns:
             return False
@@ -112,9 +110,7 @@ class ConverseRelation:
         self.bounds = bounds
 
     def precedes(self, a: Stamped, b: Stamped) -> bool:
-        """Tell whether a of another sender comes before b."""
         return surely_causal(a, b, self.bounds)
 
     def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
-        """Tell whether nothing that `member` sends from `floor` on can come before b."""
         return not surely_causal(Stamp(member, 0, 0, floor.pt_ns), b, self.bounds)

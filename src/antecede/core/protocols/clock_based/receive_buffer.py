@@ -14,10 +14,14 @@ a gap, which is discarded in its place. So the buffer holds at most one more for
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from antecede.core.protocols.base import Discard, Effect
 from antecede.core.protocols.clock_based.channel import OVERRUN
-from antecede.core.protocols.clock_based.delivery_state import DeliveryState
 from antecede.core.protocols.clock_based.messages import StampedMessage
+
+if TYPE_CHECKING:
+    from antecede.core.protocols.clock_based.delivery import ClockDelivery
 
 
 class ReceiveBuffer:
@@ -26,7 +30,7 @@ class ReceiveBuffer:
     With None everything may, and nobody asks whether it is full.
     """
 
-    def __init__(self, member: DeliveryState, limit: int | None) -> None:
+    def __init__(self, member: ClockDelivery, limit: int | None) -> None:
         self.member, self.limit = member, limit
 
     def is_full(self, message: StampedMessage) -> bool:

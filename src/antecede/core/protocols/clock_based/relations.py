@@ -32,11 +32,11 @@ causal pair is said in `timed.relations`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 from itertools import permutations
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
-from antecede.core.clocks import LONGEST_NS, NS, Bounds, down_ns, seconds_text
+from antecede.core.clocks import LONGEST_NS, Bounds, seconds_text
+from antecede.core.protocols.clock_based.messages import StampedMessage
 from antecede.errors import LocalError
 
 
@@ -47,11 +47,9 @@ class PhysicalRelation:
         self.separation = separation
 
     def precedes(self, a: Stamped, b: Stamped) -> bool:
-        """Tell whether a of another sender comes before b."""
         return b.pt_ns - a.pt_ns >= self.separation.between_ns(a.sender, b.sender)
 
     def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
-        """Tell whether nothing that `member` sends from `floor` on can come before b."""
         return b.pt_ns - floor.pt_ns < self.separation.between_ns(member, b.sender)
 
 
@@ -62,32 +60,17 @@ class LinearPhysicalRelation:
         self.separation = separation
 
     def precedes(self, a: Stamped, b: Stamped) -> bool:
-        """Tell whether a of another sender comes before b."""
         if a.lt >= b.lt:
             return False
         return b.pt_ns - a.pt_ns >= self.separation.between_ns(a.sender, b.sender)
 
     def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
-        """Tell whether nothing that `member` sends from `floor` on can come before b."""
         if floor.lt >= b.lt:
             return True
         apart_ns = self.separation.same_ns
         if apart_ns is None or member == b.sender:
             apart_ns = self.separation.between_ns(member, b.sender)
         return b.pt_ns - floor.pt_ns < apart_ns
-
-
-class Stamped(Protocol):
-    """What a relation looks at."""
-
-    @property
-    def sender(self) -> int: ...
-    @property
-    def seq(self) -> int: ...
-    @property
-    def lt(self) -> int: ...
-    @property
-    def pt_ns(self) -> int: ...
 
 
 class Stamp(NamedTuple):
@@ -97,6 +80,9 @@ class Stamp(NamedTuple):
     seq: int
     lt: int = 0
     pt_ns: int = 0
+
+
+Stamped: TypeAlias = Stamp | StampedMessage
 
 
 class Floor(NamedTuple):
@@ -129,16 +115,10 @@ class Separation:
         """Return the least delay over any path."""
         return self.bounds.least_path_ns(source, target, self.members)
 
-    def between_s(self, source: int, target: int) -> Fraction:
-        """Return what b.PT - a.PT of a causal pair is at least, in exact seconds."""
-        off_ns = self.bounds.error_ns(source) + self.bounds.error_ns(target)
-        return Fraction(self.path_ns(source, target) - off_ns, NS)
-
     @property
     def as_derived(self) -> bool:
-        """Whether separations are those of the bounds: nobody put others in their place."""
-        hooks = [getattr(one, "__func__", None) for one in (self.between_s, self.between_ns)]
-        return hooks == [Separation.between_s, Separation.between_ns]
+        """Whether separations are those of the bounds: no other `between_ns` is in its place."""
+        return getattr(self.between_ns, "__func__", None) is Separation.between_ns
 
     @property
     def uniform(self) -> bool:
@@ -154,21 +134,16 @@ class Separation:
         return least_ns - 2 * max([bounds.accuracy_ns, *bounds.clocks_ns.values()])
 
     def between_ns(self, source: int, target: int) -> int:
-        """Return `between_s` in nanoseconds; worked out once for each pair."""
+        """Return the least b.PT - a.PT of a causal pair; worked out once for each pair."""
         if self.same_ns is not None and source != target:
             return self.same_ns
         key = source, target
         if key not in self._between:
-            self._between[key] = self._worked_out_ns(source, target)
+            off_ns = self.bounds.error_ns(source) + self.bounds.error_ns(target)
+            self._between[key] = self.path_ns(source, target) - off_ns
             if self.uniform and source != target:
                 self.same_ns = self._between[key]
         return self._between[key]
-
-    def _worked_out_ns(self, source: int, target: int) -> int:
-        if self.as_derived:
-            off_ns = self.bounds.error_ns(source) + self.bounds.error_ns(target)
-            return self.path_ns(source, target) - off_ns
-        return down_ns(self.between_s(source, target), "a separation")
 
     def stretch_ns(self, sender: int, target: int) -> int | None:
         """Return how long after the sending of a message its causes can still arrive.
@@ -209,9 +184,7 @@ class LinearRelation:
     """a before b when a's linear time is less (4.1, with the clock repaired: see `linear`)."""
 
     def precedes(self, a: Stamped, b: Stamped) -> bool:
-        """Tell whether a of another sender comes before b."""
         return a.lt < b.lt
 
     def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
-        """Tell whether nothing that `member` sends from `floor` on can come before b."""
         return floor.lt >= b.lt

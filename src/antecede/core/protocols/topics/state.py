@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 from antecede.core.clocks import (
     MAX_GAPS,
     MAX_MEMBER,
     NODE_BYTES,
-    NS,
     Bounds,
     OwnClock,
     get,
@@ -193,14 +191,8 @@ class TopicState(NewcomerWait, Protocol):
         bounds: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=1, channels=unlike)
         return {"subscriptions": Subscriptions(topics), "bounds": bounds}
 
-    def due_s(self, waiting: Waiting) -> Fraction:
-        """Return the reading above which nothing that precedes a held event can still come.
-
-        In exact seconds; `due_ns` is the same in nanoseconds.
-        """
-        return Fraction(self._derived_due_ns(waiting), NS)
-
-    def _derived_due_ns(self, waiting: Waiting) -> int:
+    def due_ns(self, waiting: Waiting) -> int:
+        """Return the reading above which nothing that precedes a held event can still come."""
         stamp = waiting.stamp
         after = self._after.get(stamp.source)
         if after is None:
@@ -211,17 +203,6 @@ class TopicState(NewcomerWait, Protocol):
             )
         due_ns = waiting.arrived_ns + after[0]
         return min(due_ns, stamp.pt_ns + after[1]) if self.parts.physical else due_ns
-
-    def _due_is_derived(self) -> bool:
-        """Tell whether `due_s` is as defined here: nobody put another in its place."""
-        return getattr(self.due_s, "__func__", None) is TopicState.due_s
-
-    def due_ns(self, waiting: Waiting) -> int:
-        """Return the reading above which a held event may go, in nanoseconds."""
-        if self._due_is_derived():
-            return self._derived_due_ns(waiting)
-        due_s = self.due_s(waiting)
-        return due_s.numerator * NS // due_s.denominator
 
     def read_clock(self, now: int | None) -> tuple[int, OwnClock]:
         """Return the reading to go by, and the clock after it; raises LocalError."""
