@@ -53,7 +53,6 @@ def test_a_sent_message_is_bytes_with_an_id() -> None:
 
 
 def test_a_delivered_answer_names_what_it_answers() -> None:
-    """The questions of Bhavanasi and Iyer's figure 2: whose "Yes" answers which?"""
     alice, bob, carol = closed("reply")
     chennai, delhi = carol.send(b"Chennai?"), carol.send(b"Delhi?")
     alice.receive(chennai)
@@ -261,7 +260,6 @@ def test_frontiers_of_orders_with_gaps_show_them() -> None:
 @pytest.mark.parametrize("order", ["total", "total-agreed"])
 @given(seed=st.integers(0, 2**32))
 def test_the_frontier_of_a_total_order_is_what_was_handed_over(order: str, seed: int) -> None:
-    """Own messages in their turn; so nobody's frontier runs ahead of what it delivered."""
     rng = random.Random(seed)
     groups = {name: Group(name, NAMES, order=order) for name in NAMES}
     flying: list[tuple[str, bytes]] = []
@@ -491,7 +489,6 @@ def test_what_builders_need_is_exported() -> None:
 )
 @given(seed=st.integers(0, 10**6))
 def test_a_snapshot_and_the_log_since_are_the_state(order: str, seed: int) -> None:
-    """Cut at any point: what is replayed is what was."""
     rng = random.Random(seed)
     options: dict[str, Any] = {"several_parents": True} if order == "reply" else {}
     groups = {

@@ -277,7 +277,6 @@ def test_an_order_in_which_nobody_can_listen_says_why(kind: str, words: str) -> 
 @pytest.mark.parametrize("kind", ["bss", "ds", "matrix"])
 @pytest.mark.parametrize("seed", range(30))
 def test_what_a_listener_gets_is_in_causal_order(kind: str, seed: int) -> None:
-    """Some messages went by before; of the others none stays held, and none comes too late."""
     rng = random.Random(seed)
     names = ("a", "b", "c", "d")
     order = ORDERS[kind][0]

@@ -18,7 +18,6 @@ NAMES = ["alice", "bob", "carol"]
 
 
 def test_no_method_is_a_class_method_twice() -> None:
-    """Python 3.11 takes it, 3.13 calls it "not callable"."""
     source = inspect.getsource(antecede.core.group.group)
     assert "@classmethod\n    @classmethod" not in source
 

@@ -214,7 +214,6 @@ def test_broken_bytes_raise_a_remote_error_and_change_nothing(
 def test_every_member_delivers_everything_in_causal_order(
     order: str, members: list[str] | None, seed: int
 ) -> None:
-    """An adversarial network over bytes: reordered and duplicated copies."""
     rng = random.Random(seed)
     groups = {name: Group(name, members, order=order) for name in NAMES}
     read: dict[str, list[bytes]] = {name: [] for name in NAMES}

@@ -65,7 +65,6 @@ def taken(group: Group, wire: bytes, now: float) -> Any:
 @pytest.mark.parametrize("order", ORDERS)
 @given(seed=st.integers(0, 2**32), most=st.integers(1, 4))
 def test_the_quick_look_refuses_what_a_trial_would(order: str, seed: int, most: int) -> None:
-    """Step by step the same as with a snapshot before every message; a refusal changes nothing."""
     rng = random.Random(seed)
     quick, trial = limited(order, most), limited(order, most)
     trial._state.protocol = _Without(trial._state.protocol)  # type: ignore[assignment]
@@ -177,7 +176,6 @@ def test_a_message_is_measured_whole_before_it_has_a_number(order: str, is_open:
 @pytest.mark.parametrize("order", ORDERS)
 @given(seed=st.integers(0, 2**32), restarts=st.booleans())
 def test_no_message_is_larger_than_the_estimate(order: str, seed: int, restarts: bool) -> None:
-    """Where the estimate is too low, a message that is too large would keep its number."""
     rng, now = random.Random(seed), START_S
     groups = {name: fresh(order, name) for name in NAMES}
     how: dict[str, Any] = {"topics": ("news", "sport")} if order in TOPICS else {}
@@ -201,7 +199,6 @@ def test_no_message_is_larger_than_the_estimate(order: str, seed: int, restarts:
 @pytest.mark.slow
 @pytest.mark.parametrize("order", [order for order in ORDERS if order not in TOPICS])
 def test_the_estimate_holds_in_a_large_group(order: str) -> None:
-    """Sixty members with long names, some of whom have heard of all."""
     count = 60
     names = [f"{k:0>60}" for k in range(count)]
     options = options_of(order)
@@ -277,7 +274,6 @@ def test_who_forgets_the_time_is_told_so_at_the_limit_too() -> None:
 
 @pytest.mark.parametrize("order", [*CLOCKS, "total-agreed"])
 def test_a_full_group_takes_what_all_that_is_held_waits_for(order: str) -> None:
-    """It refused the very message that `missing` names, for ever, and nothing went any more."""
     alice, bob = fresh(order, "alice"), fresh(order, "bob")
     carol = limited(order, 3)
     wires = [alice.send(b"%d" % k, now=START_S + k / 100) for k in range(4)]
@@ -296,7 +292,6 @@ def test_a_full_group_takes_what_all_that_is_held_waits_for(order: str) -> None:
 @pytest.mark.parametrize("order", [*ORDERS, *ROLES])
 @given(data=st.data())
 def test_bytes_that_are_refused_leave_everything_as_it_was(order: str, data: st.DataObject) -> None:
-    """In every order and role, with messages held: a typed error, and the same state to the bit."""
     told = story(order)
     group, wire = told.group, bytearray(told.late[0])
     end = len(wire) - 6
@@ -316,7 +311,6 @@ def test_bytes_that_are_refused_leave_everything_as_it_was(order: str, data: st.
 
 @pytest.mark.parametrize("options", [{"recovering": True}, {"retry_s": 0.5}])
 def test_a_message_that_just_fits_is_taken_when_it_is_sent_again(options: dict[str, Any]) -> None:
-    """Its receiver began anew in between, and the frame that is written again tells that."""
     order = "matrix" if "recovering" in options else "linear"
     pair = ["alice", "bob"]
 

@@ -49,7 +49,6 @@ def held(group: Group) -> list[tuple[str, int, bytes]]:
 
 @pytest.mark.parametrize("order", EVERY)
 def test_bytes_of_version_1_are_read_and_go_on(order: str, request: pytest.FixtureRequest) -> None:
-    """Kept in tests/golden; a change that breaks them must read them all the same."""
     told = story(order)
     path = GOLDEN / f"{order}.snapshot"
     if request.config.getoption("--rewrite-goldens"):
@@ -205,7 +204,6 @@ def changed(value: Any, rng: random.Random) -> Any:
 @example(seed=2097151)  # total-agreed: a table of times without a member
 @example(seed=325)  # orders by clocks: what is ahead of a gap lacks a member
 def test_a_changed_snapshot_is_refused_or_serves(order: str, seed: int) -> None:
-    """Whatever is changed in it: a DecodeError at the door, or a group that works."""
     rng = random.Random(seed)
     told = _told(order)
     parts = unpack_state(told[0], len(unpack_all(told[0])))
@@ -348,7 +346,6 @@ def _serves_or_is_refused(order: str, inner: Any) -> None:
 @pytest.mark.few(9)
 @pytest.mark.parametrize("order", EVERY)
 def test_a_state_without_one_of_its_items_is_refused_or_serves(order: str) -> None:
-    """A table that lacks a member is refused whole, and not when the member is heard next."""
     for inner in with_a_hole(unpack_all(_told(order)[0])[-1]):
         _serves_or_is_refused(order, inner)
 

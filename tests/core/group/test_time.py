@@ -57,7 +57,6 @@ def test_a_group_that_was_told_no_time_beats_as_if_it_were_ticked(
 
 
 def test_a_gap_is_asked_for_as_if_it_were_ticked() -> None:
-    """What arrived before any time is lacking from the first reading on, not from a later one."""
     groups = [untold("matrix"), untold("matrix")]
     alice = Group("alice", NAMES, order="matrix", **BEATING["matrix"])
     alice.send(b"lost", now=1.0)

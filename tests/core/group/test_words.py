@@ -97,7 +97,6 @@ def test_an_own_message_that_does_not_wait_is_not_the_oldest(order: str) -> None
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_whatever_is_held_has_an_oldest(order: str) -> None:
-    """Also where a state of version 1 did not note since when."""
     stored = fresh(order)
     stored.restore((GOLDEN / f"{order}.snapshot").read_bytes())
     for group in (story(order).group, stored):

@@ -101,6 +101,14 @@ class Effects:
         )
 
 
+class Part:
+    """Base of the parts of `Group`, which share one state."""
+
+    _state: GroupState
+    _frames: Frames
+    _effects: Effects
+
+
 KINDS: dict[type, Any] = {
     Transmit: "sent",
     Deliver: "delivered",

@@ -1,8 +1,8 @@
-"""What every ordering protocol is: a state machine without clock, socket or randomness.
+"""Ordering protocol: a state machine without clock, socket or randomness.
 
 Theory of operation
 -------------------
-A protocol object is the state of ONE member. Its host owns the network and the clock:
+A protocol object is the state of ONE member. Its host owns the network and the clock, calls
 
     send(payload, now=, after=)   the application sends     -> effects
     receive(message, now=)        a message has arrived     -> effects
@@ -15,30 +15,28 @@ and carries out the effects, in their order:
     Hold(message, missing)        it arrived and waits; `missing` are the causes it waits for
     Discard(message, reason)      it will never be delivered (a duplicate, set aside, ...)
 
-Members are small numbers, given once and never reused. A member's own messages count as
-delivered to itself when it sends them: `send` returns no `Deliver`. A copy of an own message
-that comes back is discarded as a duplicate, unless the protocol says otherwise. Only in total
-order (`Relation.TOTAL`) a member's own message is delivered in its turn, by a `Deliver`, at
-the earliest from the very `send`.
+Members are small numbers, given once and never reused. A member's own messages count as delivered
+to itself when it sends them, without a `Deliver`; copies of them are discarded as duplicates. Only
+in total order (`Relation.TOTAL`) a `Deliver` delivers them in their turn, at the earliest from
+`send`.
 
-A malformed or impossible message raises a `RemoteError` and changes nothing; a wrong call
-raises a `LocalError` and changes nothing.
+A malformed or impossible message raises a `RemoteError`, a wrong call a `LocalError`. Neither
+changes anything.
 
-A protocol of one's own needs `__init__(me, members)`, `send` and `receive`; everything else
-has a default here. `antecede check FILE.py:CLASS` judges it.
+An own protocol needs `__init__(me, members)`, `send` and `receive`; everything else has a default.
+`antecede check FILE.py:CLASS` judges it.
 
-Whom a message is for: a class says in `addressing` what its `send` takes. ALL: every other
-member, nothing to choose. MEMBERS: `send(..., to=members)` too, None meaning all. TOPICS:
-`send(..., topics=names)`; who subscribes to one of them gets it.
+`addressing` says what `send` takes. ALL: no choice, every other member. MEMBERS:
+`send(..., to=members)`, None meaning all. TOPICS: `send(..., topics=names)`, for who subscribes to
+one of them.
 
-Time: `now` is what the member's own clock shows, in whole nanoseconds, an int; it never goes
-back. Most protocols ignore it. Those whose guarantee says `needs_time` hold messages until `tick`
-tells them that enough of it has passed; their host calls `tick` now and then, and they raise
-LocalError when `send` or `receive` is not told the time (None).
+`now` is the reading of the member's own clock in whole nanoseconds; it never goes back. Protocols
+with `needs_time` hold messages until `tick` tells them that enough time has passed. They raise
+LocalError for `now=None`.
 
-The reliable transport below owes every member each message once or more, in any order, and
-owes a newcomer every message that its frontier does not cover. Duplicates are the protocol's
-to discard. Who loses messages needs a protocol whose guarantee says that it survives loss.
+The reliable transport below owes every member each message once or more, in any order, and a
+newcomer every message that its frontier does not cover. Where messages get lost, a protocol with
+`survives_loss` is needed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The members of a group, made from a protocol, its options and who takes part.
+"""The members of a group, made by number from a protocol and its options.
 
-A flat protocol is a class, called `factory(me, members, **options)` for each member; one with
-several roles is a function that makes all of them at once, `factory(topology, **options)`. Whoever
-needs members (a `Group`, the checker, a script, the simulator, a command) makes them here, by
-number; names are the caller's.
+A flat protocol is a class, called `factory(me, members, **options)` for each member. One with
+several roles is a function that makes all of them at once, `factory(topology, **options)`.
 """
 
 from __future__ import annotations

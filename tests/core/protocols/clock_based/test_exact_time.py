@@ -85,7 +85,6 @@ def test_order_is_kept_for_all_bounds_and_epochs(order: str, settings: dict[str,
 @pytest.mark.slow
 @every
 def test_the_settings_in_which_rounding_lost_the_order(order: str) -> None:
-    """With seconds as floats the answer came first in 165 of these by the three orders."""
     grid = ((1, 5, 10, 20, 50, 100), (1, 2, 3, 5, 10, 20, 30), (50, 100, 200, 303, 400))
     for accuracy in grid[0]:
         for least in grid[1]:

@@ -59,7 +59,6 @@ def test_release_the_parent_that_comes_later_is_delivered_late() -> None:
 
 
 def test_release_begins_at_the_top_of_the_thread() -> None:
-    """B3 arrived first and ran out of patience; B2 is here too: only B2 lacks a parent."""
     a = waiting("release")
     a.receive(msg("B3", "B2"), now=s(0.0))
     a.receive(msg("B2", "B1"), now=s(4.0))
@@ -76,7 +75,6 @@ def test_release_with_several_parents_names_only_those_that_are_missing() -> Non
 
 
 def test_release_goes_from_the_ancestors_down() -> None:
-    """C2 waits for B1 and B2, B2 for B1 as well: B1 first, whatever way it is reached."""
     for parents in (("B1", "B2"), ("B2", "B1")):
         a = waiting("release", several_parents=True)
         a.receive(msg("C2", *parents), now=s(0.0))
@@ -102,7 +100,6 @@ def test_release_of_a_cycle_ends() -> None:
 
 @pytest.mark.slow
 def test_release_of_a_deep_thread_in_reverse_and_on_a_cycle() -> None:
-    """Every message has run out of patience at once: still one step a message."""
     depth = 50_000
     for root in ((MessageId(1, depth + 1),), (MessageId(1, 2),)):
         a = waiting("release")
@@ -129,7 +126,6 @@ def test_set_aside_gives_up_the_message_and_what_answers_it() -> None:
 
 
 def test_set_aside_is_final() -> None:
-    """The parent that comes later is delivered; what was set aside stays so, as do its answers."""
     a = waiting("set_aside")
     a.receive(msg("B2", "B1"), now=s(0.0))
     a.tick(s(5.0))

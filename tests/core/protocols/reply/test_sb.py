@@ -40,7 +40,6 @@ def test_the_six_steps_of_section_iv_d() -> None:
 
 
 def test_the_threaded_chat_of_figures_3_and_5() -> None:
-    """C asks twice, A and B answer one question each; D maps answers to questions, in any order."""
     chennai, delhi = msg("C1"), msg("C2")
     no, yes = msg("A1", "C1"), msg("B1", "C2")
     for order in itertools.permutations((chennai, delhi, no, yes)):
@@ -58,7 +57,6 @@ def test_the_threaded_chat_of_figures_3_and_5() -> None:
 
 
 def test_figure_1_an_unrelated_message_does_not_wait() -> None:
-    """Q sent Y2 after it received X2, but not in answer: R delivers Y2 before X2."""
     q, r = SemanticOrder(1, range(3)), SemanticOrder(2, range(3))
     x2 = SbMessage(0, 1, (), "X2")
     q.receive(x2)
@@ -110,7 +108,6 @@ def test_iii_a_3_transitivity_whatever_the_order_of_arrival() -> None:
 
 
 def test_iii_b_1_what_is_answered_happened_before() -> None:
-    """Nobody can answer what it has not been handed: S_b implies happened-before."""
     a = SemanticOrder(0, (0, 1))
     for never in ("B1", "A1", "C1"):
         with pytest.raises(LocalError, match="was not delivered here"):
@@ -122,7 +119,6 @@ def test_iii_b_1_what_is_answered_happened_before() -> None:
 
 
 def test_iii_b_2_happened_before_does_not_imply_s_b() -> None:
-    """Two messages of one sender are ordered by happened-before and not by S_b."""
     a = SemanticOrder(0, (0, 1))
     assert said(a.receive(msg("B2"))) == ["deliver B2"]
     assert said(a.receive(msg("B1"))) == ["deliver B1"]

@@ -64,7 +64,6 @@ def test_members_come_and_go_and_subscribe_anew(name: str, seed: int, reading: s
 
 
 def test_the_network_is_adversarial() -> None:
-    """The properties above are worth something: events are held, copies are doubled."""
     networks = [TopicNetwork(Htbc, seed).publish(36).finish() for seed in range(5)]
     assert sum(network.holds for network in networks) > 100
     assert sum(network.discards[DUPLICATE] for network in networks) > 10
@@ -85,7 +84,6 @@ def test_what_a_protocol_of_004_promises(name: str) -> None:
 def test_as_published_causes_are_overtaken_where_mind_is_less_than_twice_epsilon(
     name: str,
 ) -> None:
-    """Errata: related causal pairs are missed; here they are delivered the wrong way round."""
     bounds = GROUPS["alike, clocks off by a delay"]
     early = 0
     for seed in range(20):
@@ -257,7 +255,6 @@ def test_what_precedes_goes_first_whatever_came_first(name: str) -> None:
 
 @every
 def test_a_due_event_waits_for_a_held_one_that_precedes_it(name: str) -> None:
-    """e1 comes by a slow channel and is due later than e2, which follows it."""
     bounds: Bounds[int] = Bounds(
         accuracy_s=5, least_s=1, most_s=3, clocks={2: 0}, channels={(0, 2): (1, 9)}
     )
@@ -273,7 +270,6 @@ def test_a_due_event_waits_for_a_held_one_that_precedes_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["tv", "tv-pt"])
 def test_a_cycle_of_the_relation_is_released_by_the_sum_of_the_topic_vector(name: str) -> None:
-    """Errata: the relation is cyclic across {a, b}, {b, c}, {c, a}; nobody sorts by it."""
     bounds: Bounds[int] = Bounds(accuracy_s=5, least_s=1, most_s=3)
     subscriptions = Subscriptions({3: "abc"})
     members = [

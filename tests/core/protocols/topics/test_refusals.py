@@ -150,7 +150,6 @@ def test_bad_topics_do_not_decode(topics: bytes) -> None:
 
 
 def test_sizes_by_the_accounting_of_the_page() -> None:
-    """4 bytes a topic, 4 for LT, 8 for PT, 4 a member for VT; 8 a node of what arrived."""
     control = {"tv": 8, "tv-lt": 12, "tv-pt": 16, "htbc": 20, "tv-vt": 8 + 4 * 3}
     kept = {"tv": 8, "tv-lt": 12, "tv-pt": 8, "htbc": 12, "tv-vt": 8 + 4 * 3}
     for name in CLASSES:
@@ -263,7 +262,6 @@ def test_after_a_leave_late_events_count_and_later_ones_are_discarded(name: str)
 
 @every
 def test_a_join_and_a_leave_reach_the_waits_of_what_is_held(name: str) -> None:
-    """A newcomer with a slow channel can hold up a cause of what arrived before."""
     bounds: Bounds[int] = Bounds(least_s=1, most_s=2, channels={(2, 1): (1, 20)})
     a, b = group(name, "x", "x", bounds=bounds)
     message = published(a, "x", now=s(50))
@@ -275,7 +273,6 @@ def test_a_join_and_a_leave_reach_the_waits_of_what_is_held(name: str) -> None:
 
 @every
 def test_states_that_behave_alike_are_equal(name: str) -> None:
-    """Whatever order the events came in at one reading: the explorer visits fewer states."""
     a, b, c = group(name, "x", "x", "x")
     messages = published(a, "x"), published(b, "x"), published(a, "x")
     start = c.snapshot()

@@ -116,7 +116,6 @@ def patched(monkeypatch: pytest.MonkeyPatch, less_s: int) -> None:
 def test_the_wait_is_long_enough_and_one_second_less_is_not(
     name: str, grid: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Errata: `now - e.PT > max over k (maxd_ki - least_kj) + 2 epsilon`; by arrival likewise."""
     bounds = GRIDS[grid]
     assert not any(early for path in PATHS for early in early_on_the_grid(name, bounds, path))
     patched(monkeypatch, 1)
@@ -126,7 +125,6 @@ def test_the_wait_is_long_enough_and_one_second_less_is_not(
 def test_the_bound_of_the_publishers_own_channel_is_too_short(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Errata: the maximum is over all channels to the receiver, not maxd_ji alone."""
     far: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=2, channels={(0, 3): (1, 9)})
     assert Delays(far, range(4)).after_publishing_ns(1, 3) == s(9 - 1 + 2)
     assert not any(early_on_the_grid("htbc", far, (0, 1)))
@@ -139,7 +137,6 @@ def test_the_bound_of_the_publishers_own_channel_is_too_short(
 
 
 def test_delays_by_hand() -> None:
-    """4 peers; 0 to 1 by way of 2 takes 1 + 1, directly 4; 3's clock is better."""
     bounds: Bounds[int] = Bounds(
         accuracy_s=2, least_s=1, most_s=3, clocks={3: 1}, channels={(0, 1): (4, 5), (0, 3): (2, 9)}
     )
@@ -155,7 +152,6 @@ def test_delays_by_hand() -> None:
 
 
 def test_channels_that_are_alike_are_answered_as_if_each_were_spelt_out() -> None:
-    """The short cut asks no channel: the same figures, from a member to itself too."""
     pairs = list(itertools.product(range(4), repeat=2))
     for least_s, most_s in ((0, 3), (1, 3), (2, 2)):
         alike = Delays(Bounds(accuracy_s=2, least_s=least_s, most_s=most_s), range(4))
@@ -171,7 +167,6 @@ def test_channels_that_are_alike_are_answered_as_if_each_were_spelt_out() -> Non
 
 @given(seed=st.integers(0, 2**32))
 def test_least_delays_are_those_of_the_bounds(seed: int) -> None:
-    """`Delays` keeps what `Bounds.least_path` finds pair by pair."""
     for bounds in (LAN_WAN, UNLIKE, EXACT):
         delays = Delays(bounds, range(4))
         for one, other in itertools.product(range(4), repeat=2):

@@ -1,11 +1,10 @@
-"""What the protocols without causal information share: messages with a number of their sender.
+"""Base of the protocols whose messages carry nothing but their sender's number.
 
 Theory of operation
 -------------------
-State: for each member the numbers that have arrived, as intervals (`core.clocks.intervals`), one
-node as long as nothing is missing: they tell duplicates. A departed member's intervals stay,
-so that late copies are still known as duplicates. Control information is the number: one
-varint on the wire, 4 bytes in the accounting of the sources.
+The numbers that arrived from each member are intervals (`core.clocks.intervals`): one node as long
+as nothing is missing. They tell duplicates, also of members that left. Control information is the
+number: one varint on the wire, 4 bytes in the accounting of the sources.
 """
 
 from __future__ import annotations

@@ -4,11 +4,9 @@ Source: Sahai et al. 2020, "Message ordering", the FIFO model. Nothing is promis
 
 Theory of operation
 -------------------
-State: what `core.protocols.basic.base` keeps (`arrived[k]`, the numbers that arrived from member k,
-as intervals), and the held messages by (k, number). What is delivered from k is the run 1 .. n
-at the start of the intervals, so a duplicate, the next message and the nearest gap are all one
-look-up, however many messages are held. The frontier for a newcomer is the number of the last
-delivered message of each member.
+The run 1 .. n at the start of a member's intervals is delivered. So a duplicate, the next message
+and the nearest gap are one look-up each, however many messages are held. The frontier for a
+newcomer is the number of the last delivered message of each member.
 """
 
 from __future__ import annotations

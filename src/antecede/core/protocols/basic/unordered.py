@@ -5,15 +5,12 @@ ordering list of Bhavanasi and Iyer, section VI.B.
 
 Theory of operation
 -------------------
-State: for each member the numbers that have arrived, as intervals (`core.clocks.intervals`), one
-node as long as nothing is missing. The frontier for a newcomer is these intervals: what the
-sponsor has delivered in any order is not owed to the newcomer again. A departed member's
-intervals stay, so that late copies are still known as duplicates. It builds on
-`core.protocols.basic.base`.
+The frontier for a newcomer is the intervals of the numbers that arrived: the sponsor's deliveries
+are not owed to it again.
 
-A number that never comes leaves a gap, two integers, for ever. So of each member `max_gaps` of them
-are remembered; beyond that the oldest sixteenth counts as filled. What comes of these numbers after
-all is discarded, with a reason that says so: it cannot be told from a duplicate.
+A number that never comes leaves a gap, two integers, for ever. So `max_gaps` of each member are
+remembered; beyond that the oldest sixteenth counts as filled. Late messages of these numbers are
+discarded with a reason that says so: they cannot be told from duplicates.
 """
 
 from __future__ import annotations

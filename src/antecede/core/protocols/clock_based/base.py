@@ -1,18 +1,18 @@
-"""A whole protocol around `timed.delivery`: options, promise, membership, sizes, bytes.
+"""Whole protocol around `clock_based.delivery`: options, promise, membership, sizes, bytes.
 
 Source: Tsuneizumi et al., sections 2 (groups), 6 (fields, variables); the repairs of the errata.
 
 Theory of operation
 -------------------
-A member joins without anybody's messages: what was sent before its join names its receivers, and
-it is none of them. It takes over the sponsor's linear time, so that what it sends comes after all
-that the sponsor knew. With physical time the same holds because an invitation takes the
-least delay of a channel like any message. Members that were sent other numbers before get a copy
-with another number before it, so a broadcast is two `Transmit`s after a join, once.
+A member joins without anybody's messages: earlier ones name their receivers. It takes over the
+sponsor's linear time, so that its messages come after all that the sponsor knew. With physical time
+the same holds because an invitation takes the least delay of a channel like any message. Members
+that were sent other numbers before get a copy with another number before it. So a broadcast is two
+`Transmit`s after a join, once.
 
-A member that left is waited for until its last number is here, or for as long as its messages can
-be under way, when bounds are known. In a selective group its last number may have been for
-others: there the bounds are needed.
+A member that left is waited for until its last number is here. With bounds the wait ends when its
+messages can no longer be under way; a selective group needs that, since the last number may have
+been for others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The data transmission procedure of Tsuneizumi et al.: numbers, gaps, recovery, null messages.
+"""Data transmission procedure of Tsuneizumi et al.: numbers, gaps, recovery, null messages.
 
 Source: Tsuneizumi et al., section 6, with the repairs of the errata: the message that reveals a
 gap is kept; recovery asks for REQ_j .. m.seq - 1, both included; null messages carry the last
@@ -6,19 +6,17 @@ number, so that the loss of a last message is found.
 
 Theory of operation
 -------------------
-Of every other member j: `newest[j]`, the number of the last message taken in (REQ_j - 1);
-`ahead[j]`, what came after a gap, by the number before it; `high[j]`, the highest
-number known to be for me. A message is next when the message before it (`before`, see
-`timed.messages`) is taken in. One that is next is taken in with all that is ahead and
-follows without a gap; one that is not opens a gap, or lies in one.
+A message is next when the message before it (`before`, see `clock_based.messages`) is taken in. One
+that is next is taken in with all that is ahead and follows without a gap. Any other opens a gap, or
+lies in one.
 
 Recovery (`retry_s`): a new gap is asked for at once, and all gaps again every `retry_s` seconds.
-The source sends again from what it keeps. Of what it keeps no longer it says so, and the
-receiver gives that up: the sender's next message is a `DeliverIncomplete` that names the
-newest number given up. Messages of others that depend on it cannot be told and are not marked.
+The source sends again from what it keeps, and names what it keeps no longer. The receiver gives
+that up: the sender's next message is a `DeliverIncomplete` that names the newest number given up.
+Messages of others that depend on it cannot be told and are not marked.
 
-Null messages (`heartbeat_s`): a member that has sent nothing to another for so long says what
-its last number to it was, and its times.
+Null messages (`heartbeat_s`): a member that has sent nothing to another for so long tells its last
+number to it, and its times.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""How far the times in one message may be above what is known here.
+"""Limits on how far the times of one message may be above those known here.
 
-Linear times, topic counts and vector entries are taken over by whoever gets them. So one message
-with an absurd number would let the numbers of the whole group run out, and all later messages be
-refused. Where a message waits by its physical time, one far in the future keeps it held for ever.
-Neither paper limits them (Tsuneizumi et al., Nakayama 2017); these limits are ours.
+Receivers take over linear times, topic counts and vector entries. One absurd number would let the
+numbers of the whole group run out. A message that waits by a physical time far in the future is
+held for ever. Neither paper limits them (Tsuneizumi et al., Nakayama 2017); these limits are ours.
 
-A linear time grows by one a message at most, so an honest one is above one's own by no more than
-the messages that the group has sent since one last heard of it. The bound is of one message: who
-sends many can raise a time by as much with each, 2^26 of them until a topic count runs out. And
-who sends a message at the bound to some members only, by intent, makes what these send then too
-high for the others, until that message is there too: refused is not lost, it may be offered again.
+An honest linear time is above one's own by no more than the messages that the group has sent since
+one last heard of it. The bound is of one message: many messages can raise a time by as much with
+each, 2^26 of them until a topic count runs out. Messages that depend on one at the bound, which was
+sent to some members only, are refused elsewhere until that message arrives; they may be offered
+again.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""What `linear`, `physical` and `linear-physical` do: hold until nothing earlier can come.
+"""Delivery of the orders by clocks: hold a message until nothing earlier can come.
 
 Source: Tsuneizumi et al., sections 5 and 6 (receipt buffer RBF, DelCond, Deliver), with the
-repairs of the errata. The relations are in `timed.relations`, numbers and recovery in
-`timed.channel`.
+repairs of the errata.
 
 Theory of operation
 -------------------
-A message names no causes: its stamp says what may come before it and what cannot. It goes to
-the application when nothing held comes before it, and nothing can come any more that does:
+A message names no causes: its stamp says what may come before it. It is delivered when nothing held
+comes before it, and nothing can come any more that does:
 
     delivery "null"    from every other member something has come, a message or a null message,
                        after which nothing of it can come before this one (DelCond). Needs no
@@ -15,11 +14,9 @@ the application when nothing held comes before it, and nothing can come any more
     delivery "bound"   so much time has passed that whatever comes before it has arrived, and no
                        gap is known that may hide such a message. Needs true bounds.
 
-`floors[j]` is what all later messages of j have at least: their LT and PT. It rises with what is
-taken in of j, so never past a gap.
-
-LT follows arrivals, not deliveries; those of messages ahead of a gap and of discarded ones too,
-because all of them are in the causal past of what is sent then.
+`floors[j]` are the least LT and PT of all later messages of j. It rises with what is taken in of j,
+so never past a gap. LT follows arrivals, also of messages ahead of a gap and of discarded ones:
+all of them are in the causal past of later messages.
 """
 
 from __future__ import annotations

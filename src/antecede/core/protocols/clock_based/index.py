@@ -1,9 +1,8 @@
-"""The indexes by which a member of `timed.delivery` finds who may go, derived from its state.
+"""Indexes of the held messages of `ClockDelivery`, derived from its state.
 
-`ClockDelivery._deliver_readably` says what is found, and is the reference. Under delivery "null"
-`hold_back.floor_index` tells what nothing can precede any more; it needs one separation for all
-pairs. Under delivery "bound" a heap tells whose time has come. Then `hold_back.queue` keeps the
-order.
+`ClockDelivery._deliver_readably` is the reference. Under delivery "null" a `FloorIndex` finds what
+nothing can precede any more; it needs one separation for all pairs. Under delivery "bound" a heap
+finds whose time has come. Then `HoldBackQueue` keeps the order.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The properties and rules of Tsuneizumi et al. as printed: to measure them, and to show where
-they fail.
+"""Properties and rules of Tsuneizumi et al. as printed: predicates on stamps and bounds.
 
-Source: Tsuneizumi et al., sections 3 to 5: properties (1) to (7), rules 1 and 2. The functions are
-pure predicates on stamps and bounds; tests/core/protocols/clock_based/test_clock_relations.py says
-which hold.
+Source: Tsuneizumi et al., sections 3 to 5: properties (1) to (7), rules 1 and 2.
+tests/core/protocols/clock_based/test_clock_relations.py says which hold.
 """
 
 from __future__ import annotations

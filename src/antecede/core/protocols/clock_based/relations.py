@@ -1,12 +1,7 @@
-"""What orders messages by linear and physical time stamps: stamps, relations, separation
-(Tsuneizumi et al.).
+"""Relations that order messages by linear and physical time stamps, sound for true bounds.
 
-Source: Tsuneizumi et al., sections 3 to 5, with the repairs of the errata. What the text says as
-printed is in
-`printed.timed_relations`, the relations by physical time in `timed.relations_physical`.
-
-A stamp is any message with `sender`, `seq`, `lt` (linear time, LT) and `pt_ns` (what the
-sender's clock showed, PT, in whole nanoseconds).
+Source: Tsuneizumi et al., sections 3 to 5, with the repairs of the errata. As printed:
+`clock_based.published_relations`.
 
 Theory of operation
 -------------------
@@ -16,17 +11,11 @@ clocks err by at most the sum of their accuracies. So a causal pair is at least
     separation(i, j) = least delay over any path from i to j - (lambda_i + lambda_j)
 
 apart in physical time, and later in linear time. A relation that holds for every pair that can
-be causal misses none; what else it holds for is ordered unnecessarily. The relations by linear
-time, by physical time and by both are free of cycles, because they follow these times.
+be causal misses none; what else it holds for is ordered unnecessarily. The relations follow these
+times, so they have no cycles.
 
 Every relation answers two questions: does a come before b; and, from the stamp of the last
 thing that came from a member, can anything that it sends later come before b.
-
-The relations by physical time, alone and with linear time; sound for true bounds (Tsuneizumi et
-al.).
-
-Source: Tsuneizumi et al., sections 4.2 and 5, with the repairs of the errata; why they miss no
-causal pair is said in `timed.relations`.
 """
 
 from __future__ import annotations

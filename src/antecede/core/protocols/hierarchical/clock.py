@@ -15,16 +15,18 @@ returns messages in the order in which the role must take them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from antecede.core.clocks import MAX_SPAN, absorb, positions, window_bytes
-from antecede.core.protocols.base import Held, MessageId
+from antecede.core.protocols.base import DUPLICATE, OWN, Discard, Effect, Held, Hold, MessageId
 from antecede.core.protocols.hierarchical.messages import (
     EMPTY,
     INTEGER_BYTES,
     External,
     Flush,
+    Role,
     Window,
 )
 from antecede.core.protocols.membership import changes
@@ -289,3 +291,32 @@ class ExternalClock:
         for process, (base, bits) in self.vectors.items():
             shown[process] = "1" * base + bin(bits)[:1:-1] * bool(bits) or "Ø"
         return f"({', '.join(shown[process] for process in sorted(shown))})"
+
+
+class OuterRole(Role):
+    """Base of the roles that stand in the external group."""
+
+    clock: ExternalClock
+
+    def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
+        """Take in a message of the external group: Listings 10 to 13."""
+        if message.sender == self.me:
+            return (Discard(message, OWN),)
+        clock = self.clock
+        if isinstance(message, Flush):
+            return self._take(clock.flushed(message))
+        clock.check(message)
+        self._check_own(message)
+        if clock.is_duplicate(message):
+            return (Discard(message, DUPLICATE),)
+        effects = self._take(clock.arrivals(message))
+        if clock.held and MessageId(message.sender, message.seq) in clock.held:
+            effects.insert(0, Hold(message, clock.missing(message)))
+        return effects
+
+    @abstractmethod
+    def _take(self, ready: Iterable[External]) -> list[Effect]:
+        """Deliver or forward what lacks nothing any more, in this order."""
+
+    def _check_own(self, message: External) -> None:
+        """Raise SequenceError where a message names own ones that were not sent."""

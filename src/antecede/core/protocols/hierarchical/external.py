@@ -18,22 +18,17 @@ from typing import Any, ClassVar
 from antecede.core.clocks import positions, span_bytes, trim
 from antecede.core.protocols.base import (
     AFTER_LEAVE,
-    DUPLICATE,
     NOTHING,
-    OWN,
     Deliver,
     Discard,
     Effect,
     Guarantee,
     Held,
-    Hold,
     MessageId,
-    Protocol,
     Relation,
     Transmit,
 )
-from antecede.core.protocols.hierarchical import messages as wire
-from antecede.core.protocols.hierarchical.clock import ExternalClock
+from antecede.core.protocols.hierarchical.clock import ExternalClock, OuterRole
 from antecede.core.protocols.hierarchical.internal import notation, with_position
 from antecede.core.protocols.hierarchical.messages import EMPTY, PAIR_BYTES, External, Flush, Window
 from antecede.core.protocols.membership import changes
@@ -41,11 +36,11 @@ from antecede.core.protocols.membership import changes
 LISTING12 = "listing12"
 
 
-class ExternalPeer(Protocol):
+class ExternalPeer(OuterRole):
     """One peer of the external group, which consists of `peers` and `super_peers`."""
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
-    renumbers: ClassVar[bool] = True
+    accepted: ClassVar[tuple[type, ...]] = (External, Flush)
 
     def __init__(
         self,
@@ -77,22 +72,7 @@ class ExternalPeer(Protocol):
     def _ci(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Window], ...]]:
         return tuple(sorted(self.counts.items())), tuple(sorted(self.vectors.items()))
 
-    def receive(self, message: External | Flush, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver by Listings 10 to 12. Raises UnknownMemberError or SequenceError."""
-        if message.sender == self.me:
-            return (Discard(message, OWN),)
-        clock = self.clock
-        if isinstance(message, Flush):
-            return self._deliver(clock.flushed(message))
-        clock.check(message)
-        if clock.is_duplicate(message):
-            return (Discard(message, DUPLICATE),)
-        effects = self._deliver(clock.arrivals(message))
-        if clock.held and MessageId(message.sender, message.seq) in clock.held:
-            effects.insert(0, Hold(message, clock.missing(message)))
-        return effects
-
-    def _deliver(self, ready: Iterable[External]) -> list[Effect]:
+    def _take(self, ready: Iterable[External]) -> list[Effect]:
         effects: list[Effect] = []
         for message in ready:
             self._follow(message)
@@ -132,12 +112,6 @@ class ExternalPeer(Protocol):
         if low >= bits.bit_length():
             return dep
         return trim(base, bits & ~((gone & ((1 << (bits.bit_length() - low)) - 1)) << low))
-
-    def identity(self, message: Any) -> MessageId:
-        return wire.identity(message)
-
-    def is_note(self, message: Any) -> bool:
-        return isinstance(message, Flush)
 
     def blocked_on(self) -> tuple[Held, ...]:
         return self.clock.blocked_on()
@@ -209,18 +183,6 @@ class ExternalPeer(Protocol):
         shown |= {super_peer: notation(window) for super_peer, window in self.vectors.items()}
         pairs = ", ".join(f"<{process}, {shown[process]}>" for process in sorted(shown))
         return {"VTx": self.clock.describe(self.number), "CI": pairs or "Ø"}
-
-    def encode(self, message: Any) -> bytes:
-        return wire.encode(message)
-
-    def decode(self, control: bytes, payload: Any) -> Any:
-        return wire.decode(control, payload, (External, Flush))
-
-    def control_bytes(self, message: Any) -> int:
-        """Return Evropeytsev et al.'s count: 8 a pair, the spans of the bit vectors in CI and of
-        I.
-        """
-        return wire.control_bytes(message, with_floor=False)
 
     def storage_bytes(self) -> int:
         """Return Evropeytsev et al.'s count: VTx, 8 for each pair of CI, the spans of its bit

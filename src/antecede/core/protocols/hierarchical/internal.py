@@ -36,15 +36,14 @@ from antecede.core.protocols.base import (
     Held,
     Hold,
     MessageId,
-    Protocol,
     Relation,
     Transmit,
 )
-from antecede.core.protocols.hierarchical import messages as wire
 from antecede.core.protocols.hierarchical.messages import (
     EMPTY,
     Acknowledgement,
     Downward,
+    Role,
     Upward,
     Window,
 )
@@ -80,13 +79,13 @@ def with_position(base: int, bits: int, position: int) -> Window:
     return trim(position - 1, bits << (base - position + 1) | 1)
 
 
-class InternalPeer(Protocol):
+class InternalPeer(Role):
     """One internal peer; `super_peer` is the address of the super peer of its group."""
 
     guarantee: Guarantee = Guarantee(
         Relation.BY_DELIVERY, no_unnecessary_wait=False, joins=True, leaves=True
     )
-    renumbers: ClassVar[bool] = True
+    accepted: ClassVar[tuple[type, ...]] = (Downward,)
 
     def __init__(
         self,
@@ -233,9 +232,6 @@ class InternalPeer(Protocol):
     def identity(self, message: Any) -> MessageId:
         return MessageId(self.super_peer, message.seq)
 
-    def is_note(self, message: Any) -> bool:
-        return isinstance(message, Acknowledgement)
-
     def blocked_on(self) -> tuple[Held, ...]:
         return tuple(
             Held(message, self._names(self._absent(message)))
@@ -290,18 +286,6 @@ class InternalPeer(Protocol):
         """Return SN, RV and DV in the source's notation."""
         rv = "1" * self.base + bin(self.bits)[:1:-1] * bool(self.bits)
         return {"SN": str(self.sn), "RV": rv or "Ø", "DV": notation(self.dv)}
-
-    def encode(self, message: Any) -> bytes:
-        return wire.encode(message)
-
-    def decode(self, control: bytes, payload: Any) -> Any:
-        return wire.decode(control, payload, (Downward,))
-
-    def control_bytes(self, message: Any) -> int:
-        """Return Evropeytsev et al.'s count: the span of DV; with safe pruning 4 more for the
-        floor, upward.
-        """
-        return wire.control_bytes(message, with_floor=self.pruning == "safe")
 
     def storage_bytes(self) -> int:
         """Return Evropeytsev et al.'s count: RV from its first gap to its last bit, and the span of

@@ -18,11 +18,11 @@ last.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from antecede.core.clocks import encode_window, read_window, span_bytes
 from antecede.core.clocks.encoding import Reader, block, counters, varint, windows
-from antecede.core.protocols.base import MessageId
+from antecede.core.protocols.base import MessageId, Protocol
 from antecede.errors import DecodeError, LocalError
 
 Window: TypeAlias = tuple[int, int]
@@ -211,3 +211,27 @@ _READERS: tuple[Callable[[Reader, int, int, Any], Message], ...] = (
     _external,
     _flush,
 )
+
+
+class Role(Protocol):
+    """Base of the three roles, which share a wire format and number messages anew."""
+
+    renumbers: ClassVar[bool] = True
+    accepted: ClassVar[tuple[type, ...]]
+    """Types of the messages that the role takes."""
+    pruning: str = "none"
+
+    def identity(self, message: Any) -> MessageId:
+        return identity(message)
+
+    def is_note(self, message: Any) -> bool:
+        return isinstance(message, Acknowledgement | Flush)
+
+    def encode(self, message: Any) -> bytes:
+        return encode(message)
+
+    def decode(self, control: bytes, payload: Any) -> Any:
+        return decode(control, payload, self.accepted)
+
+    def control_bytes(self, message: Any) -> int:
+        return control_bytes(message, with_floor=self.pruning == "safe")

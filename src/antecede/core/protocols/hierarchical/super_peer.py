@@ -26,19 +26,16 @@ from antecede.core.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,
     NOTHING,
-    OWN,
     Discard,
     Effect,
     Guarantee,
     Held,
     Hold,
     MessageId,
-    Protocol,
     Relation,
     Transmit,
 )
-from antecede.core.protocols.hierarchical import messages as wire
-from antecede.core.protocols.hierarchical.clock import ExternalClock
+from antecede.core.protocols.hierarchical.clock import ExternalClock, OuterRole
 from antecede.core.protocols.hierarchical.internal import follow, notation, with_position
 from antecede.core.protocols.hierarchical.messages import (
     EMPTY,
@@ -59,12 +56,12 @@ FLUSH_AFTER = 1 << 16
 OVERTAKEN = "acknowledgement that overtook a message"
 
 
-class SuperPeer(Protocol):
+class SuperPeer(OuterRole):
     """Super peer of the internal `group`, in an external group of `peers` and `super_peers`."""
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
     application: ClassVar[bool] = False
-    renumbers: ClassVar[bool] = True
+    accepted: ClassVar[tuple[type, ...]] = (Upward, Acknowledgement, External, Flush)
 
     def __init__(
         self,
@@ -110,7 +107,7 @@ class SuperPeer(Protocol):
     ) -> Sequence[Effect]:
         """Forward by Listings 7 and 8, or 10, 11 and 13. Raises a RemoteError."""
         if isinstance(message, External | Flush):
-            return self._from_outside(message)
+            return super().receive(message)
         if isinstance(message, Acknowledgement):
             return self._acknowledged(message)
         return self._from_inside(message)
@@ -212,22 +209,7 @@ class SuperPeer(Protocol):
 
     # -- from the external group (Listings 10, 11 and 13) -----------------------------------
 
-    def _from_outside(self, message: External | Flush) -> Sequence[Effect]:
-        if message.sender == self.me:
-            return (Discard(message, OWN),)
-        clock = self.clock
-        if isinstance(message, Flush):
-            return self._translate(clock.flushed(message))
-        clock.check(message)
-        self._check_own(message)
-        if clock.is_duplicate(message):
-            return (Discard(message, DUPLICATE),)
-        effects = self._translate(clock.arrivals(message))
-        if clock.held and MessageId(message.sender, message.seq) in clock.held:
-            effects.insert(0, Hold(message, clock.missing(message)))
-        return effects
-
-    def _translate(self, messages: Iterable[External]) -> list[Effect]:
+    def _take(self, messages: Iterable[External]) -> list[Effect]:
         """Listing 13: number what can go into the group; flush I when that has grown long."""
         effects: list[Effect] = []
         for ready in messages:
@@ -249,12 +231,6 @@ class SuperPeer(Protocol):
                     f"message {message.seq} of {message.sender} names message "
                     f"{base + bits.bit_length()} of this super peer, which has sent {self.number}"
                 )
-
-    def identity(self, message: Any) -> MessageId:
-        return wire.identity(message)
-
-    def is_note(self, message: Any) -> bool:
-        return isinstance(message, Acknowledgement | Flush)
 
     def blocked_on(self) -> tuple[Held, ...]:
         inside = tuple(Held(m, self._gap(m)) for _, m in sorted(self.held.items()))
@@ -387,18 +363,6 @@ class SuperPeer(Protocol):
         tt = "; ".join(rows)
         shown = {"VTx": self.clock.describe(self.number), "LR": f"({lr})", "TT": tt or "Ø"}
         return {**shown, "I": notation(self.table.fresh)}
-
-    def encode(self, message: Any) -> bytes:
-        return wire.encode(message)
-
-    def decode(self, control: bytes, payload: Any) -> Any:
-        return wire.decode(control, payload, (Upward, Acknowledgement, External, Flush))
-
-    def control_bytes(self, message: Any) -> int:
-        """Return Evropeytsev et al.'s count; with safe pruning 4 more for the floor of an upward
-        message.
-        """
-        return wire.control_bytes(message, with_floor=self.pruning == SAFE)
 
     def storage_bytes(self) -> int:
         """Return VTx, 8 for each peer in LR, TT, I and the floors (Evropeytsev et al. 2016 give no
