@@ -30,10 +30,7 @@ COUNTED: dict[str, tuple[str, dict[str, Any]]] = {
     "total": ("total", {"sequencer": "s"}),
 }
 ORDERS = {name: COUNTED[name] for name in COUNTED if name != "reply, as published"} | {
-    name: (
-        name,
-        {"bounds": BOUNDS, "subscriptions": Subscriptions(dict.fromkeys(NAMES, ("x",)))},
-    )
+    name: (name, {"bounds": BOUNDS, "subscriptions": Subscriptions(dict.fromkeys(NAMES, ("x",)))})
     for name in TOPICS
 }
 

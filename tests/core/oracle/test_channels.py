@@ -6,14 +6,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from antecede.core.oracle.channels import (
-    CAUSAL,
-    FIFO,
-    NON_FIFO,
-    Overtaken,
-    arrivals,
-    deliveries,
-)
+from antecede.core.oracle.channels import CAUSAL, FIFO, NON_FIFO, Overtaken, arrivals, deliveries
 from antecede.core.oracle.history import History
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.core.oracle.executions import executions

@@ -54,13 +54,7 @@ from antecede.core.group.frames.codec import Frames
 from antecede.core.group.frames.format import Incarnation
 from antecede.core.group.incarnations import Roster, agreeing, canonical, checked_nonce
 from antecede.core.group.membership import Membership, accepted
-from antecede.core.group.message import (
-    Envelope,
-    GroupEffect,
-    Message,
-    Packet,
-    Said,
-)
+from antecede.core.group.message import Envelope, GroupEffect, Message, Packet, Said
 from antecede.core.group.options import (
     ALIASES,
     by_number,

@@ -370,8 +370,7 @@ class Lives:
         chain = self.chains.get(name, ())
         if seq is not None and seq < life.first:
             raise IncarnationError(
-                f"message {seq} of {name}, in a life of it that began with {life.first}",
-                name,
+                f"message {seq} of {name}, in a life of it that began with {life.first}", name
             )
         if chain and life == chain[-1]:  # as nearly always
             return True

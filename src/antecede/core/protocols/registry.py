@@ -158,11 +158,7 @@ ENTRIES: Mapping[str, Entry] = {
                 },
                 "refusing": {"store_limit": 2},
                 "dropping": {"store_limit": 2, "overflow": "set_aside"},
-                "small-store": {
-                    "several_parents": True,
-                    "store_limit": 3,
-                    "overflow": "release",
-                },
+                "small-store": {"several_parents": True, "store_limit": 3, "overflow": "release"},
                 "algorithm-1": {"as_published": "algorithm-1"},
                 "algorithm-2": {"as_published": "algorithm-2"},
             },

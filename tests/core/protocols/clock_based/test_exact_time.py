@@ -175,10 +175,7 @@ def about(order: str) -> Any:
 def test_an_order_by_clocks_refuses_to_go_without_the_time(order: str) -> None:
     group = member(order)
     before = group.snapshot()
-    for call in (
-        lambda: group.send(b"m", **about(order)),
-        lambda: group.tick(),
-    ):
+    for call in (lambda: group.send(b"m", **about(order)), lambda: group.tick()):
         with pytest.raises(LocalError, match="give now"):
             call()
     other = Group("P2", NAMES, order=order, bounds=Bounds(0.01, 0.05, 0.2), **ORDERS[order])

@@ -15,10 +15,7 @@ from antecede.core.clocks.intervals import Intervals, encode_bounds
 from antecede.core.clocks.lanes import pack
 from antecede.core.clocks.matrix import MAX_SIDE
 from antecede.core.group.group import Group
-from antecede.core.protocols.base import (
-    Deliver,
-    MessageId,
-)
+from antecede.core.protocols.base import Deliver, MessageId
 from antecede.core.protocols.matrix.base import StableBuffer
 from antecede.core.protocols.matrix.matrix import Matrix
 from antecede.core.protocols.matrix.messages import Heartbeat, Request

@@ -11,14 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.core.group.group import Group
-from antecede.core.protocols.base import (
-    DUPLICATE,
-    Addressing,
-    Deliver,
-    Discard,
-    Hold,
-    MessageId,
-)
+from antecede.core.protocols.base import DUPLICATE, Addressing, Deliver, Discard, Hold, MessageId
 from antecede.core.protocols.multicast.base import NOT_ADDRESSED
 from antecede.core.protocols.multicast.rst import Rst
 from antecede.core.protocols.multicast.ses import Ses

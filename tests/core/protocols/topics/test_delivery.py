@@ -9,21 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antecede.core.clocks.bounds import Bounds
-from antecede.core.protocols.base import (
-    DUPLICATE,
-    Addressing,
-    Deliver,
-    Discard,
-    Hold,
-    Relation,
-)
+from antecede.core.protocols.base import DUPLICATE, Addressing, Deliver, Discard, Hold, Relation
 from antecede.core.protocols.topics.delivery import TopicProtocol
 from antecede.core.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
 from antecede.core.protocols.topics.state import NOT_SUBSCRIBED
 from antecede.core.protocols.topics.subscriptions import Subscriptions
-from antecede.errors import (
-    LocalError,
-)
+from antecede.errors import LocalError
 from tests.core.protocols.seconds import s
 from tests.core.protocols.topics.tools import (
     CLASSES,
@@ -81,9 +72,7 @@ def test_what_a_protocol_of_004_promises(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tv-pt", "htbc"])
-def test_as_published_causes_are_overtaken_where_mind_is_less_than_twice_epsilon(
-    name: str,
-) -> None:
+def test_as_published_causes_are_overtaken_where_mind_is_less_than_twice_epsilon(name: str) -> None:
     bounds = GROUPS["alike, clocks off by a delay"]
     early = 0
     for seed in range(20):

@@ -25,13 +25,7 @@ from antecede.core.protocols.base import (
 from antecede.core.protocols.topics.messages import MAX_COUNT
 from antecede.core.protocols.topics.protocols import TvVt
 from antecede.core.protocols.topics.subscriptions import Subscriptions
-from antecede.errors import (
-    DecodeError,
-    LocalError,
-    RemoteError,
-    SequenceError,
-    UnknownMemberError,
-)
+from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
 from tests.core.protocols.seconds import s
 from tests.core.protocols.topics.tools import (
     CLASSES,

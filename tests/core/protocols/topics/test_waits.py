@@ -13,22 +13,13 @@ from hypothesis import strategies as st
 
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.clocks.nanoseconds import NS
-from antecede.core.protocols.base import (
-    Deliver,
-)
+from antecede.core.protocols.base import Deliver
 from antecede.core.protocols.topics.delays import Delays
 from antecede.core.protocols.topics.delivery import TopicProtocol
 from antecede.core.protocols.topics.messages import TopicMessage
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from tests.core.protocols.seconds import s
-from tests.core.protocols.topics.tools import (
-    CLASSES,
-    EXACT,
-    GROUPS,
-    LAN_WAN,
-    UNLIKE,
-    published,
-)
+from tests.core.protocols.topics.tools import CLASSES, EXACT, GROUPS, LAN_WAN, UNLIKE, published
 
 every = pytest.mark.parametrize("name", CLASSES)
 groups = pytest.mark.parametrize("group", GROUPS)

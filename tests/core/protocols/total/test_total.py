@@ -33,10 +33,7 @@ from antecede.core.protocols.total.timestamps import (
 from antecede.errors import LocalError, RemoteError
 from tests.helpers.network import play
 
-MAKES: dict[str, Callable[..., Protocol]] = {
-    "total": Sequencer,
-    "total-agreed": AgreedTimestamps,
-}
+MAKES: dict[str, Callable[..., Protocol]] = {"total": Sequencer, "total-agreed": AgreedTimestamps}
 both = pytest.mark.parametrize("name", MAKES)
 
 

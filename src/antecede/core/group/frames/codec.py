@@ -185,8 +185,7 @@ class Frames:
             raise MismatchError("room", "a message of another room= than this group's")
         if parts.options != state.options:
             raise MismatchError(
-                "options",
-                f"a message of a group of {state.order} that was made with other options",
+                "options", f"a message of a group of {state.order} that was made with other options"
             )
 
     def decoded(self, parts: Frame) -> Any:

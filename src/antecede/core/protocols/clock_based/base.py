@@ -23,14 +23,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from typing import Any, ClassVar
 
 from antecede.core.clocks import Bounds, exact, plain, seconds_text, up_ns
-from antecede.core.protocols.base import (
-    AFTER_LEAVE,
-    Discard,
-    Effect,
-    Guarantee,
-    Held,
-    MessageId,
-)
+from antecede.core.protocols.base import AFTER_LEAVE, Discard, Effect, Guarantee, Held, MessageId
 from antecede.core.protocols.base import Relation as CausalRelation
 from antecede.core.protocols.clock_based import messages as wire
 from antecede.core.protocols.clock_based.channel import KEEP, Channel

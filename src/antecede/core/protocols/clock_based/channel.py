@@ -26,12 +26,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from antecede.core.clocks import LONGEST_NS, MAX_NUMBER, plain, span_ns
-from antecede.core.protocols.base import (
-    Effect,
-    MessageId,
-    Protocol,
-    Transmit,
-)
+from antecede.core.protocols.base import Effect, MessageId, Protocol, Transmit
 from antecede.core.protocols.clock_based.messages import (
     AnyMessage,
     Gone,

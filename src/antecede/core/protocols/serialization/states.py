@@ -113,10 +113,7 @@ STATES: dict[str, Shape] = {
             Named("OwnClock"),
         ),
     ),
-    "Ses": (
-        _addressed("SesMessage"),
-        (BIG, Many((MEMBER, BIG)), ANY, Many((MEMBER, BOUNDS))),
-    ),
+    "Ses": (_addressed("SesMessage"), (BIG, Many((MEMBER, BIG)), ANY, Many((MEMBER, BOUNDS)))),
     "Rst": (_addressed("RstMessage"), Many(BIG)),
     "SbState": (
         MEMBER,

@@ -29,14 +29,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from antecede.core.clocks import LANE_BITS, MAX_VALUE, VALUE_BITS, unit
-from antecede.core.protocols.base import (
-    Deliver,
-    Effect,
-    Guarantee,
-    MessageId,
-    Relation,
-    Transmit,
-)
+from antecede.core.protocols.base import Deliver, Effect, Guarantee, MessageId, Relation, Transmit
 from antecede.core.protocols.vector.base import (
     INTEGER_BYTES,
     PAIR_BYTES,

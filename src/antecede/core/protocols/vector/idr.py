@@ -23,14 +23,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from antecede.core.clocks import LANE_BITS, VALUE_BITS, unit
-from antecede.core.protocols.base import (
-    Deliver,
-    Effect,
-    Guarantee,
-    MessageId,
-    Relation,
-    Transmit,
-)
+from antecede.core.protocols.base import Deliver, Effect, Guarantee, MessageId, Relation, Transmit
 from antecede.core.protocols.vector.base import (
     INTEGER_BYTES,
     PAIR_BYTES,
