@@ -240,21 +240,3 @@ def test_notes_tell_no_lives_that_cannot_be() -> None:
 def test_what_is_not_bytes_is_no_message(wrong: Any) -> None:
     with pytest.raises(DecodeError, match="a message is bytes, not"):
         Group("alice").receive(wrong)
-
-
-@every
-@pytest.mark.parametrize("last", [1.5, True, None, "2", -1, 1 << 70])
-def test_a_last_number_that_is_none_lets_nobody_leave(order: str, last: Any) -> None:
-    alice, bob = (Group(name, ("alice", "bob"), order=order) for name in ("alice", "bob"))
-    bob.receive(alice.send(b"x"))
-    with pytest.raises(LocalError, match="the number of its last message is a whole number"):
-        bob.leave("alice", last)
-    assert bob.members == ("alice", "bob")
-    Group("bob", ("alice", "bob"), order=order).restore(bob.snapshot())
-
-
-@pytest.mark.parametrize("now", [True, "5", b"5"])
-def test_text_and_truth_are_no_reading_of_a_clock(now: Any) -> None:
-    for reading in ({"now": now}, {"now_ns": now}):
-        with pytest.raises(LocalError, match=r"it is (a number of seconds|whole nanoseconds)"):
-            Group("alice", order="matrix").send(b"x", **reading)

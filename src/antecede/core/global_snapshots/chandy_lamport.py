@@ -14,7 +14,6 @@ from typing import Any
 
 from antecede.core.global_snapshots.base import (
     Algorithm,
-    Complete,
     Content,
     Effect,
     Marker,
@@ -29,8 +28,6 @@ class ChandyLamport(Algorithm):
 
     def __init__(self, me: str, members: Iterable[str]) -> None:
         super().__init__(me, members)
-        self._open: dict[int, dict[str, tuple[Hashable, ...]]] = {}
-        """Snapshot -> channel that its marker did not come on yet -> what has come since."""
         self._marked = dict.fromkeys(self.others, 0)
         """Member -> the newest marker that came from it."""
 
@@ -62,15 +59,6 @@ class ChandyLamport(Algorithm):
         self._open[number] = dict.fromkeys(self.others, ())
         told = [Tell(name, Marker(number)) for name in self.others]
         return [Record(number), *told, *self._completed(number)]
-
-    def _completed(self, number: int) -> list[Effect]:
-        if self._open[number]:
-            return []
-        del self._open[number]
-        return [Complete(number)]
-
-    def open_channels(self, number: int) -> tuple[str, ...]:
-        return tuple(self._open.get(number, ()))
 
     def snapshot(self) -> Hashable:
         kept = tuple((n, tuple(sorted(of.items()))) for n, of in sorted(self._open.items()))

@@ -13,7 +13,6 @@ from typing import Any
 
 from antecede.core.global_snapshots.base import (
     Algorithm,
-    Complete,
     Content,
     Effect,
     Marker,
@@ -34,9 +33,6 @@ class LaiYang(Algorithm):
         self._sent = dict.fromkeys(self.others, 0)
         self._came = dict.fromkeys(self.others, 0)
         """Member -> messages on the channel to it, and from it."""
-        self._open: dict[int, dict[str, tuple[int, tuple[Hashable, ...]]]] = {}
-        """Snapshot -> channel of which something may lack -> (messages sent before it that are
-        here, those of them that came after it was recorded here)."""
         self._told: dict[tuple[int, str], int] = {}
         """(snapshot, member) -> how many messages it had sent before."""
 
@@ -67,6 +63,7 @@ class LaiYang(Algorithm):
         return effects + self._closed(marker.number, sender)
 
     def _record(self, number: int) -> list[Effect]:
+        # (messages sent before the snapshot that are here, those that came after it)
         self._open[number] = {name: (count, ()) for name, count in self._came.items()}
         told = [Tell(name, Marker(number, count)) for name, count in self._sent.items()]
         return [Record(number), *told, *self._completed(number)]
@@ -78,15 +75,6 @@ class LaiYang(Algorithm):
             return []
         del self._open[number][sender], self._told[number, sender]
         return [Content(number, sender, kept), *self._completed(number)]
-
-    def _completed(self, number: int) -> list[Effect]:
-        if self._open[number]:
-            return []
-        del self._open[number]
-        return [Complete(number)]
-
-    def open_channels(self, number: int) -> tuple[str, ...]:
-        return tuple(self._open.get(number, ()))
 
     def snapshot(self) -> Hashable:
         kept = tuple((n, tuple(sorted(of.items()))) for n, of in sorted(self._open.items()))

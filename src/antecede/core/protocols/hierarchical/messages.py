@@ -17,7 +17,6 @@ last.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from antecede.core.clocks import encode_window, read_window, span_bytes
@@ -154,9 +153,9 @@ def decode(control: bytes, payload: Any, accepted: tuple[type, ...]) -> Any:
     """Return what `encode` wrote; raises DecodeError, also for a kind not in `accepted`."""
     reader = Reader(control)
     kind = reader.take(1)[0]
-    if kind >= len(_READERS):
-        raise DecodeError(f"message kind {kind} is unknown; there are 0 to {len(_READERS) - 1}")
-    message = _READERS[kind](reader, reader.varint(), reader.varint(), payload)
+    if kind > 4:
+        raise DecodeError(f"message kind {kind} is unknown; there are 0 to 4")
+    message = _read(reader, kind, payload)
     reader.finish()
     if not isinstance(message, accepted):
         names = " or ".join(kind.__name__ for kind in accepted)
@@ -164,28 +163,21 @@ def decode(control: bytes, payload: Any, accepted: tuple[type, ...]) -> Any:
     return message
 
 
-def _upward(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
-    floor = reader.varint()
-    return Upward(sender, seq, windows.decode(reader.rest(), near=floor), floor, payload)
-
-
-def _downward(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
-    last = reader.varint()
-    return Downward(sender, seq, last, windows.decode(reader.rest(), near=seq), payload)
-
-
-def _acknowledgement(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
-    return Acknowledgement(sender, seq, reader.varint(), payload)
-
-
-def _external(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
-    counts = tuple(zip(*counters.decode(reader.block()), strict=True))
-    vectors = _vectors(reader)
-    translated = windows.decode(reader.rest())
-    return External(sender, seq, counts, vectors, translated, payload)
-
-
-def _flush(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
+def _read(reader: Reader, kind: int, payload: Any) -> Message:
+    sender, seq = reader.varint(), reader.varint()
+    match kind:
+        case 0:
+            floor = reader.varint()
+            return Upward(sender, seq, windows.decode(reader.rest(), near=floor), floor, payload)
+        case 1:
+            last = reader.varint()
+            return Downward(sender, seq, last, windows.decode(reader.rest(), near=seq), payload)
+        case 2:
+            return Acknowledgement(sender, seq, reader.varint(), payload)
+        case 3:
+            counts = tuple(zip(*counters.decode(reader.block()), strict=True))
+            vectors = _vectors(reader)
+            return External(sender, seq, counts, vectors, windows.decode(reader.rest()), payload)
     if seq:
         raise DecodeError(f"a flush of I with number {seq}; it has none")
     return Flush(sender, 0, windows.decode(reader.rest()), payload)
@@ -202,15 +194,6 @@ def _vectors(reader: Reader) -> tuple[tuple[int, Window], ...]:
             raise DecodeError("CI has an empty bit vector")
         entries.append((process, window))
     return tuple(entries)
-
-
-_READERS: tuple[Callable[[Reader, int, int, Any], Message], ...] = (
-    _upward,
-    _downward,
-    _acknowledgement,
-    _external,
-    _flush,
-)
 
 
 class Role(Protocol):

@@ -39,20 +39,6 @@ PRINTED = (LISTING6, LISTING12)
 ACK_AFTER = 64
 """Deliveries without sending after which an internal peer acknowledges (safe pruning)."""
 
-__all__ = [
-    "ACK_AFTER",
-    "NONE",
-    "PRINTED",
-    "PRUNING",
-    "PUBLISHED",
-    "SAFE",
-    "ExternalPeer",
-    "InternalPeer",
-    "SuperPeer",
-    "Topology",
-    "hierarchical",
-]
-
 
 class Topology(NamedTuple):
     """Who stands where; every process has one address (a small number) for the whole system."""

@@ -1,38 +1,25 @@
-"""Causal broadcast by matrix clocks, and which messages are stable, without recovery.
+"""Causal broadcast by matrix clocks, and stability of messages, without recovery.
 
 Source: Sahai et al. 2020, "Matrix Time", R1 and R2 with R2 repaired (`core.clocks.matrix`). Only
 sending advances one's own clock: [i, k] is the number of k's last message that i has delivered.
 
 Theory of operation
 -------------------
-The principal vector is what BSS keeps, and orders delivery as it does there (`vector.base`); a
-message carries it as `causes` and its number. Delivery is R2: the sender's row becomes its
-principal vector, all other rows the maximum. Rows are kept for the other current members only:
-one's own is `clock`, and who left no longer counts.
+The principal vector orders delivery as in BSS (`vector.base`); a message carries it as `causes` and
+its number. Delivery is R2: the sender's row becomes its principal vector, all other rows the
+maximum. Rows are kept for the other current members only: one's own is `clock`.
 
 A row of k, wherever it is known, is k's principal vector at some time, and that only grows. So
 of two rows of k one is at or above the other in EVERY entry, and the maximum is the later row.
-Packed vectors that are ordered so are ordered as integers: R2 is one comparison of integers a
-row, which ends at the first difference, and copies nothing.
+Packed vectors that are ordered so are ordered as integers: R2 is one comparison of integers a row.
 
-What all are known to have is the least of each column. It is worked out once in as many
-deliveries as there are members, which costs less than one R2 a delivery, and then the buffer
-forgets it.
+A message is stable when every member is known to have it: the least of its sender's column. Until
+then everybody who has it keeps it (`StableBuffer`), and may be asked for it. The least of all
+columns is worked out once in as many deliveries as there are members, which costs less than one R2
+a delivery.
 
-With `differences` a message carries only the rows that changed since its sender's message
-before. R2 is a maximum and that message is delivered before this one, also when it was lost and
-sent again, so the rows left out are known. The principal vector is carried always.
-
-Messages kept for those who may still lack them, until they are known to be stable.
-
-A message is stable when every member is known to have it (Sahai et al. 2020, Matrix Time: the
-least of its sender's column). Until then anybody who has it may be asked for it.
-
-Theory of operation
--------------------
-Messages of one sender come in without gaps (they are kept when they are delivered), so each
-sender has one run: the number of its first kept message, and the messages. Forgetting up to
-given counts cuts runs at the front and costs what it drops.
+With `differences` a message carries only the rows that changed since its sender's message before,
+which is delivered before this one. The principal vector is carried always.
 """
 
 from __future__ import annotations

@@ -1,24 +1,23 @@
-"""Matrix: causal broadcast by matrix clocks; stable messages; recovery of lost ones.
+"""Matrix: causal broadcast by matrix clocks, with recovery of lost messages.
 
-Source: Sahai et al. 2020, "Matrix Time" (see `matrix.base` for the order and for stability).
-Recovery is our own.
+Source: Sahai et al. 2020, "Matrix Time" (see `matrix.base` for order and stability). Recovery is
+our own.
 
 Theory of operation
 -------------------
-With `recovering` a member that has sent nothing for `heartbeat_s` sends its matrix as a note. A
-note is like a message without a number: its causes are its sender's principal vector. When
-they are delivered, R2 is applied; until then the note, the newest of each member, says what is
-lacking here, as held messages do and as the last number of a member that left does.
+With `recovering` a member that has sent nothing for `heartbeat_s` sends its matrix as a note: a
+message without a number, whose causes are its sender's principal vector. When they are delivered,
+R2 is applied. Until then the newest note of each member names what is lacking here, as held
+messages and the last number of a member that left do.
 
 What is lacking for `retry_s` is asked for, all gaps of one origin in one request: first of the
-origin, then in turn of every member that is known to have it (the sender of a note or of a held
-message that covers it), again every `retry_s`. Who is asked sends what its buffer has, as it was
-sent. Nobody who lacks a message is counted as having it, so it is in every buffer that it
-reached, and whatever somebody depends on can be had from somebody.
+origin, then in turn of every member that is known to have it, again every `retry_s`. The answer is
+what the buffer has. A member that lacks a message does not count as having it, so the message is in
+every buffer that it reached.
 
-Only messages that reached nobody before their sender left are lost. What a departed member sent
-and what waits for such a message is discarded after TRIES requests found nobody to ask. That is
-no decision of the group: when somebody turns out to have it, it is asked for again.
+Only messages that reached nobody before their sender left are lost. They, and what waits for them,
+are discarded after TRIES requests found nobody to ask. When a member turns out to have one, it is
+asked for again.
 """
 
 from __future__ import annotations

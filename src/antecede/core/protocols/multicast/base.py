@@ -1,19 +1,18 @@
-"""What `ses` and `rst` share: messages for some members, causal order among those for oneself.
+"""Base of `ses` and `rst`: messages for some members, causal order among those for oneself.
 
 Theory of operation
 -------------------
-A message names its sender, the sender's number for it (of ALL its messages, whomever they are
-for) and its destinations. Of its causal past only the messages that are addressed to the
-receiver are waited for; how a member knows of them is what the two protocols differ in.
+A message names its sender, the sender's number for it (of ALL its messages) and its destinations.
+Of its causal past a receiver waits only for messages addressed to itself; the two protocols differ
+in how a member knows of them.
 
-Destinations are members at the time of sending. So a newcomer is owed nothing that was sent
-before its join, and what a transport brings it nevertheless is discarded (`NOT_ADDRESSED`).
-Destinations that left are passed over. A message that speaks of a newcomer whose join has not
-been told here yet raises UnknownMemberError: the host tells the join, or offers it again.
+Destinations are members at the time of sending. Earlier messages are not owed to a newcomer, and
+are discarded there (`NOT_ADDRESSED`). A message that speaks of a newcomer whose join has not been
+told raises UnknownMemberError: the host tells the join, or offers the message again.
 
 Order of release: a message goes out, then the held ones that lack nothing since, by (sender,
-number), then those that lack nothing since these, and so on (breadth first). This order follows
-from the state alone, so a snapshot holds no index.
+number), then those that lack nothing since these (breadth first). It follows from the state alone,
+so a snapshot holds no index.
 
 On the wire destinations are runs of member numbers: three bytes for one, five for all.
 """

@@ -9,24 +9,19 @@ and SENT_j[i, d] += 1 for every d in D.
 
 Theory of operation
 -------------------
-Row k of SENT is changed by k alone, when it sends. So every row of k, wherever it is known, is
-k's own row at some time, and that only grows: of two rows of k one is at or above the other in
-EVERY entry, and the maximum is the later row. A row is ONE Python integer of lanes by destination
-(`core.clocks.lanes`); rows that are ordered so are ordered as integers. A message is judged, and
-learnt from, at the rows that are newer in it than here; most are the very same object, for which
-one `is` answers.
+Row k of SENT is changed by k alone, so it only grows: of two rows of k one is at or above the other
+in EVERY entry, and the maximum is the later row. A row is ONE Python integer of lanes by
+destination (`core.clocks.lanes`), and later rows are greater integers. Only rows that are newer in
+a message than here are judged and learnt; most are the very same object, for which `is` answers.
 
-DELIV_j is column j of SENT_j: what j does not know of was not delivered there. So a row that is
-not newer lacks nothing, and of a newer one the difference tells all: an entry for j is a missing
-cause, a guard bit two rows that can not both be.
+DELIV_j is column j of SENT_j. So a row that is not newer lacks nothing. Of a newer one the
+difference tells all: an entry for j is a missing cause, a guard bit two rows that can not both be.
 
-A message's name at j is (sender, its number in the channel to j), SENT_m[sender, j] + 1: so
-causes can be named. `seq` is the sender's number of all its messages. A held message is filed
-under one missing cause and looked at again when that one is delivered.
+A message's name at j is (sender, its number in the channel to j), SENT_m[sender, j] + 1. A held
+message is filed under one missing cause and looked at again when that one is delivered.
 
-Rows that nobody had: a newer row that is not at or above mine is refused. One that passes for an
-older row adds nothing. Two that wait here and contradict each other merge by entries, so nothing
-that is known is ever lost, and DELIV_j stays column j of SENT_j.
+A forged newer row that is not at or above mine is refused. One that passes for an older row adds
+nothing. Two that wait here and contradict each other merge by entries, so nothing known is lost.
 """
 
 from __future__ import annotations
@@ -50,8 +45,8 @@ from antecede.core.protocols.multicast.rst_messages import (
     MAX_SIDE,
     MatrixBytes,
     RstMessage,
-    mentioned,
-    renumbered,
+    entries_of,
+    rows_of,
     trimmed,
 )
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
@@ -342,10 +337,15 @@ class Rst(AddressedProtocol):
         return tuple(MessageId(k, number) for k, number in named if number)
 
     def mentions(self, message: RstMessage) -> tuple[int, ...]:
-        return mentioned(message)
+        named = {member for k, d, _ in entries_of(message.matrix) for member in (k, d)}
+        return tuple(sorted(named.union(message.to, (message.sender,))))
 
     def renumber(self, message: RstMessage, numbers: Mapping[int, int]) -> RstMessage:
-        return renumbered(message, numbers)
+        return message._replace(
+            sender=numbers[message.sender],
+            to=tuple(sorted(numbers[member] for member in message.to)),
+            matrix=rows_of((numbers[k], numbers[d], n) for k, d, n in entries_of(message.matrix)),
+        )
 
     # -- size and wire ----------------------------------------------------------------------
 

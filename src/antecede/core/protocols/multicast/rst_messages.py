@@ -16,7 +16,7 @@ to be the very object that it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress, count
 from math import isqrt
 from operator import is_not, ne
@@ -91,21 +91,6 @@ def trimmed(rows: Sequence[int]) -> Rows:
     while end and not rows[end - 1]:
         end -= 1
     return tuple(rows[:end])
-
-
-def mentioned(message: RstMessage) -> tuple[int, ...]:
-    """Return the sender, the destinations, and all who have an entry in the matrix."""
-    named = {member for k, d, _ in entries_of(message.matrix) for member in (k, d)}
-    return tuple(sorted(named.union(message.to, (message.sender,))))
-
-
-def renumbered(message: RstMessage, numbers: Mapping[int, int]) -> RstMessage:
-    """Return the message with every member's number replaced."""
-    return message._replace(
-        sender=numbers[message.sender],
-        to=tuple(sorted(numbers[member] for member in message.to)),
-        matrix=rows_of((numbers[k], numbers[d], n) for k, d, n in entries_of(message.matrix)),
-    )
 
 
 class MatrixBytes:

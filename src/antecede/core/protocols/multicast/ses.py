@@ -11,27 +11,21 @@ V_j by maximum, C_j := max(C_j, t), and V_j[d] := max(V_j[d], t) for every co-de
 Theory of operation
 -------------------
 Vectors are packed lanes. V_m[d] <= t always, and without the sender's own send in it: that is
-checked, and `t - V_m[d]` is what travels, since most of its lanes are small or 0.
+checked, and `t - V_m[d]` travels, since most of its lanes are small or 0.
 
 Every message to j in the past of m has raised V_m[j] to its t, unless all ways from it to m lead
-through j, which had delivered it then. So V_m[j] lies between the maximum of t over the messages
-to j in the past of m that j may lack, and the maximum over all messages to j in that past. And
-C_j[k] >= x exactly when j delivered a message that knows of k's send x, and with it, in order,
-all to j in that one's past. So V_m[j] <= C_j exactly when no message to j in the past of m is
-missing: nothing goes early, nothing waits unnecessarily. By the same argument a message to j is a
-duplicate exactly when its number is at or below C_j[sender], or it is held.
+through j, which had delivered it then. And C_j[k] >= x exactly when j delivered a message that
+knows of k's send x, and with it, in order, all to j in that one's past. So V_m[j] <= C_j exactly
+when no message to j in the past of m is missing: nothing goes early, nothing waits unnecessarily.
+Likewise a message to j is a duplicate exactly when its number is at or below C_j[sender], or it is
+held.
 
-A held message is filed under ONE lane k that is behind, with the value that C_j[k] must reach,
-in a heap for that lane. A delivery looks only at heaps of lanes that it raised.
+A held message is filed under ONE lane k that is behind, with the value that C_j[k] must reach, in a
+heap for that lane. A delivery looks only at heaps of lanes that it raised.
 
-`as_published` chooses one of the rules of this module.
-
-Rules of SES by which V is taken over at a delivery, as printed or as they can be read.
-
-Source: Sahai et al. 2020, Schiper-Eggli-Sandoz Protocol; errata (E17 to E19). True merges as the
-printed example does, V_j := V_m; "overwriting" lets each entry of V_m replace that of V_j;
-"unicast-rule" leaves out the co-destinations. Copies are told apart by number, in intervals,
-because C_j no longer tells them.
+`as_published` takes V over as printed or as can be read (errata E17 to E19). True does as the
+printed example, V_j := V_m; "overwriting" lets each entry of V_m replace that of V_j;
+"unicast-rule" leaves out the co-destinations. C_j no longer tells copies then: intervals do.
 """
 
 from __future__ import annotations
@@ -61,8 +55,6 @@ from antecede.core.protocols.multicast.ses_messages import (
     SesMessage,
     decode_message,
     encode_message,
-    mentioned,
-    renumbered,
 )
 from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
 
@@ -346,10 +338,20 @@ class Ses(AddressedProtocol):
         return tuple(MessageId(member, number) for member, number in items(self.wanted(message)))
 
     def mentions(self, message: SesMessage) -> tuple[int, ...]:
-        return mentioned(message)
+        named = {member for member, _ in (*items(message.stamp), *message.entries)}
+        return tuple(sorted(named.union(message.to)))
 
     def renumber(self, message: SesMessage, numbers: Mapping[int, int]) -> SesMessage:
-        return renumbered(message, numbers)
+        def moved(vector: int) -> int:
+            return pack((numbers[member], number) for member, number in items(vector))
+
+        entries = sorted((numbers[member], moved(vector)) for member, vector in message.entries)
+        return message._replace(
+            sender=numbers[message.sender],
+            to=tuple(sorted(numbers[member] for member in message.to)),
+            stamp=moved(message.stamp),
+            entries=tuple(entries),
+        )
 
     # -- size and wire ----------------------------------------------------------------------
 

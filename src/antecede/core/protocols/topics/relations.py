@@ -1,7 +1,7 @@
-"""Which of two events a subscriber orders first: the relations of HTBC, safe.
+"""Relations of HTBC between two events at a subscriber, safe.
 
 Source: Nakayama 2017, section 2 (ordering rules 1 to 4) and section 3 (the sets TV_i to VT_i);
-errata.
+errata. As printed: `topics.published_relations`.
 
 A relation answers for a pair of events and the subscription p.S of the peer that orders them:
 
@@ -10,17 +10,13 @@ A relation answers for a pair of events and the subscription p.S of the peer tha
     PT      e2.PT - e1.PT is what an effect's can be (rule 3)
     VT      e1.VT <= e2.VT: e1 is in the causal past of e2, by receipt (the yardstick)
 
-and a protocol orders what all of its parts order. TV & VT is exact: what is causally before and
-related in topics. TV, LT and PT, safe, hold of every such pair, so TV, TV_LT, TV_PT and HTBC
-(TBC) order all of them and some more, "unnecessarily". LT and PT as printed are in
-`printed.topic_relations`.
+and a protocol orders what all of its parts order. TV & VT is exact: causally before and related in
+topics. TV, LT and PT, safe, hold of every such pair, so TV, TV_LT, TV_PT and HTBC (TBC) order all
+of them and some more, "unnecessarily". Events of one source go by its own counter.
 
-Events of one source go by its own counter; rule 3 has no delay for them.
-
-None of this may be sorted by. TV is cyclic over topics that overlap: with e1 about {a, b}, e2
-about {b, c} and e3 about {c, a}, each pair has one topic in common and is compared in it alone.
-VT and LT are strict orders; where neither is part of a relation, `Stamp.weight` is: it grows
-along causality, so that a pair against it is no causal one (see `TopicRelation.rank`).
+TV is cyclic over topics that overlap: with e1 about {a, b}, e2 about {b, c} and e3 about {c, a},
+each pair has one topic in common and is compared in it alone. VT and LT are strict orders; where
+neither is part of a relation, `Stamp.weight` is (see `TopicRelation.rank`).
 """
 
 from __future__ import annotations
