@@ -146,9 +146,9 @@ class ContextPropagator:
 
     `service` is any name; `incarnation` tells one life of it from the next (default: random),
     letters, digits and "._~-". `max_causes` bounds what is remembered and named (see the module).
-    `on_bad` says what becomes of headers that are no stamp: "raise" DecodeError, or "count" them
-    and go on as if there were none. Safe under threads and asyncio. Raises InputError for names
-    that cannot stand in an id and for options that there are not.
+    `on_bad`: "raise" DecodeError for headers that are no stamp, or "count" them and go on without.
+    Safe under threads and asyncio. Raises InputError for names that cannot stand in an id and
+    unknown options.
     """
 
     def __init__(

@@ -30,13 +30,12 @@ class Time(Part):
     def correct_clock(self, now: Seconds | None = None, *, now_ns: int | None = None) -> None:
         """The own clock was ahead and is set right; everything goes on from this reading.
 
-        In orders whose messages carry physical time, which raise LocalError at a reading that is
-        less than before. The state is kept. `receive` and `tick` go on at once. `send` raises
-        EarlyError until the clock is past all that others may have believed: their `max_ahead_s`
-        (60 s), or the last reading before. Messages that were refused as too far ahead are sent
-        again where recovery is on (`retry_s`). Otherwise their receivers are to `release` them.
-        What was delivered here while the clock was ahead may have come too early. Raises LocalError
-        in other orders, where the clock was not ahead, and with `max_ahead_s=None`.
+        The state is kept, and `receive` and `tick` go on at once. `send` raises EarlyError until
+        the clock is past all that others may have believed: their `max_ahead_s` (60 s), or the last
+        reading before. Messages that were refused as too far ahead are sent again where recovery is
+        on (`retry_s`); otherwise their receivers are to `release` them. Deliveries while the clock
+        was ahead may have come too early. Raises LocalError in orders whose messages carry no
+        physical time, where the clock was not ahead, and with `max_ahead_s=None`.
         """
         state = self._state
         state.call = NO_CALL
@@ -46,15 +45,16 @@ class Time(Part):
         state.record("correct_clock", reading)
 
     def pass_time(self, readings: range, *, notes: bool = True) -> tuple[int, list[Message]]:
-        """As if `tick` were called at each of these readings (nanoseconds), up to and with the
-        first at which something happens; return that reading, or the last, and what is released.
+        """Let time pass as if `tick` were called at each of these readings (nanoseconds).
 
-        The first reading is told to the order in any case: a group that was told no time yet counts
-        to its first heartbeat from there. The others are searched by bisection, which is right
-        where a tick at which nothing happens changes nothing later. `notes`: whether a heartbeat
-        alone is something; where it is not, those between the first reading and the one that is
-        returned are left out. A log of inputs holds the first reading and the one returned. Raises
-        LocalError for what is no range, or one that is empty, falls, or holds no readings.
+        Ends with the first at which something happens; returns that, or the last, and what is
+        released.
+
+        The first reading is told to the order in any case. The others are searched by bisection,
+        which is right where a tick at which nothing happens changes nothing later. `notes`: whether
+        a heartbeat alone is something; where it is not, those between the first reading and the
+        returned one are left out. A log of inputs holds these two readings. Raises LocalError for a
+        range that is none, empty or falling, or holds no readings.
         """
         self._state.call = NO_CALL
         _check_readings(readings)

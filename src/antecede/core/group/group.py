@@ -9,38 +9,33 @@
 A group opens no socket and reads no clock. The transport owes every member each message once
 or more, in any order; duplicates are dropped here.
 
-Whom a message is for: everybody, unless the order lets that be chosen. `send(..., to=["bob"])` with
-"ses", "sent" and the clock orders, `send(..., topics=["news"])` with the topic orders, whose
-`subscriptions` are given when the group is made. The transport carries the bytes to the members
-that the packet names.
+Receivers: every other member, unless the order lets them be chosen. `send(..., to=["bob"])` with
+"ses", "sent" and the clock orders, `send(..., topics=["news"])` with the topic orders. The
+transport carries the bytes to the members that the packet names.
 
 Own messages count as delivered when they are sent, and `receive` does not return them. Only a total
-order ("total", "total-agreed") returns them too, in their turn: from `receive`, `tick` and the
-other calls that return messages, or from `delivered()` where that turn has come with the sending.
+order ("total", "total-agreed") returns them, in their turn: from the calls that return messages, or
+from `delivered()` where that turn has come with the sending.
 
-Time: orders by clocks ("linear", "physical", "tv", ...) need what one's own clock shows: `now=` in
-seconds, or `now_ns=` as `time.time_ns()` gives it, and `tick` with one of them now and then. They
-refuse to go without.
+Time: orders by clocks ("linear", "physical", "tv", ...) need the own clock's reading, `now=` in
+seconds or `now_ns=` as `time.time_ns()`, and `tick` with one of them now and then.
 
 Open and closed groups
 ----------------------
-Without `members` the group is open: whoever speaks is a member, names travel with the
-messages, and every member starts from the first message of every other. With `members` it
-is closed: all agree on the list, control information names members by number, and a change goes
-through `invite`, `join` and `leave`, one change after the other.
+Without `members` the group is open: whoever speaks is a member, names travel with the messages, and
+every member starts from the first message of every other. With `members` it is closed: all agree on
+the list, control information names members by number, and a change goes through `invite`, `join`
+and `leave`, one change after the other.
 
-Whom one speaks with
---------------------
-Every frame says of which room, order, options and list of members it is, and in which life its
-sender speaks (`antecede.core.group.incarnations`). What is of another group, or of a member that
-was restored from too old a snapshot, is refused by name: `MismatchError`, `IncarnationError`,
-`ConflictError`.
+Identity and limits
+-------------------
+Every frame names its room, order, options, list of members, and the life in which its sender speaks
+(`antecede.core.group.incarnations`). Frames of another group, or of a member that was restored from
+too old a snapshot, are refused by name: `MismatchError`, `IncarnationError`, `ConflictError`.
 
-What a group holds is bounded: `max_held`, `max_members`, `max_packet`. A message that would exceed
-a limit is refused with `LimitError` and was not taken in; nothing is given up for it. One of one's
-own that would exceed `max_packet` is refused by `send`, before it has a number. Each member goes by
-its own limits: a smaller `max_packet` at another one refuses what was sent here, so give all the
-same.
+A message of others that would exceed `max_held`, `max_members` or `max_packet` is refused with
+`LimitError` and not taken in. `send` refuses an own one above `max_packet` before it has a number.
+Each member goes by its own limits, so give all the same.
 """
 
 from __future__ import annotations
@@ -330,15 +325,15 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
     ) -> Group:
         """As newcomer: begin from a sponsor's invitation, with the options of the group.
 
-        Raises DecodeError for bytes that are no invitation, MismatchError for one to another room
-        or to a group with other options, and LocalError for options that cannot be. `bounds` are
-        those that the group began with, beside the newcomer's own; `subscriptions` too, or the
-        newcomer's own alone where no first member's were changed since.
+        `bounds` are those that the group began with, beside the newcomer's own; `subscriptions`
+        too, or the newcomer's own alone where no first member's were changed since. `by_channel`:
+        the invitation came over the channels that the bounds are of. Otherwise, in orders that go
+        by times of the network (physical time, delivery "bound", topics), `send` raises EarlyError
+        until the least delay has passed since the first reading: call `tick` after `accept`. With
+        `lanes` the host sees to that.
 
-        In orders that go by times of the network (physical time, delivery "bound", topics) `send`
-        raises EarlyError until the least delay has passed since the first reading: call `tick`
-        after `accept`. `by_channel`: the invitation came over the channels that the bounds are of,
-        so it has taken that long. With `lanes` the host sees to that.
+        Raises DecodeError for bytes that are no invitation, MismatchError for one to another room
+        or to a group with other options, and LocalError for options that cannot be.
         """
         check_flags(keep_log=keep_log, lanes=lanes, by_channel=by_channel)
         group = cls.__new__(cls)
@@ -361,12 +356,11 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
         """Become what `snapshot` returned, in a group made with the same arguments.
 
         `log`: the inputs since then, which are done again; what they deliver was delivered before.
-        Who joined or left since the group was made comes back with the snapshot. From here on a
-        new life of the member begins (see the module text), whose nonce is `incarnation`;
-        `resume=True` goes on with the old one, which is safe only where nothing was sent, nor
-        could be, since state and log were written. Raises DecodeError when the bytes are no
-        snapshot or a record is no input (its number is named, from 1), LocalError when it is of
-        another group or member, or made with other options.
+        From here on a new life of the member begins (see the module text), whose nonce is
+        `incarnation`. `resume=True` goes on with the old one, which is safe only where nothing was
+        sent, nor could be, since state and log were written. Raises DecodeError for bytes that are
+        no snapshot or a record that is no input (its number is named, from 1), LocalError for one
+        of another group or member, or made with other options.
         """
         check_flags(resume=resume)
         doors: dict[str, Callable[..., Any]] = {

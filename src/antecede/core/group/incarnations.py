@@ -1,28 +1,26 @@
-"""Who speaks: which group, and which life of which member. No protocol knows of it.
+"""Identity of groups, and of the lives of their members. No protocol knows of it.
 
 Theory of operation
 -------------------
 **Group.** A fingerprint of `room=`, one of the order and the options that must agree, and a view.
 The table of names of a closed group only grows, and numbers are never given out twice. So a view
-is a number of joins since the first list, with a hash over the list and these joins. Who knows as
-many joins or more has that hash too, and compares. Bounds and subscriptions by member belong to the
-list, since they speak of its members.
+is a number of joins since the first list, with a hash over the list and these joins. A member that
+knows as many joins or more has that hash too, and compares. Bounds and subscriptions by member
+belong to the list.
 
-**Life.** A member whose state is restored from a snapshot may have said more than the snapshot
-knows. It would give out numbers again that others know with other content. So each life of a member
-is an `Incarnation`: its generation, one more at each restore, a nonce, and the first number that it
-gives out. A receiver keeps for each member the lives that it has heard of and the highest number,
-and then
+**Life.** A member that is restored from a snapshot may have said more than the snapshot knows, and
+would give out numbers again. So each life of a member is an `Incarnation`: its generation, one more
+at each restore, a nonce, and the first number that it gives out. A receiver keeps for each member
+the lives that it has heard of and the highest number, and then
 
 - a new life begins above every number that was heard; otherwise it is refused, by name;
 - a message belongs to its life: one of an older life, numbered at or above the first of a newer
   one, is refused;
 - two lives of one generation cannot both be: the second that is heard is refused.
 
-Frames also carry lives, from generation 1 on, as their sender knows them: those in which the causes
-of the message were sent, and the newest of every member while they are few; all of them where
-messages are for chosen receivers, since each of these makes other causes of a message. So a message
-that depends on a superseded one is refused as well, and never delivered after the wrong cause.
+Frames also carry lives, from generation 1 on, as their sender knows them: those of the causes of
+the message, and the newest of every member while they are few; all of them where messages are for
+chosen receivers. So a message that depends on a superseded one is refused as well.
 """
 
 from __future__ import annotations

@@ -100,12 +100,11 @@ class Membership(Receiving):
         """A member left; `last` is the number of its last message (0: it sent none).
 
         That is `last()` in its own group. In an open group it may be a member of which nothing has
-        arrived here yet. What is held of it above `last` is discarded, counted in `stats` and told
-        by `effects`: nobody delivers what others never will. Raises LocalError for a name that is
-        not in the group, for one's own (it is the others who are told), for a `last` below what
-        was delivered here, and for one that a message of another member contradicts, which waits
-        here. When that message comes later, `receive` refuses it for the same reason. `force`:
-        leave all the same. What needs more than `last` stays held then.
+        arrived here yet. Held messages of it above `last` are discarded, counted in `stats` and
+        told by `effects`. Raises LocalError for a name that is not in the group, for one's own (the
+        others are told), for a `last` below what was delivered here, and for one that a waiting
+        message of another member contradicts; `receive` refuses a later one likewise. `force`:
+        leave all the same; messages that need more than `last` stay held.
         """
         check_flags(force=force)
         self._state.call = NO_CALL
@@ -160,12 +159,11 @@ class Membership(Receiving):
         """Drop the name, numbers and digests of a member that left, and its entry in messages.
 
         For hosts that know that every present member was told of the departure and has delivered
-        what the departed sent: messages sent from here on do not name it. Members that have not
-        forgotten it yet may still name it, which is passed over here; late copies of its messages
-        are duplicates. The names of the newest 4,096 forgotten members are kept for that. Its name
-        and number are never given out again. In orders "fifo", "causal" (idr), "bss", "ds" and
-        "none". Raises LocalError in others, for a member that has not left, while a message of it
-        is missing here, and while something waits that names it.
+        what the departed sent. Mentions of it by members that have not forgotten it yet are passed
+        over; late copies of its messages are duplicates. The names of the newest 4,096 forgotten
+        members are kept for that, and neither name nor number is given out again. In orders "fifo",
+        "causal" (idr), "bss", "ds" and "none". Raises LocalError in others, for a member that has
+        not left, while a message of it is missing here, and while something waits that names it.
         """
         state, protocol = self._state, self._state.protocol
         state.call = NO_CALL
@@ -189,14 +187,13 @@ class Membership(Receiving):
     def begin_at(self, frontier: Mapping[str, int] | None = None) -> None:
         """Begin behind messages that never come here, before anything is sent or received.
 
-        `frontier`: each member's messages up to its number count as delivered, late copies of them
-        are duplicates, and `frontier()` and `last` say so. In an open group it may name members
-        that are not met yet. Orders by clocks take it where the host carries lanes.
+        `frontier`: each member's messages up to its number count as delivered, and late copies of
+        them are duplicates. In an open group it may name members that are not met yet. Orders by
+        clocks take it where the host carries lanes.
 
-        Without it (None) each member begins at the first message that is heard of it: earlier ones
-        count as delivered, and so do the causes that a message names of members that were not
-        heard yet. Such a message names the assumed causes in `missing`. For members that listen to
-        a gossip and have no sponsor.
+        None: each member begins at the first message that is heard of it. Earlier ones count as
+        delivered, and so do the causes that a message names of members that were not heard yet; it
+        names them in `missing`. For members that listen to a gossip and have no sponsor.
 
         Raises LocalError for strangers, for own messages, behind the last message of a member that
         left, after something was sent or received, and, with the reason, in orders that cannot
@@ -276,20 +273,20 @@ class Membership(Receiving):
     def release(self, lost: Iterable[Id]) -> list[Message]:
         """These messages never come: return what waits for nothing else, marked, and what follows.
 
-        In every order in which messages wait for messages. For hosts that know that nobody has the
-        messages any more: every member is to be told. Each `Message` that was held for one of them
-        names it in `missing`. Late copies of them are duplicates. In order "reply" they are
-        delivered late, and `missing_parent="release"` goes by patience instead.
+        For hosts that know that nobody has the messages any more: tell every member. Each `Message`
+        that was held for one of them names it in `missing`. Late copies of them are duplicates. In
+        order "reply" they are delivered late, and `missing_parent="release"` goes by patience
+        instead.
 
         Where a sender's messages come by number, each is passed over in its turn: name all of a gap
         (`missing` gives `first` to `seq`). Where messages are for chosen receivers, a number stands
         for all before it that are not here. Where messages name only immediate causes ("causal",
-        "reply"), what a lost message depended on is not known: it may come behind a message that is
-        marked. One's own messages, and those that count as delivered already, change nothing where
-        messages come by number. Raises LocalError, and changes nothing, in orders in which nothing
-        waits for a message, for one that is held or whose turn does not come, and for members that
-        never were in the group. Where messages are for chosen receivers, and in orders by clocks,
-        it is raised for one that nothing waits for too.
+        "reply"), what a lost message depended on may come behind a message that is marked. Own
+        messages, and those that count as delivered, change nothing where messages come by number.
+
+        Raises LocalError, and changes nothing, in orders in which nothing waits for a message, for
+        one that is held or whose turn does not come, and for members that never were in the group;
+        for chosen receivers and orders by clocks, also for one that nothing waits for.
         """
         state, protocol = self._state, self._state.protocol
         state.call = NO_CALL

@@ -213,8 +213,8 @@ class Receiving(Part):
         """Take in a message of this group: judge whose it is, then give it to the protocol.
 
         `vouched`: the transport tells who said it, and brings all that everybody said in order.
-        Then a member tells of its own life alone: what it says of others' would be believed here,
-        and told on, and these others refused for a lie of somebody else.
+        Then a frame counts for the sender's own life alone. False lives of a third member would be
+        relayed from here, and that member refused.
         """
         state, lives = self._state, self._state.lives
         known = () if vouched else parts.known

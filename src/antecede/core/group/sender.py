@@ -34,17 +34,18 @@ class Sending(Part):
         """Return the bytes that carry `payload`; the same bytes go to all whom it is for.
 
         That is every other member, unless the order lets it be chosen by `to` (names) or by
-        `topics`; the result's `to` tells who they are, its `id` names the message. `reply_to`
-        names the message(s) this one answers (order "reply"): a delivered `Message`, what `send`
-        returned, or (sender, number). `now` (seconds) or `now_ns` is what one's own clock shows;
-        orders by clocks need it. Raises LocalError when the payload is not bytes, when the message
-        would exceed one's own `max_packet` (with all that is beside the payload but for what frames
-        tell of restarts and joins; others go by theirs: give all the same), when a message in
-        `reply_to` was never here, when the order does not let the receivers be chosen in this way,
-        keeps no answers or needs the time, or when the protocol has different bytes for different
-        members: then use `post` (the number is out then, and the packets wait in `outgoing`).
-        Topics that no other member reads are refused before there is a number. Who is alone sends
-        to nobody: the result's `to` is empty, and in orders by clocks it has no bytes.
+        `topics`; the result's `to` tells who they are, its `id` names the message. `reply_to` names
+        the message(s) this one answers (order "reply"): a delivered `Message`, what `send`
+        returned, or (sender, number). `now` (seconds) or `now_ns` is the own clock's reading, which
+        orders by clocks need.
+
+        Raises LocalError when the payload is not bytes or the message would exceed the own
+        `max_packet` (without what frames tell of restarts and joins), when a message in `reply_to`
+        was never here, when the order does not let receivers be chosen in this way, keeps no
+        answers or needs the time, or when the protocol has different bytes for different members:
+        then use `post` (the number is out then, and the packets wait in `outgoing`). Topics that no
+        other member reads are refused before there is a number. Alone the result's `to` is empty,
+        and in orders by clocks it has no bytes.
         """
         state = self._state
         topics = _listed(topics) or ()

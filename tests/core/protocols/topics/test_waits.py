@@ -153,7 +153,9 @@ def test_channels_that_are_alike_are_answered_as_if_each_were_spelt_out() -> Non
             assert alike.least_ns(one, other) == general.least_ns(one, other)
             for bound in ("after_publishing_ns", "after_arrival_ns"):
                 assert getattr(alike, bound)(one, other) == getattr(general, bound)(one, other)
-        assert alike.apart_ns() == general.apart_ns() == s(least_s - 2 * 2)
+        assert (
+            alike.bounds.least_apart_ns() == general.bounds.least_apart_ns() == s(least_s - 2 * 2)
+        )
 
 
 @given(seed=st.integers(0, 2**32))

@@ -116,11 +116,7 @@ class Separation:
 
     def least_between_ns(self) -> int | None:
         """Return what no separation of two members is below, where that can be told."""
-        if not self.as_derived:
-            return None
-        bounds = self.bounds
-        least_ns = min([bounds.least_ns, *(least for least, _ in bounds.channels_ns.values())])
-        return least_ns - 2 * max([bounds.accuracy_ns, *bounds.clocks_ns.values()])
+        return self.bounds.least_apart_ns() if self.as_derived else None
 
     def between_ns(self, source: int, target: int) -> int:
         """Return the least b.PT - a.PT of a causal pair; worked out once for each pair."""

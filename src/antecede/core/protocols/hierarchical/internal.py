@@ -1,4 +1,4 @@
-"""An internal peer of the hierarchical protocol: bit vectors RV and DV over the group's numbers.
+"""Internal peer of the hierarchical protocol: bit vectors RV and DV over the group's numbers.
 
 Source: Evropeytsev et al. 2016, Listings 1, 4, 5 and 6, with Listing 6 line 3 as `DV := DV &
 ~m.DV` (the NOT is lost in print; `printed={"listing6"}` keeps the printed line).
@@ -8,15 +8,14 @@ Theory of operation
 The super peer numbers all messages of the group 1, 2, 3, ... RV holds the numbers that came in
 and were delivered; DV those delivered since the last sending that nothing delivered later
 names: the immediate dependencies of the next message. Both are windows of packed integers, so a
-delivery condition is a shift and an AND, whatever the size of the group. A held message waits
-on its newest missing number and is looked at again when that is delivered.
+delivery condition is a shift and an AND. A held message waits on its newest missing number.
 
-The peer learns the number of its own message only from the copy that the super peer returns.
-A message that depends on it and overtakes the copy waits for the copy: an unnecessary wait that
-is part of the protocol (`no_unnecessary_wait` is False; docs/protocols/hierarchical.md).
+The peer learns the number of its own message only from the copy that the super peer returns. A
+dependent message that overtakes the copy waits for it: an unnecessary wait that is part of the
+protocol (docs/protocols/hierarchical.md).
 
-For safe pruning each message tells its `floor`: no later message of this peer will name a
-number at or below it. After `ack_after` deliveries without sending, the peer says so alone.
+For safe pruning each message tells its `floor`: no later message of this peer will name a number at
+or below it. After `ack_after` deliveries without sending, an acknowledgement tells it alone.
 """
 
 from __future__ import annotations

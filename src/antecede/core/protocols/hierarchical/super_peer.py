@@ -1,19 +1,18 @@
-"""A super peer: it numbers the messages of its group and forwards between the groups.
+"""Super peer: numbers the messages of its group and forwards between the groups.
 
 Source: Evropeytsev et al. 2016, Listings 3, 7, 8 and 13; Listing 8 line 3 `VT` is `VTx`. Several
 super peers may stand in the external group, each with an internal group of its own.
 
 Theory of operation
 -------------------
-A message from an internal peer needs FIFO order only: what it depends on has passed through
-here. It gets the group's next number, goes back into the whole group (its sender too) and,
-translated, to the external group. A message from the external group waits for its causal
-past (`ExternalClock`), then gets a number too and goes, translated, into the internal group. A
-super peer has no application: it neither sends nor delivers.
+A message from an internal peer needs FIFO order only: what it depends on has passed through here.
+It gets the group's next number, goes back into the whole group (its sender too) and, translated, to
+the external group. A message from the external group waits for its causal past (`ExternalClock`),
+then gets a number too and goes, translated, into the internal group. A super peer has no
+application.
 
-While its group sends nothing, I grows by a bit for each message from outside, and so does what
-the others must keep of VTx. When I spans `flush_after` numbers, it goes out by itself (`Flush`),
-so that all of this is bounded however long the group is silent.
+While its group sends nothing, I and the VTx of the others grow by a bit for each message from
+outside. When I spans `flush_after` numbers, it goes out by itself (`Flush`), which bounds both.
 """
 
 from __future__ import annotations

@@ -5,18 +5,16 @@ when it sends, not happened-before: unrelated messages never wait for each other
 
 Theory of operation
 -------------------
-State: one ordering list a member (`delivered`, see `core.clocks.intervals`), which holds the
-numbers of all messages that this member sent or had delivered (the ordering tree OT of section
-IV.B.3); and the out-of-sequence store (`reply.hold_back`). A message `<mid_c, mid_p, data>` is
-delivered on arrival when its parent is in the ordering lists or is the root; then everything in the
-store that hung on it follows, depth first (Algorithm 3), with a stack of our own, so that a thread
-may be as deep as memory allows.
+State: one ordering list a member (`delivered`, see `core.clocks.intervals`) with the numbers that
+this member sent or had delivered (the ordering tree OT of section IV.B.3); and the out-of-sequence
+store (`reply.hold_back`). A message `<mid_c, mid_p, data>` is delivered on arrival when its parent
+is in the ordering lists or is the root; then everything in the store that hung on it follows, depth
+first (Algorithm 3), with a stack of our own.
 
-Beyond the text: duplicates and conflicts are discarded; members come and go (`reply.state`); the
-store can be finite, a parent may never come, a message may have several parents (`reply.policy`).
-Algorithms 1 and 2 can be had as printed (`reply.state`). A message that was set aside is
-remembered by its number alone, in ordering lists again (`gone`), and what answers it goes the
-same way: it could never be delivered in order.
+Beyond the text: duplicates and conflicts are discarded; members come and go; the store can be
+finite, a parent may never come, a message may have several parents (`reply.policy`). Algorithms 1
+and 2 can be had as printed (`reply.state`). The numbers of messages that were set aside are kept
+(`gone`), and what answers them is set aside too.
 """
 
 from __future__ import annotations

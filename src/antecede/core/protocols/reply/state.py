@@ -1,19 +1,14 @@
-"""The state of a member of an S_b group: ordering lists, store, who is there; its size and copies.
+"""State of a member of an S_b group: ordering lists, store, membership; its size and copies.
 
 Source: Bhavanasi and Iyer, sections IV.B.3 and VI.A; the composition of the group is fixed there,
-joins and leaves are ours. The exchange of messages is in `antecede.core.protocols.reply.sb`.
+joins and leaves are ours. The exchange of messages is in `reply.sb`. The ordering list of a member
+that left is kept: an answer to one of its messages may arrive at any time.
 
-The ordering list of a member that left is kept, one node when all its messages came: an answer
-to one of them may arrive at any time.
-
-The ordering list of Bhavanasi and Iyer exactly as printed, to show what its two misprints do.
-
-Algorithm 1 (IsPresentInOL), line 3, returns true for `H_k <= seqno`: a number inside a node is
-denied, a number above the last node is affirmed. Algorithm 2 (InsertInOL), line 8, writes
-`H_k` where `H_{k-1}` is meant: the number is not recorded and the next node is destroyed.
-Where there is no node k, line 8 follows the prose (`H_{k-1}`): the listing has nothing to write.
-
-`antecede.core.clocks.intervals` is the repaired structure that everything else uses.
+`PrintedOrderingList` shows the two misprints of Bhavanasi and Iyer (repaired:
+`core.clocks.intervals`). Algorithm 1 (IsPresentInOL), line 3, returns true for `H_k <= seqno`: a
+number inside a node is denied, one above the last node affirmed. Algorithm 2 (InsertInOL), line 8,
+writes `H_k` for `H_{k-1}`: the number is not recorded and the next node is destroyed. Where there
+is no node k, line 8 follows the prose (`H_{k-1}`).
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class TopicState(NewcomerWait, Protocol):
         """Derive the queue of the held events, and when each is due."""
         physical = self.parts.physical and not self.as_published
         self.queue = HoldBackQueue(
-            self._precedes, self.relation.delays.apart_ns() if physical else None
+            self._precedes, self.bounds.least_apart_ns() if physical else None
         )
         self.due: list[tuple[int, MessageId]] = []
         for key in sorted(self.held):

@@ -7,22 +7,19 @@ broadcasts the message and the sequencer its place.
 Theory of operation
 -------------------
 A sender broadcasts its message with its own number for it. The sequencer (the member with the
-lowest number, or `sequencer`) places the messages of each sender in the order of these numbers,
-at once when they arrive, and broadcasts their places: `Placing`, a run of numbers of one sender.
-Its own messages carry their place. Everybody delivers place 1, 2, 3, ... , each as soon as the
-place is known and the message is here; the sequencer, when it gives the place.
+lowest number, or `sequencer`) places the messages of each sender in the order of these numbers, at
+once, and broadcasts `Placing`, a run of numbers of one sender. Its own messages carry their place.
+Everybody delivers place 1, 2, 3, ... as soon as place and message are here.
 
-Why the order respects causality: whoever answers a message has delivered it, so it has its place
-before the answer is sent; and the messages of one sender are placed in its order.
+The order respects causality: an answer is sent after its question is delivered, hence placed; and
+the messages of one sender are placed in its order. A member's own message is delivered in its turn.
 
-A member's own message is delivered in its turn, too, so not when it is sent. `counts[k]` is the
-number of k's last delivered message; all before it are delivered, which tells duplicates. The
-sequencer also keeps which numbers have come (`arrived`), so that the nearest gap is one look-up.
+`counts[k]` is the number of k's last delivered message, which tells duplicates. The sequencer also
+keeps the numbers that have come (`arrived`), so that the nearest gap is one look-up.
 
-The sequencer is trusted to give every message one place; a place that contradicts an earlier one is
-refused (a sequencer without messages of its own that was restored from too old a state gives its
-places again, and no number of a message tells). When it stops, the group does: there is
-no agreement here on a new one, and nobody joins or leaves.
+The sequencer is trusted to give every message one place; a contradicting place is refused. (A
+sequencer without messages of its own that was restored from too old a state gives its places again,
+and no number tells.) When it stops, the group does, and nobody joins or leaves.
 """
 
 from __future__ import annotations

@@ -8,23 +8,17 @@ numbers do.
 Theory of operation
 -------------------
 A message carries its sender's number for it and its linear time LT, greater than all that its
-sender had sent or received. Messages are delivered by (LT, sender), each when from every other
-member something has been taken in after which nothing of it can come before the message: a
-message of its own, or an acknowledgement, whose LT is at least as great. So `floors[k]`, the LT
-that all later messages of k exceed, rises with every message and acknowledgement of k that is
-taken in without a gap before it.
+sender had sent or received. Messages are delivered by (LT, sender), each when every other member's
+floor has reached its LT. `floors[k]`, the LT that all later messages of k exceed, rises with every
+message and acknowledgement of k that is taken in without a gap before it.
 
-An acknowledgement says the number of its sender's last message and an LT that all later ones
-exceed. A member broadcasts one when a message comes whose LT is above all that it has said
-itself (`told`): without it a silent member would stop everybody. So a message costs up to n - 1
-broadcasts when the others are silent, and none when they speak anyway. No clock is needed.
+An acknowledgement tells its sender's last number and an LT that all later messages exceed. A member
+broadcasts one when a message comes whose LT is above all that it has said itself (`told`). So a
+message costs up to n - 1 broadcasts when the others are silent, and none when they speak anyway.
 
-Why the order respects causality: whoever has received a message sends with a greater LT. A
-member's own message is delivered in its turn, too, so not when it is sent.
-
-A member that left is waited for until its last message is here. Nobody joins: a newcomer would
-have to learn an LT above all that anybody may have delivered without it, which needs the
-agreement of all.
+The order respects causality, since LT grows along it. A member's own message is delivered in its
+turn. A member that left is waited for until its last message is here. Nobody joins: a newcomer
+would need an LT above all that anybody may have delivered without it, agreed by all.
 """
 
 from __future__ import annotations

@@ -1,24 +1,23 @@
-"""What BSS and IDR share: members counted in packed lanes, and messages held back by cause.
+"""Base of BSS and IDR: members counted in packed lanes, and messages held back by cause.
 
 Theory of operation
 -------------------
 `clock` holds for every member the number of its last delivered message, packed (see
 `core.clocks.lanes`) and with all guard bits SET; one's own lane counts the sent messages. A message
-carries `causes`, packed too: for some members the newest number that must be delivered first;
-and its number: the sender's message before it is always a cause. So one subtraction checks
-all causes at once: a guard bit that falls marks a member who is behind.
+carries `causes`, packed too: for some members the newest number that must be delivered first. The
+sender's message before it is always a cause. So one subtraction checks all causes at once: a guard
+bit that falls marks a member who is behind.
 
-A held message is filed under ONE missing cause, `waiting[member, number]`, and looked at
-again only when that message is delivered; nothing else ever rescans it.
+A held message is filed under ONE missing cause, `waiting[member, number]`, and looked at again only
+when that message is delivered.
 
 Order of release: a message goes out, then those that waited for it and now lack nothing, by
-(sender, number), then those that waited for these, and so on (breadth first, without
-recursion). This order follows from the state alone, so a snapshot need not hold the index.
+(sender, number), then those that waited for these (breadth first). It follows from the state alone,
+so a snapshot need not hold the index.
 
-Membership: a lane stays after a member left, so that messages that depend on it can still be
-judged. `frontier` is every member's count. A cause in a lane that was never given out raises
-UnknownMemberError; that is also what happens when a message depends on a newcomer whose join
-has not been told here yet: the host tells the join first, or offers the message again.
+A lane stays after a member left, so that messages that depend on it can still be judged. A cause in
+a lane that was never given out raises UnknownMemberError, also for a newcomer whose join has not
+been told: the host tells the join, or offers the message again.
 """
 
 from __future__ import annotations

@@ -2,25 +2,18 @@
 
 Source: Sahai et al. 2020, "Birman-Schiper-Stephenson Protocol", with its misprints repaired: the
 timestamp is the WHOLE vector, `t = C_i`, and condition 2 is `C_j[k] >= t[k]` for all k other than
-i.
+i. `as_published=True` takes condition 2 as printed (E14), which needs whole vectors: a message
+overtakes its cause, which then stays.
 
 Theory of operation
 -------------------
-A message from i carries what i had delivered (`causes`) and its number. It is delivered
-when it is the next of i and every cause is delivered; then C[i] grows by one, which under
-these conditions is the same as the component-wise maximum.
+A message from i carries what i had delivered (`causes`) and its number. It is delivered when it is
+the next of i and every cause is delivered; then C[i] grows by one, which under these conditions is
+the component-wise maximum.
 
-With `differences=True` a message carries only the entries that changed since the sender's
-message before it (Singhal and Kshemkalyani). The receiver needs no copy of the older vector:
-the message before is delivered by then, so the entries that did not change are satisfied.
-That holds for a newcomer too, because the sponsor's frontier is closed under causes; and a
-newcomer's own first message carries all its entries.
-
-`as_published=True` takes condition 2 as printed (`lacks_as_printed`).
-
-Condition 2 of BSS as printed, to show its harm: a message overtakes its cause, which then stays.
-
-Source: Sahai et al. 2020, Birman-Schiper-Stephenson Protocol; errata (E14). Needs whole vectors.
+With `differences=True` a message carries only the entries that changed since the sender's message
+before it (Singhal and Kshemkalyani). That message is delivered by then, so the other entries are
+satisfied; for a newcomer too, because the sponsor's frontier is closed under causes.
 """
 
 from __future__ import annotations

@@ -1,20 +1,17 @@
-"""IDR: causal broadcast that carries only immediate dependencies, the comparator of Evropeytsev et
-al. 2016.
+"""IDR: causal broadcast by immediate dependencies, the comparator of Evropeytsev et al. 2016.
 
 Source: the Immediate Dependency Relation protocol that Evropeytsev et al. 2016 measure theirs
 against; it is not written out there. The rule followed here: a member keeps delivered counts VT
 and a set CI of (member, number). A message carries CI, and CI is emptied by sending. A message of
 k is delivered when it is k's next and every (l, x) it carries has x <= VT[l]; then k's entry in CI
-is replaced by this message, and every entry (l, t) with t <= x for a carried (l, x) goes: what
-the message depends on is implied by the message.
+is replaced by this message, and every entry (l, t) with t <= x for a carried (l, x) goes.
 
 Theory of operation
 -------------------
-An entry of CI for l always names l's last delivered message, (l, VT[l]). So CI is kept as the
-set of lanes alone, as guard bits `ci`, and the pairs are cut out of `clock` when a message is
-sent. With `rest = clock - causes` (guard bits set in `clock`), a guard that fell is a missing
-cause; when none fell, `rest - ones` clears exactly the guards where the difference is 0, that
-is the entries to drop.
+An entry of CI for l always names l's last delivered message, (l, VT[l]). So CI is the set of lanes
+alone, as guard bits `ci`, and the pairs are cut out of `clock` when a message is sent. With
+`rest = clock - causes` (guard bits set in `clock`), a guard that fell is a missing cause; when none
+fell, `rest - ones` clears exactly the guards where the difference is 0: the entries to drop.
 """
 
 from __future__ import annotations
