@@ -51,7 +51,7 @@ class ClockOrdered(ClockDelivery):
     is on, and asks again so often. `recovery_s`: by how much recovery may make a message late,
     for delivery "bound". `keep`: messages kept to be sent again, None: all. `buffer_limit`:
     messages held or ahead. `max_jump`: by how much a message's LT may be above one's own;
-    `max_ahead_s`: by how much its PT, beyond the accuracies (see `jumps`; None: any). `printed`:
+    `max_ahead_s`: by how much its PT, beyond the accuracies (None: any). `printed`:
     defects of Tsuneizumi et al. to show. Raises LocalError.
     """
 

@@ -66,7 +66,7 @@ REVEALS = "reveals a gap: dropped, as printed"
 
 
 class ClockDelivery(NewcomerWait, Protocol):
-    """Sends, takes in, holds and delivers; `timed.base` makes a whole protocol of it.
+    """Sends, takes in, holds and delivers; `clock_based.base` makes a whole protocol of it.
 
     What a subclass may decide otherwise: `wait_ns` (the wait under delivery "bound"),
     `relate` (the relation), and the methods in `HOOKS`. With one of these the index is not used

@@ -59,9 +59,9 @@ class TopicProtocol(TopicState):
 
     `subscriptions`: topics by member, of members to come too. `bounds`: accuracy of clocks and
     delays of channels, which the order rests on. `reading`: "all", "some" or "no-greater", see
-    `topic_relations`. `as_published`: LT and PT precede, and VT counts, as printed. All members
+    `topics.relations`. `as_published`: LT and PT precede, and VT counts, as printed. All members
     choose these alike. `max_jump`: by how much an event's counts, LT and VT may be above one's
-    own (see `timed.jumps`; None: any). `max_gaps`: gaps remembered in the numbers of each source,
+    own (None: any). `max_gaps`: gaps remembered in the numbers of each source,
     None: all; what comes in an older one is discarded. Raises LocalError without bounds.
     """
 
