@@ -279,10 +279,7 @@ class ContextPropagator:
 
     @contextmanager
     def resuming(self, past: Past) -> Iterator[None]:
-        """Go on where `past` was taken: in another thread, or in another process, later.
-
-        Raises LimitError for a past of more than `max_causes` ids.
-        """
+        """Go on where `past` was taken. Raises LimitError for more than `max_causes` ids."""
         if len(self._checked(past).frontier) > self.max_causes:
             raise LimitError(
                 f"a past of {len(past.frontier)} messages, more than max_causes={self.max_causes}: "
@@ -297,10 +294,7 @@ class ContextPropagator:
         return self._past.get()
 
     def join(self, past: Past) -> None:
-        """Follow what another thread of control followed when `past` was taken, too.
-
-        Raises LimitError, as `received` does.
-        """
+        """Follow `past` of another thread of control too. Raises LimitError as `received`."""
         self._past.set(self._joined(self._past.get(), self._checked(past)))
 
     def stats(self) -> Stats:

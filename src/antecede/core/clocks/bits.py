@@ -51,18 +51,14 @@ def positions(base: int, bits: int) -> Iterator[int]:
 
 
 def span_bytes(bits: int) -> int:
-    """Return ceil((last set - first set + 1) / 8), the size of Evropeytsev et al. 2016 for DV and
-    CI; 0 if empty.
-    """
+    """Return ceil((last set - first set + 1) / 8): size of DV and CI (Evropeytsev et al. 2016)."""
     if not bits:
         return 0
     return (bits.bit_length() - (bits & -bits).bit_length() + 8) // 8
 
 
 def window_bytes(bits: int) -> int:
-    """Return ceil((last set - first clear + 1) / 8) for absorbed bits: Evropeytsev et al.'s size of
-    RV, VTx.
-    """
+    """Return ceil((last set - first clear + 1) / 8) for absorbed bits: size of RV and VTx."""
     return (bits.bit_length() + 7) // 8
 
 

@@ -88,10 +88,7 @@ def gap_limit(max_gaps: int | None) -> int | None:
 
 
 def bound_gaps(bounds: list[int], most: int | None, closed: dict[int, int], member: int) -> None:
-    """Beyond `most` gaps (None: any), take the oldest sixteenth of them as filled from now on.
-
-    `closed` says then of the member up to which number everything counts as here.
-    """
+    """Beyond `most` gaps (None: any) fill the oldest sixteenth; `closed` has up to which number."""
     if most is None or nodes(bounds) - (bounds[0] == 1) <= most:
         return
     at = 2 * (max(1, most // 16) - (bounds[0] > 1))

@@ -80,10 +80,7 @@ def encode_behind(vectors: int, top: int, rows: int, side: int) -> bytes:
 
 
 def read_behind(reader: Reader, top: int, rows: int, side: int) -> int:
-    """Read what `encode_behind` wrote.
-
-    Raises DecodeError, and SequenceError for an entry that is below 0.
-    """
+    """Read what `encode_behind` wrote. Raises DecodeError, SequenceError for entries below 0."""
     count, at = rows * side, reader.offset
     width = reader.varint()
     if not 1 <= width <= LANE_BYTES:

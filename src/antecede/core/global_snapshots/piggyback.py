@@ -98,10 +98,7 @@ class Snapshots:
         return bytes((MESSAGE,)) + varint(max(stamps, default=0)) + payload
 
     def unwrap(self, sender: str, data: bytes) -> Unwrapped:
-        """Take in a payload of another member. Raises DecodeError or another RemoteError.
-
-        What is to be recorded is recorded before the payload is returned.
-        """
+        """Take in a payload of another member, after recording. Raises a RemoteError."""
         reader = Reader(data)
         kind = reader.take(1)[0]
         if kind == MESSAGE:

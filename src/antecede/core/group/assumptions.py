@@ -71,10 +71,7 @@ class Assumptions:
         return made
 
     def begin(self, protocol: Protocol, message: Any) -> tuple[dict[int, int], _Ids]:
-        """Return the numbers that a message makes this member assume, and its assumed causes.
-
-        Changes nothing; `note` does, once the protocol has taken the message in.
-        """
+        """Return the numbers that a message makes this member assume, and its assumed causes."""
         sender, is_first = message.sender, message.sender not in self.heard
         causes = [
             cause

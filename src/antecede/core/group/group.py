@@ -296,10 +296,7 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
         return self._frames.said(wire)
 
     def speak_as(self, wire: bytes) -> None:
-        """As one who replays a log: go on in the life in which these own bytes were sent.
-
-        Raises DecodeError for bytes that are none of this group's.
-        """
+        """Go on in the life of these own bytes, to replay a log. Raises DecodeError."""
         state, life = self._state, self._frames.unpack(wire)[0].by
         if life != state.life:
             if not state.sent:

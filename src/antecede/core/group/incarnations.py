@@ -224,10 +224,7 @@ class Roster:
         return f"#{number}" if name is None else name
 
     def check(self, view: View) -> int:
-        """Return how many joins the sender knows that were not told here; 0: none.
-
-        Raises MismatchError when the sender's table is not the beginning of this one.
-        """
+        """Return how many joins were not told here. Raises MismatchError for another table."""
         joins, digest = view
         if joins >= len(self.digests):
             return joins - len(self.joined)
@@ -336,10 +333,7 @@ class Lives:
                 tops[generation] = seq
 
     def of(self, name: str, seq: int) -> Incarnation:
-        """Return the life in which a member gave out a number, as it is known here.
-
-        Of a life before all that are known here, nothing is known: it counts as the first.
-        """
+        """Return the life in which a member gave out a number, as known here (else the first)."""
         for life in reversed(self.chains.get(name, [])):
             if life.first <= seq:
                 return life

@@ -73,10 +73,7 @@ class Questions(Part):
     def _firsts(
         self, named: Sequence[MessageId], here: set[MessageId]
     ) -> dict[tuple[int, int], int]:
-        """Return where the gap begins that ends with a message, if not with that alone.
-
-        Only where every number of a sender is for everybody, and comes after those before it.
-        """
+        """Return where gaps begin, where every number is for everybody and they come in order."""
         protocol = self._state.protocol
         every = protocol.addressing is Addressing.ALL and not self._state.renumbers
         if not every or protocol.guarantee.relation not in _BY_NUMBER:
@@ -222,10 +219,7 @@ class Questions(Part):
         return tuple(subscriptions.all_topics())
 
     def subscriptions(self) -> dict[str, tuple[str, ...]]:
-        """Return who subscribes to what, topics sorted; of those who left too.
-
-        Raises LocalError in orders without topics.
-        """
+        """Return topics by member, also of those who left. Raises LocalError without topics."""
         self.topics()
         state = self._state
         known = getattr(state.protocol, "subscriptions").topics  # noqa: B009 - of topic orders alone

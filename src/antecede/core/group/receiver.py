@@ -184,10 +184,7 @@ class Receiving(Part):
             return self._judged(message, parts, now, vouched)
 
     def _meet(self, names: Sequence[str]) -> list[Message]:
-        """Let all whom a message of an open group names for the first time in, with one change.
-
-        Raises LimitError when these are more members than there can be.
-        """
+        """Let in all whom a message names for the first time, at once. Raises LimitError."""
         state = self._state
         most = state.limits.max_members
         left = most - len(state.protocol.members)

@@ -127,10 +127,7 @@ class Sending(Part):
         audience: Mapping[str, Any],
         topics: Sequence[str],
     ) -> tuple[Sequence[Effect], list[tuple[Transmit, Packet]]]:
-        """Let the protocol number a message; return what it asks for, and the packets of it.
-
-        Where a packet might be too large, it is tried: then the number is taken back.
-        """
+        """Let the protocol number a message; where it is too large, take the number back."""
         state = self._state
         most, protocol = state.limits.max_packet, state.protocol
         beside = self._frames.most_beside(len(after), topics)  # None: see `_check_payload`

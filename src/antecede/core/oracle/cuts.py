@@ -239,10 +239,7 @@ class Cuts:
         return found
 
     def greatest_consistent(self, limit: Cut) -> dict[str, int]:
-        """Return the greatest consistent cut at or below the positions of `limit`.
-
-        Consistent cuts are closed under union, so there is exactly one.
-        """
+        """Return the one greatest consistent cut at or below the positions of `limit`."""
         cut = {m: max(0, min(limit.get(m, 0), length)) for m, length in self.length.items()}
         lowered = True
         while lowered:

@@ -338,9 +338,7 @@ class Protocol:
         """
 
     def correct_clock(self, now: int) -> None:
-        """The own clock was ahead, and shows `now` rightly. Raises LocalError where it did not
-        count, or was not ahead.
-        """
+        """The own clock was ahead and shows `now` rightly. Raises LocalError if it was not."""
         raise LocalError(f"{type(self).__name__} goes by no clock that could have been ahead")
 
     def join(self, member: int) -> Sequence[Effect]:
@@ -348,10 +346,7 @@ class Protocol:
         raise LocalError(f"{type(self).__name__} does not let members join")
 
     def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
-        """Several new members at once, as a message of an open group may name them.
-
-        The same as `join` of each; a protocol that derives much from who is there does it once.
-        """
+        """Let several new members in at once: `join` of each."""
         return tuple(effect for member in members for effect in self.join(member))
 
     def unjoin(self, members: Sequence[int]) -> None:
@@ -372,10 +367,7 @@ class Protocol:
         return (held.message for held in self.blocked_on())
 
     def number_named(self, message: Any, member: int) -> int:
-        """Return the highest number of a member that another one's message says there is; 0: none.
-
-        Here: by the causes that the control information names.
-        """
+        """Return the highest number of a member that another's message names; 0: none."""
         if type(self).causes is Protocol.causes:
             return 0
         return max((seq for sender, seq in self.causes(message) if sender == member), default=0)
@@ -391,10 +383,7 @@ class Protocol:
         )
 
     def forget(self, member: int) -> None:
-        """Drop everything of a member that left, all of whose messages are delivered.
-
-        Raises LocalError in orders that need it later, and where that is not so.
-        """
+        """Drop a member that left and is delivered. Raises LocalError where it is needed."""
         raise LocalError(f"{type(self).__name__} needs what it knows of members that left")
 
     def without(self, message: Any, is_forgotten: Callable[[int], bool]) -> Any:
@@ -468,10 +457,7 @@ class Protocol:
         return ()
 
     def causes(self, message: Any) -> tuple[MessageId, ...]:
-        """Return the ids that the control information says must be delivered before.
-
-        A protocol whose control information names none leaves this as it is.
-        """
+        """Return the ids that the control information says must be delivered before."""
         raise LocalError(f"{type(self).__name__} does not name causes")
 
     def mentions(self, message: Any) -> tuple[int, ...]:

@@ -77,10 +77,7 @@ def smallest(found: Entry, chosen: Mapping[str, Any]) -> dict[int, Protocol]:
 
 
 def numbered(options: Mapping[str, Any], numbers: Mapping[str, int]) -> dict[str, Any]:
-    """Return options with members' numbers in place of their names (bounds, subscriptions).
-
-    Raises LocalError for a name that is not in the group.
-    """
+    """Return options with members' numbers for names. Raises LocalError for strangers."""
     return {
         name: value.numbered(numbers) if hasattr(value, "numbered") else value
         for name, value in options.items()

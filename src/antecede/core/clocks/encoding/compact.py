@@ -79,10 +79,7 @@ def encode_sparse(found: int, counters: Iterable[tuple[int, int]]) -> bytes:
 
 
 def nonzero(vector: int) -> Iterator[tuple[int, int]]:
-    """Yield (lane, content) for every lane that is not 0, ascending; guard bits count.
-
-    What `lanes.items` does, in time that follows the number of such lanes: for long vectors.
-    """
+    """Yield (lane, content) for every lane that is not 0: `lanes.items` for long vectors."""
     raw = vector.to_bytes(-(-vector.bit_length() // LANE_BITS) * LANE_BYTES, "little")
     return _pick(raw, occupied(planes(raw)))
 

@@ -90,10 +90,7 @@ def zeros(lengths: Sequence[int]) -> list[bytes]:
 
 
 def read(text: bytes, count: int, low: int, most: int = MOST_LOW) -> tuple[list[int], bytes]:
-    """Read so many numbers from the front of a text; return them and the text that is left.
-
-    Raises DecodeError when the text is too short, or another parameter is the best.
-    """
+    """Read so many numbers from the front; return them and the rest. Raises DecodeError."""
     pieces, rest = _unary(text, count, low, most)
     numbers = list(map(len, pieces))
     for start in range(0, low, 8):

@@ -153,10 +153,7 @@ class Frames:
     # -- reading ----------------------------------------------------------------------------
 
     def unpack(self, wire: bytes) -> tuple[Frame, int]:
-        """Return a frame of this group, and how many joins its sender knows beyond those told here.
-
-        Raises DecodeError, and MismatchError for a frame of another group.
-        """
+        """Return a frame and the joins not told here. Raises DecodeError and MismatchError."""
         roster = self._state.roster
         if roster.version is not self._heads_under or len(self._heads) >= HEADS:
             self._heads, self._heads_under = {}, roster.version

@@ -31,10 +31,7 @@ class NumberedMessage(NamedTuple):
 
 
 class NumberedProtocol(Protocol):
-    """Base of protocols whose messages carry a number and nothing else.
-
-    Subclasses implement `receive`, `newest`, `frontier` and `causes`.
-    """
+    """Base of these protocols; subclasses have `receive`, `newest`, `frontier` and `causes`."""
 
     control_power: ClassVar[int | None] = 0
 
@@ -87,10 +84,7 @@ class NumberedProtocol(Protocol):
     # -- membership -------------------------------------------------------------------------
 
     def adopt(self, frontier: Any) -> None:
-        """Regard everything in a frontier of (member, bounds) and (member, last) as delivered.
-
-        Only as a newcomer; raises LocalError later.
-        """
+        """Regard a frontier of (member, bounds) and (member, last) as delivered."""
         arrived, last = frontier
         changes.check_new(self.sent, *self.arrived.values())
         self.arrived = {member: list(bounds) for member, bounds in arrived if member != self.me}

@@ -81,10 +81,7 @@ class Fifo(NumberedProtocol):
         return bounds[1] - 1 if bounds and bounds[0] == 1 else 0
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages by (sender, number), each with the nearest gap before it.
-
-        The gap is looked up once for each run of numbers that arrived, not for each message.
-        """
+        """Return held messages; the gap is looked up once for each run of numbers."""
         found, held = [], self.held
         sender = stop = -1
         missing: tuple[MessageId, ...] = ()

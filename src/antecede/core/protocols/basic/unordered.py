@@ -40,10 +40,7 @@ GIVEN = frozenset({"max_gaps", "guarantee"})
 
 
 class Unordered(NumberedProtocol):
-    """One member of a group without order; members may come and go.
-
-    `max_gaps`: gaps remembered in the numbers of each member, None: all.
-    """
+    """One member without order. `max_gaps`: gaps remembered of each member, None: all."""
 
     guarantee: Guarantee = Guarantee(Relation.NONE, joins=True, leaves=True)
     own_options: ClassVar[frozenset[str]] = frozenset({"max_gaps"})
@@ -73,10 +70,7 @@ class Unordered(NumberedProtocol):
         return self.arrived[member][-1] - 1 if self.arrived[member] else 0
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return the numbers that arrived from everybody, as bounds.
-
-        In gaps older than `max_gaps` those too that never came.
-        """
+        """Return the numbers that arrived, and those of gaps older than `max_gaps`."""
         return {**self.arrived, self.me: Intervals.up_to(self.sent).bounds}
 
     def frontier(self) -> Hashable:

@@ -147,9 +147,7 @@ class ClockOrdered(ClockDelivery):
             channel.heartbeat_ns = None
 
     def _promise(self) -> Guarantee:
-        """Return what holds under these options; a printed variant claims what Tsuneizumi et al.
-        claim.
-        """
+        """Return what holds under these options; printed variants keep the source's claims."""
         promise, keep = PROMISE, self.channel.keep
         recovers, silent = self.channel.retry_ns is not None, self.channel.heartbeat_ns is None
         if recovers:
@@ -190,16 +188,11 @@ class ClockOrdered(ClockDelivery):
         """Return the relation to order by; raises LocalError when the bounds forbid it."""
 
     def carry_in_lanes(self) -> None:
-        """Number all messages as in a group that nobody joins late; wait as if there were always
-        a third member, who may not be known here yet.
-        """
+        """Number as if nobody joined late; wait as if there were always a third member."""
         self.in_lanes = self.channel.in_lanes = True
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Regard each other member's messages up to a number as delivered; in lanes alone.
-
-        Raises LocalError where that is not so, or something has come.
-        """
+        """Regard messages up to these numbers as delivered; in lanes alone, and when new."""
         channel = self.channel
         if not self.in_lanes:
             raise LocalError(
@@ -319,10 +312,7 @@ class ClockOrdered(ClockDelivery):
         self.look_again()
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Give up numbers that are known to miss, and all before them that are not here.
-
-        Numbers before may be for others. Raises LocalError for one that is not known to miss.
-        """
+        """Give up numbers known to miss, and all before them: these may be for others."""
         channel, effects = self.channel, list[Effect]()
         for sender, seq in sorted(lost):
             gaps = channel.gaps(sender) if sender in channel.newest else []
@@ -339,10 +329,7 @@ class ClockOrdered(ClockDelivery):
         return self.me, *values, *self.entry
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned, in an object made with the same options.
-
-        Raises ValueError for numbers sent to somebody that were not given out yet.
-        """
+        """Raise ValueError for numbers sent to somebody that were not given out yet."""
         self.me, self.members, *values = state
         parts = ((self.channel, Channel.state), (self, self.own_state))
         names = [(part, name) for part, own in parts for name in own]
@@ -397,10 +384,7 @@ class ClockOrdered(ClockDelivery):
         return not isinstance(message, StampedMessage)
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return what is held or ahead of a gap, by (sender, number), with what it waits for.
-
-        O(held x members) under delivery "null".
-        """
+        """Return what is held or ahead of a gap. O(held x members) under delivery "null"."""
         ahead = [one for member in self.channel.ahead.values() for one in member.values()]
         every = sorted([one.message for one in self.held.values()] + ahead, key=self.identity)
         return tuple(map(self.explained, every))
@@ -449,10 +433,7 @@ class ClockOrdered(ClockDelivery):
         return wire.control_bytes(message, lt=self.carries_lt, pt=self.carries_pt)
 
     def storage_bytes(self) -> int:
-        """Return SEQ and LT; of each other member REQ, the number before, and its floor.
-
-        Without what is held, or kept to be sent again: `memory_bytes`.
-        """
+        """Return SEQ and LT; of each other member REQ, the number before, and its floor."""
         times = INTEGER_BYTES * self.carries_lt + CLOCK_BYTES * self.carries_pt
         own = INTEGER_BYTES * (1 + self.carries_lt)
         return own + len(self.channel.newest) * (2 * INTEGER_BYTES + times)

@@ -139,10 +139,7 @@ class Channel:
         return effects
 
     def _by_number(self, targets: Iterable[int], newest: int) -> list[tuple[int, tuple[int, ...]]]:
-        """Return (number before, targets): in a broadcast group one, whoever the targets are.
-
-        `newest`: the number before for everybody, where that is so (`in_lanes`).
-        """
+        """Return (number before, targets); in lanes `newest` is before for everybody."""
         if self.in_lanes:
             return [(newest, tuple(targets))]
         groups: dict[int, list[int]] = {}
@@ -180,10 +177,7 @@ class Channel:
     # -- recovery -----------------------------------------------------------------------------
 
     def gaps(self, member: int) -> list[tuple[int, int]]:
-        """Return (first, last) of the numbers from a member that I know to miss, ascending.
-
-        The last of each is a message for me; those before it may have been for others.
-        """
+        """Return (first, last) of gaps, ascending; only the last is surely for this member."""
         found = []
         low = self.done(member) + 1
         for before, message in sorted(self.ahead[member].items()):
@@ -338,10 +332,7 @@ class Channel:
         self.high.update(last)
 
     def leave(self, member: int, last: int) -> list[StampedMessage]:
-        """Stop sending to a member that left after `last`, and asking it.
-
-        Returns what came of it that can not be right, in order.
-        """
+        """Stop sending to and asking a member that left; return what can not be right."""
         self.last[member] = last
         for table in (self.before, self.spoke_ns, self.asked_ns):
             table.pop(member, None)

@@ -68,10 +68,7 @@ class Limits(NamedTuple):
             )
 
     def check_reading(self, message: Any, pt_ns: int, now: int, error_ns: int) -> None:
-        """Raise LimitError for a physical time that the own reading `now` does not explain.
-
-        `error_ns`: how far the two clocks can be apart.
-        """
+        """Raise LimitError for a physical time beyond `now`, the clocks' error and the limit."""
         if self.ahead_ns is not None and pt_ns - now - error_ns > self.ahead_ns:
             raise LimitError(
                 f"{_whose(message)} has physical time {seconds_text(pt_ns)} s, which is "

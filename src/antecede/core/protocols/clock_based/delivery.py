@@ -236,10 +236,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         )
 
     def _receive_next(self, message: StampedMessage, now: int) -> list[Effect]:
-        """Do what `receive` does, where nothing of the sender misses and there is room.
-
-        Of a sender without a gap nothing was asked: `asked_ns` is left alone.
-        """
+        """Do what `receive` does, where nothing of the sender misses and there is room."""
         sender, seq = message.sender, message.seq
         self._advance(message.lt)
         self._note_arrival(message, now)
@@ -397,10 +394,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         return effects
 
     def _look(self) -> None:
-        """File what is not looked at under one member that it waits for, or as clear.
-
-        Under delivery "bound" a gap may open later: what is clear is asked again when it is due.
-        """
+        """File each unseen message under a member that it waits for, or as clear."""
         for key in self.unseen:
             member = self._in_the_way(key)
             if member is None:
@@ -450,10 +444,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         return None
 
     def _hiding(self, message: StampedMessage) -> list[int]:
-        """Return the members of others that have a gap, and are not clear.
-
-        Of those that left too: a gap of theirs ends before or at their last message.
-        """
+        """Return the members with a gap, also of those that left, that are not clear."""
         sender, excludes, floors = message.sender, self.relation.excludes, self.floors
         return [k for k in self.gapped if k != sender and not excludes(floors[k], k, message)]
 

@@ -30,10 +30,7 @@ class Linear(ClockOrdered):
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
-        """Return clocks that err by a second, and delays that let an answer overtake.
-
-        To a fourth member the channels differ.
-        """
+        """Return clocks off by a second, and delays that let answers overtake, one pair unlike."""
         unlike = {(3, 0): (3.0, 6.0), (3, 2): (1.0, 6.0)}
         bounds = Bounds[int](accuracy_s=1, least_s=1, most_s=3, channels=unlike)
         return {"bounds": bounds, "heartbeat_s": 2.0}

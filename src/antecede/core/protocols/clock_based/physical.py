@@ -32,10 +32,7 @@ class Physical(ClockOrdered):
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
-        """Return clocks that are good enough, and delays that let an answer overtake.
-
-        From a fourth member a way through a third is faster than the channel itself.
-        """
+        """Return good clocks, and delays with a faster way through a third member."""
         unlike = {(3, 0): (3.0, 6.0), (3, 2): (1.0, 6.0)}
         bounds = Bounds[int](accuracy_s=0.25, least_s=1, most_s=3, channels=unlike)
         return {"bounds": bounds, "heartbeat_s": 2.0}

@@ -34,10 +34,7 @@ def temporally_concurrent(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
 
 
 def surely_causal(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
-    """Tell whether a had surely arrived at b's sender: (4), (7), the theorem of section 4.2.
-
-    For a message a that was addressed to b's sender, and was not lost.
-    """
+    """Tell whether a, sent to b's sender, had surely arrived: (4), (7), theorem of 4.2."""
     apart_ns = b.pt_ns - a.pt_ns
     most_ns = bounds.most_delay_ns(a.sender, b.sender)
     return apart_ns > bounds.error_ns(a.sender) + bounds.error_ns(b.sender) + most_ns
@@ -49,10 +46,7 @@ def linearly_precedes(a: Stamped, b: Stamped) -> bool:
 
 
 def readings_apart(source: int, target: int, bounds: Bounds[int]) -> tuple[int, int]:
-    """Return the least and greatest PT_j - PT_i of a receipt and its sending: property (2).
-
-    Printed with one delay on both sides; the left side takes the least, the right the largest.
-    """
+    """Return the least and greatest PT_j - PT_i of a receipt and its sending: property (2)."""
     off_ns = bounds.error_ns(source) + bounds.error_ns(target)
     return bounds.least_delay_ns(source, target) - off_ns, bounds.most_delay_ns(
         source, target
@@ -77,10 +71,7 @@ def rules_as_printed(a: Stamped, b: Stamped, accuracy_ns: int, delay_ns: int) ->
 
 
 class PrintedRelation:
-    """Rules 1 and 2 as printed; needs a homogeneous group.
-
-    A floor excludes what the rules would not put before b, whatever its linear time.
-    """
+    """Rules 1 and 2 as printed; floors too go by the rules. Needs a homogeneous group."""
 
     def __init__(self, bounds: Bounds[int]) -> None:
         if not bounds.homogeneous:

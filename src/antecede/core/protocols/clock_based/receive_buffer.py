@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 
 
 class ReceiveBuffer:
-    """How much may wait at one member: `limit` messages held or ahead.
-
-    With None everything may, and nobody asks whether it is full.
-    """
+    """Limit of the messages held or ahead at one member; None: no limit, and never asked."""
 
     def __init__(self, member: ClockDelivery, limit: int | None) -> None:
         self.member, self.limit = member, limit

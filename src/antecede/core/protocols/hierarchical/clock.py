@@ -45,10 +45,7 @@ class ExternalClock:
         self.last: dict[int, int] = {}
 
     def arrivals(self, message: External) -> list[External]:
-        """Take in a message that `check` has passed; return what can be delivered, in order.
-
-        Every message returned is in VTx already. Empty: the message is held.
-        """
+        """Take in a checked message; return what can be delivered, in order, in VTx already."""
         ready: list[External] = []
         woken = self._note_translated(message)
         self._offer(message, ready)
@@ -56,10 +53,7 @@ class ExternalClock:
         return self._followed(ready)
 
     def flushed(self, note: Flush) -> list[External]:
-        """Take in I alone; return what can be delivered (nothing while pruning is safe).
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Return what I alone lets go. Raises UnknownMemberError and SequenceError."""
         if note.sender not in self.vectors:
             raise UnknownMemberError(f"a flush of I from {note.sender}, no other super peer")
         base, bits = note.translated
@@ -96,10 +90,7 @@ class ExternalClock:
     # -- the listings -----------------------------------------------------------------------
 
     def _note_translated(self, message: External | Flush) -> list[MessageId]:
-        """Listing 10, on receipt: numbers in I are none of the super peer's own messages.
-
-        Returns the held messages that waited on one of them: none while pruning is safe.
-        """
+        """Listing 10: take numbers in I as known; return the held messages that waited."""
         base, bits = message.translated
         if not bits:
             return []
@@ -113,10 +104,7 @@ class ExternalClock:
         return [k for n in numbers for k in self.waiting.pop(MessageId(message.sender, n), ())]
 
     def missing(self, message: External) -> tuple[MessageId, ...]:
-        """Return what the message waits for by Listing 11; empty: it can be delivered.
-
-        Of a bit vector's positions the newest comes first.
-        """
+        """Return what the message waits for by Listing 11, the newest position first."""
         absent: list[MessageId] = []
         count = self.counts.get(message.sender)
         if count is not None and message.seq != count + 1:
@@ -278,9 +266,7 @@ class ExternalClock:
             self.waiting.setdefault(self.missing(message)[0], []).append(key)
 
     def storage_bytes(self) -> int:
-        """Return Evropeytsev et al.'s count: 4 for each integer, each bit vector's window (own
-        element: 4).
-        """
+        """Return the source's count: 4 for each integer, each bit vector's window."""
         vectors = sum(window_bytes(bits) for _, bits in self.vectors.values())
         return INTEGER_BYTES * (len(self.counts) + 1) + vectors
 

@@ -185,8 +185,6 @@ class ExternalPeer(OuterRole):
         return {"VTx": self.clock.describe(self.number), "CI": pairs or "Ø"}
 
     def storage_bytes(self) -> int:
-        """Return Evropeytsev et al.'s count: VTx, 8 for each pair of CI, the spans of its bit
-        vectors.
-        """
+        """Return the source's count: VTx, 8 a pair of CI, the spans of its bit vectors."""
         vectors = sum(span_bytes(bits) for _, bits in self.vectors.values())
         return self.clock.storage_bytes() + PAIR_BYTES * len(self.counts) + vectors

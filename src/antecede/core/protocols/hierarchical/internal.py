@@ -53,10 +53,7 @@ LISTING6 = "listing6"
 
 
 def follow(dv: Window, message: Downward) -> Window:
-    """Return DV after the delivery of a message: Listing 6 lines 3 to 5, repaired.
-
-    What the message names is no immediate dependency any more; the message itself is one.
-    """
+    """Return DV after a delivery: Listing 6 lines 3 to 5, repaired."""
     base, bits = dv
     named_base, named = message.dv
     if bits:
@@ -243,10 +240,7 @@ class InternalPeer(Role):
     # -- membership -------------------------------------------------------------------------
 
     def adopt(self, frontier: Any) -> None:
-        """Begin from a super peer's frontier (members, RV's prefix, DV).
-
-        All up to the prefix counts as delivered, so the first own message follows all of it.
-        """
+        """Regard a super peer's frontier (members, RV's prefix, DV) as delivered."""
         members, self.base, self.dv = frontier
         self.members = tuple(sorted({*members, self.me}))
         self.told = self._floor()
@@ -287,9 +281,7 @@ class InternalPeer(Role):
         return {"SN": str(self.sn), "RV": rv or "Ø", "DV": notation(self.dv)}
 
     def storage_bytes(self) -> int:
-        """Return Evropeytsev et al.'s count: RV from its first gap to its last bit, and the span of
-        DV.
-        """
+        """Return the source's count: RV from its first gap to its last bit, the span of DV."""
         return window_bytes(self.bits) + span_bytes(self.dv[1])
 
 

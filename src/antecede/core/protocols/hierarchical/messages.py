@@ -95,9 +95,7 @@ Message: TypeAlias = Upward | Downward | Acknowledgement | External | Flush
 
 
 def identity(message: Message) -> MessageId:
-    """Return the id by which its receivers name a message; notes are told apart by what they say,
-    as a negative number.
-    """
+    """Return the id by which receivers name a message; notes have negative numbers."""
     if isinstance(message, Acknowledgement):
         return MessageId(message.sender, -message.floor)
     if isinstance(message, Flush):

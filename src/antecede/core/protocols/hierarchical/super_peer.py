@@ -314,10 +314,7 @@ class SuperPeer(OuterRole):
         return tuple(Discard(message, AFTER_LEAVE) for message in late)
 
     def _forget(self, peer: int) -> None:
-        """Let a peer that left block no pruning, once its last message is forwarded.
-
-        Its pair in LR stays, so that a late duplicate is known for one.
-        """
+        """Let a peer that left block no pruning, once its last message is forwarded."""
         if self.last.get(peer) == self.lr[peer][0]:
             self.table.floors.pop(peer, None)
             self.table.prune(self.heads[0])
@@ -364,7 +361,5 @@ class SuperPeer(OuterRole):
         return {**shown, "I": notation(self.table.fresh)}
 
     def storage_bytes(self) -> int:
-        """Return VTx, 8 for each peer in LR, TT, I and the floors (Evropeytsev et al. 2016 give no
-        figure).
-        """
+        """Return VTx, 8 a peer in LR, TT, I and the floors (the source gives no figure)."""
         return self.clock.storage_bytes() + PAIR_BYTES * len(self.lr) + self.table.storage_bytes()

@@ -36,9 +36,7 @@ PRUNING = (SAFE, NONE, PUBLISHED)
 
 
 class Translation:
-    """TT and I of super peer `me`, whose group has `peers`; it and `super_peers` are numbered by
-    bit vectors, the rest of the external group by integers.
-    """
+    """TT and I of super peer `me`, whose group has `peers`."""
 
     def __init__(
         self, me: int, peers: Iterable[int], super_peers: Iterable[int], pruning: str
@@ -149,10 +147,7 @@ class Translation:
             self.prune()
 
     def prune(self, heads: int = 0) -> None:
-        """Delete what all floors have passed ("published": what has an heir that they passed).
-
-        In a group without peers `heads` stands for them: a newcomer names nothing up to it.
-        """
+        """Delete what all floors have passed; without peers, up to `heads`."""
         lowest = self._lowest() if self.floors else heads
         if self.pruning == PUBLISHED:
             done = [out for out, heir in self.heirs.items() if heir <= lowest]

@@ -185,10 +185,7 @@ class MatrixBase(CountingProtocol):
             self.sweep()
 
     def learn(self, message: MatrixMessage | Heartbeat) -> None:
-        """Apply R2 to the rows of the others: the maximum, the sender's row being its vector.
-
-        Rows of those who left, or whose join was not told here yet, are passed over.
-        """
+        """Apply R2 to the rows of the other current members."""
         rows = list(map(max, self.matrix, message.rows))
         rows += self.matrix[len(rows) :]
         sender = message.sender
@@ -225,10 +222,7 @@ class MatrixBase(CountingProtocol):
         return tuple(key for key in self.buffer if key.seq > stable[key.sender])
 
     def knows(self, member: int, of: int) -> int:
-        """Return the number of the last message of `of` that `member` is known to have.
-
-        0 for who is not in the group. Raises LocalError for a number that nobody ever had.
-        """
+        """Return the last number of `of` that `member` is known to have; 0: who left."""
         counts = {**self.counts, self.me: self.sent}
         if member not in counts or of not in counts:
             raise LocalError(f"members {member} and {of} are not both in the group")
@@ -244,20 +238,14 @@ class MatrixBase(CountingProtocol):
     # -- membership and snapshot --------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return the counts and who left, the rows with my own among them, and what I keep.
-
-        A newcomer counts as having the frontier, so it must be able to hand it on.
-        """
+        """Return counts, who left, all rows, and what is kept: a newcomer may be asked for it."""
         rows = list(self.matrix)
         rows[self.me] = self.clock ^ self.guard
         whole = tuple((k, row) for k, row in enumerate(rows) if row)
         return super().frontier(), whole, self.buffer.snapshot()
 
     def adopt(self, frontier: Any) -> None:
-        """Regard everything up to the frontier as delivered; the sponsor's matrix becomes mine.
-
-        So do the messages that it keeps. Raises ValueError for rows or messages that are none.
-        """
+        """Take over counts, matrix and kept messages. Raises ValueError for what is none."""
         counts, whole, kept = frontier
         rows = dict(whole)
         if not all(0 <= k < MAX_SIDE and row >= 0 for k, row in rows.items()):
@@ -326,9 +314,7 @@ class MatrixBase(CountingProtocol):
                 raise ValueError(f"{len(rows)} rows of a matrix for {self.lanes} numbers")
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
-        """Return the matrix by rows as in Sahai et al. 2020, and the messages that are not known
-        stable.
-        """
+        """Return the matrix by rows as in Sahai et al. 2020, and the unstable messages."""
         known = sorted({*self.counts, self.me})
         rows = {
             f"mt[{names[k]}]": "(" + ", ".join(str(self.knows(k, of)) for of in known) + ")"
@@ -368,8 +354,5 @@ class MatrixBase(CountingProtocol):
         return (self.buffer.get(*key) for key in self.buffer)
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes an entry of the matrix; with differences twice that (last sent).
-
-        What is kept for others is counted apart, in `buffer.bytes` and `memory_bytes`.
-        """
+        """Return 4 bytes an entry; with differences twice that. `buffer.bytes` is apart."""
         return INTEGER_BYTES * (len(self.counts) + 1) ** 2 * (2 if self.differences else 1)

@@ -48,10 +48,7 @@ NOT_ADDRESSED = "not addressed to this member"
 
 
 class AddressedProtocol(Protocol):
-    """Base of protocols whose messages have the fields sender, seq, payload and to.
-
-    Subclasses implement `send` and the methods that are abstract here.
-    """
+    """Base of protocols whose messages have the fields sender, seq, payload and to."""
 
     control_power: ClassVar[int | None] = 2
 
@@ -77,10 +74,7 @@ class AddressedProtocol(Protocol):
 
     @abstractmethod
     def behind(self, message: Any) -> int:
-        """Return what the message asks for and is not there, as guard bits; 0: nothing.
-
-        It is asked before `check`, and so must bear any message.
-        """
+        """Return guard bits of what any message, unchecked yet, lacks here; 0: nothing."""
 
     @abstractmethod
     def check(self, message: Any, behind: int) -> None:

@@ -88,10 +88,7 @@ class Rst(AddressedProtocol):
         after: Sequence[MessageId] = (),
         to: Iterable[int] | None = None,
     ) -> Sequence[Effect]:
-        """Let the message carry the matrix, count it there, and transmit it to `to` (None: all).
-
-        Raises LocalError for a destination that is not another current member.
-        """
+        """Let the message carry the matrix, count it there, and transmit it to `to` (None: all)."""
         targets = self.targets(to)
         self.sent += 1
         message = RstMessage(self.me, self.sent, payload, targets, trimmed(self.matrix))
@@ -122,10 +119,7 @@ class Rst(AddressedProtocol):
     # -- what a message lacks -----------------------------------------------------------------
 
     def news(self, rows: Sequence[int]) -> list[int]:
-        """Return the members whose rows are newer than mine; the first so many, if there are more.
-
-        Where two are equal I take the other object for mine: later copies will be that object.
-        """
+        """Return the members with newer rows, and take over equal ones as the same object."""
         mine = self.matrix
         found = []
         for k in compress(count(), map(is_not, rows, mine)):
@@ -161,10 +155,7 @@ class Rst(AddressedProtocol):
             self.check_row(what, k, rows[k])
 
     def check_number(self, message: RstMessage) -> None:
-        """Raise SequenceError unless the sender had sent less to everybody than its number says.
-
-        So an entry never grows beyond its lane.
-        """
+        """Raise SequenceError for a row above the message's number: no entry fills its lane."""
         sender, seq, rows = message.sender, message.seq, message.matrix
         row = rows[sender] if sender < len(rows) else 0
         if (((seq - 1) * self.units | self.guard) - row) & self.guard != self.guard:
@@ -201,10 +192,7 @@ class Rst(AddressedProtocol):
         return tuple(found)
 
     def missing(self, message: RstMessage) -> tuple[MessageId, ...]:
-        """Return for each member the newest message to me that this one needs, if it is not here.
-
-        The numbers are those of the channels.
-        """
+        """Return the newest missing message to me of each member, by its number in the channel."""
         needs = self.needs[self.identity(message)]
         return tuple(cause for cause in needs if cause.seq > self.delivered[cause.sender])
 
@@ -288,10 +276,7 @@ class Rst(AddressedProtocol):
         return tuple(sorted(self.known)), tuple(sorted(self.last.items())), trimmed(self.matrix)
 
     def adopt(self, frontier: Any) -> None:
-        """Take over the sponsor's SENT, in which nothing was sent to a newcomer.
-
-        Only as a newcomer; raises LocalError later.
-        """
+        """Take over the sponsor's SENT, in which nothing was sent to a newcomer."""
         known, last, matrix = frontier
         self.adopt_members(known, last)
         rows, barred = [*matrix], self.guard | self.strange

@@ -94,10 +94,7 @@ def trimmed(rows: Sequence[int]) -> Rows:
 
 
 class MatrixBytes:
-    """Writes and reads matrices; see the module for what it remembers.
-
-    Four lists have an item for each row of the last matrix.
-    """
+    """Writes and reads matrices; four lists have an item for each row of the last one."""
 
     def __init__(self) -> None:
         self._forget(0, 1)

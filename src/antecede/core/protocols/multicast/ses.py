@@ -140,10 +140,7 @@ class Ses(AddressedProtocol):
         after: Sequence[MessageId] = (),
         to: Iterable[int] | None = None,
     ) -> Sequence[Effect]:
-        """Stamp the message, let it carry V, and transmit it to `to` (None: all others).
-
-        Raises LocalError for a destination that is not another current member.
-        """
+        """Stamp the message, let it carry V, and transmit it to `to` (None: all others)."""
         targets = self.targets(to)
         self.sent += 1
         self.clock += unit(self.me)

@@ -48,10 +48,7 @@ def encode_message(message: SesMessage) -> bytes:
 
 
 def decode_message(control: bytes, payload: Any) -> SesMessage:
-    """Return the message that `encode_message` wrote.
-
-    Raises DecodeError, UnknownMemberError and SequenceError.
-    """
+    """Return the message that `encode_message` wrote. Raises a RemoteError."""
     reader = Reader(control)
     sender, seq, to = read_head(reader)
     stamp = read_compact(reader, MAX_MEMBER + 1)

@@ -38,10 +38,7 @@ class Option(NamedTuple):
 
 
 def options_of(factory: Callable[..., Any]) -> dict[str, Option]:
-    """Return the options of a class or function by name, in the order in which it names them.
-
-    Raises LocalError for one whose arguments Python cannot tell.
-    """
+    """Return the options of a class or function by name, in order. Raises LocalError."""
     found: dict[str, Option] = {}
     for made in _constructors(factory):
         hints = _hints(made)

@@ -249,10 +249,7 @@ class SemanticOrder(SbState):
     # -- what never comes -------------------------------------------------------------------
 
     def _reading(self, now: int | None) -> tuple[int, OwnClock]:
-        """Return the reading where patience needs one, else 0, and the clock after it.
-
-        Raises LocalError.
-        """
+        """Return the reading where patience needs one, else 0, and the clock after it."""
         if self.policy.patience_s is None:
             return 0, self.own_clock
         return self.own_clock.at(now, "an order with patience_s")

@@ -130,10 +130,7 @@ class SbState(Protocol):
         )
 
     def adopt(self, frontier: Any) -> None:
-        """Regard what is in the sponsor's ordering lists as delivered.
-
-        Raises RemoteError when this is no frontier, LocalError when messages came before it.
-        """
+        """Regard a frontier as delivered. Raises RemoteError for what is none."""
         changes.check_new(self.sent, self.store.rows, *self.delivered.values())
         try:
             rows = {member: (list(bounds), last) for member, bounds, last in frontier}

@@ -217,10 +217,7 @@ def check_frontier(protocol: Any, frontier: Any, members: Collection[int]) -> No
 
 
 def _shape_of(protocol: Any, table: dict[str, Shape]) -> Shape:
-    """Return the shape of a protocol's class, or that of the nearest one that it is made from.
-
-    A class from elsewhere, made from one of these, may store more.
-    """
+    """Return the shape of the nearest class of this package; `ANY` for classes from elsewhere."""
     cls = type(protocol)
     if not cls.__module__.startswith("antecede.core.protocols."):
         return ANY

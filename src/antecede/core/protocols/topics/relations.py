@@ -54,10 +54,7 @@ class Stamp(NamedTuple):
 
 
 class TopicRelation:
-    """A relation made of TV and any of the others, for a group with these bounds.
-
-    `reading` is one of READINGS. Raises LocalError.
-    """
+    """TV and any of the others, for a group with these bounds. Raises LocalError."""
 
     def __init__(
         self,
@@ -114,10 +111,7 @@ def linear_precedes(e1: Stamp, e2: Stamp) -> bool:
 
 
 def physical_precedes(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
-    """Tell whether e2 can be an effect of e1, by physical time (Nakayama 2017, rule 3, repaired).
-
-    An effect is published at least the least delay over any path later; each clock may be off.
-    """
+    """Tell whether e2 can be an effect of e1, by physical time (rule 3, repaired)."""
     if e1.source == e2.source:
         return e1.seq < e2.seq
     nearest_ns = delays.least_ns(e1.source, e2.source) - delays.error_ns(e1.source, e2.source)
@@ -125,9 +119,6 @@ def physical_precedes(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
 
 
 def vector_precedes(e1: Stamp, e2: Stamp) -> bool:
-    """Tell whether e1.VT <= e2.VT: of two events, e1 is in the causal past of e2, by receipt.
-
-    Nakayama 2017, section 3; Mattern.
-    """
+    """Tell whether e1.VT <= e2.VT: e1 is in e2's causal past (section 3; Mattern)."""
     width = max(e1.vt.bit_length(), e2.vt.bit_length())
     return dominates(e2.vt, e1.vt, guards(-(-width // LANE_BITS)))

@@ -166,10 +166,7 @@ class TopicState(NewcomerWait, Protocol):
         return self.relation.precedes(one.stamp, other.stamp, self.subscription)
 
     def note_arrival(self, sender: int, seq: int) -> bool:
-        """Note that a number has arrived; tell whether it is new.
-
-        Beyond `max_gaps` the oldest sixteenth of the gaps counts as filled from then on.
-        """
+        """Note that a number has arrived; tell whether it is new. Old gaps are closed."""
         bounds, most = self.arrived[sender], self.max_gaps
         if not intervals.insert(bounds, seq):
             return False
@@ -248,10 +245,7 @@ class TopicState(NewcomerWait, Protocol):
         return len(self.held)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return the numbers that arrived and are not held, of everybody, as bounds.
-
-        In gaps older than `max_gaps` those too that never came.
-        """
+        """Return the numbers that arrived and are not held, and those of closed gaps."""
         runs: dict[int, Sequence[int]] = {
             member: _without(bounds, [key.seq for key in self.held if key.sender == member])
             for member, bounds in self.arrived.items()
@@ -386,18 +380,13 @@ class TopicState(NewcomerWait, Protocol):
         return messages.decode(control, payload, self.parts)
 
     def control_bytes(self, message: TopicMessage) -> int:
-        """Return 4 a topic of TV, 4 for LT, 8 for PT, 4 a member for VT; Nakayama 2017 gives no
-        count.
-        """
+        """Return 4 a topic of TV, 4 for LT, 8 for PT, 4 a member for VT (our count)."""
         times = INTEGER_BYTES * self.parts.linear + TIME_BYTES * self.parts.physical
         members = (len(self.arrived) + 1) * self.parts.vector
         return INTEGER_BYTES * (len(message.tv) + members) + times
 
     def storage_bytes(self) -> int:
-        """Return 4 a topic of TV, 4 for LT, 4 a member for VT, and 8 a node of what arrived.
-
-        Without what is held: `memory_bytes`.
-        """
+        """Return 4 a topic of TV, 4 for LT, 4 a member for VT, 8 a node of what arrived."""
         members = (len(self.arrived) + 1) * self.parts.vector
         in_lists = NODE_BYTES * sum(map(intervals.nodes, self.arrived.values()))
         return INTEGER_BYTES * (len(self.tv) + self.parts.linear + members) + in_lists

@@ -32,9 +32,7 @@ class Subscriptions(Generic[Member]):
         return {member: frozenset(own) for member, own in self.topics.items() if own}
 
     def in_one_writing(self) -> Subscriptions[Member]:
-        """Return the same, written as all that are equal are: lists, sets and [] are told apart by
-        nobody.
-        """
+        """Return the same in canonical form, equal for all that are equal."""
         return Subscriptions({one: tuple(sorted(own)) for one, own in self._sets().items()})
 
     def of(self, member: Member) -> frozenset[str]:

@@ -276,10 +276,7 @@ class Sequencer(Protocol):
         return () if run is None else (MessageId(run[0], run[1]),)
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Go on behind messages that nobody has; see the base.
-
-        The sequencer gives a lost message no place. Others leave out the place that it has.
-        """
+        """Give a lost message no place (sequencer), or leave out the place that it has."""
         here, count_of = self.held.__contains__, self.counts.__getitem__
         if self.me == self.sequencer:
             return pass_over(self, lost, count_of, here, self._pass_unplaced)

@@ -142,10 +142,7 @@ class CountingProtocol(Protocol):
         return tuple(sorted(found))
 
     def receive_slowly(self, message: Any) -> Sequence[Effect]:
-        """Do what a subclass's `receive` does, for messages that its fast path leaves alone.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Do what a subclass's `receive` does, for what its fast path leaves alone."""
         if self.counts.get(message.sender) == message.seq - 1:
             self.check(message)
             if self.lacks(message) is None:
@@ -153,10 +150,7 @@ class CountingProtocol(Protocol):
         return self.set_aside(message)
 
     def set_aside(self, message: Any) -> Sequence[Effect]:
-        """Discard or hold a message that can not be delivered at once, after all checks.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Discard or hold a message that can not be delivered at once, after all checks."""
         sender, seq = message.sender, message.seq
         if sender == self.me:
             return (Discard(message, OWN),)
@@ -356,9 +350,7 @@ class CountingProtocol(Protocol):
         return tuple(sorted(found))
 
     def pair_bytes(self, message: Any) -> int:
-        """Return 8 bytes for each member that the causes name, as Evropeytsev et al. 2016
-        count.
-        """
+        """Return 8 bytes for each member that the causes name, as Evropeytsev et al. 2016 count."""
         causes: int = message.causes
         named = ((causes | self.guard) - self.ones) & self.guard
         return PAIR_BYTES * named.bit_count()

@@ -36,10 +36,7 @@ if TYPE_CHECKING:
 
 
 def lacks_as_printed(member: CountingProtocol, message: CausesMessage) -> tuple[int, int] | None:
-    """Return what a message waits for where `C_j[k] <= t[k]` lets it go; None: nothing.
-
-    The sender's message before it; or the message itself, when none will ever do.
-    """
+    """Return what a message waits for where `C_j[k] <= t[k]` lets it go: maybe itself."""
     sender, seq, _, causes = message
     done = member.counts[sender]
     if seq != done + 1:

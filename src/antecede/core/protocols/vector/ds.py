@@ -57,9 +57,7 @@ class Ds(Bss):
     # -- size ---------------------------------------------------------------------------------
 
     def control_bytes(self, message: CausesMessage) -> int:
-        """Return 8 bytes a sequence: its process and its end, as Evropeytsev et al. 2016 count a
-        pair.
-        """
+        """Return 8 bytes a sequence, its process and its end, as Evropeytsev et al. 2016."""
         return self.pair_bytes(message)
 
     def storage_bytes(self) -> int:

@@ -138,7 +138,5 @@ class Idr(CountingProtocol):
         return self.pair_bytes(message)
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes a member for VT and 8 bytes a pair of CI, as Evropeytsev et al. 2016
-        counts.
-        """
+        """Return 4 bytes a member for VT, 8 a pair of CI, as Evropeytsev et al. 2016."""
         return INTEGER_BYTES * (len(self.counts) + 1) + PAIR_BYTES * self.ci.bit_count()
