@@ -20,8 +20,7 @@ class Time(Part):
     def tick(self, now: Seconds | None = None, *, now_ns: int | None = None) -> list[Message]:
         """Let time pass; return what is released by it.
 
-        `now` (seconds) or `now_ns` is what the clock shows that `send` and `receive` go by. Raises
-        LocalError without.
+        `now` (seconds) or `now_ns` is the own clock's reading. Raises LocalError without.
         """
         self._state.call = NO_CALL
         reading = reading_of(group_reading(now, now_ns), "tick")

@@ -250,10 +250,9 @@ class Group(Sending, Membership, Time, Questions, Storing, metaclass=_Documented
     # -- sending and receiving --------------------------------------------------------------
 
     def inspect(self, wire: bytes) -> Envelope:
-        """Return what the bytes of a message say, without taking it in.
+        """Return what the bytes of a message contain, without taking it in.
 
-        In every order; where the control information names no causes, there are none. Raises
-        RemoteError for bytes that say nothing, or of another group.
+        Causes where the control information names them. Raises RemoteError for bytes that are none.
         """
         return self._frames.inspect(wire)
 

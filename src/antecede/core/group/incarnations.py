@@ -118,10 +118,9 @@ def _settled_seconds(protocol: Protocol, name: str, value: Any) -> Any:
 def agreeing(
     protocol: Protocol, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options that must agree, defaults filled in: of the group, and by member.
+    """Return the options that must agree, with defaults, of the group, and by member.
 
-    `options` are what `protocol`, which is new, was made with. They go by what they mean: what is
-    the same without them, or written otherwise, is the same here.
+    `options` made the new `protocol`. Options that mean the same are the same here.
     """
     known = options_of(type(protocol))
     whole = {name: one.default for name, one in known.items() if not one.needed}
@@ -340,10 +339,9 @@ class Lives:
         return Incarnation(0, 0)
 
     def told(self, causes: Iterable[Id], *, all_lives: bool = False) -> Told:
-        """Return what a frame says of members that began anew: the lives of its causes, and all
-        that are the newest of their members, while these are few.
+        """Return the lives of a frame: those of its causes, and the newest while they are few.
 
-        `all_lives`: every life of them, where causes are what the receiver makes of a message.
+        `all_lives`: every life, where causes are what the receiver makes of a message.
         """
         if all_lives:
             every = {(name, life) for name in self.restarted for life in self.chains[name]}
@@ -354,10 +352,9 @@ class Lives:
         return tuple(sorted((name, life) for name, life in found if life.generation))
 
     def check(self, name: str, life: Incarnation, seq: int | None, said_by: str = "") -> bool:
-        """Judge a message, or what another member says of a life (`seq` is None for both).
+        """Judge a message, or another member's word on a life (`seq` None: a note, or both).
 
-        Return False for what is of an older life and carries no number: it is to be dropped.
-        Raises IncarnationError where numbers of two lives meet.
+        False: of an older life, to be dropped. Raises IncarnationError where lives meet.
         """
         chain = self.chains.get(name, ())
         if seq is not None and seq < life.first:

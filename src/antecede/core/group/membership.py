@@ -252,10 +252,9 @@ class Membership(Receiving):
             protocol.begin_at(newest)
 
     def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
-        """A member subscribes to these topics from now on, and to no others.
+        """A member subscribes to these topics from now on, and to no others. Tell every member.
 
-        Every member is told, the newcomer's subscriptions too. Raises LocalError when the
-        order knows no topics.
+        Raises LocalError when the order knows no topics.
         """
         state = self._state
         self._state.call = NO_CALL

@@ -155,8 +155,7 @@ class Questions(Part):
     def held(self) -> list[Packet]:
         """Return the held messages as packets for nobody yet.
 
-        As sponsor: what a newcomer needs beside its invitation, and the transport may have dropped
-        because it arrived here.
+        As sponsor: what a newcomer needs beside its invitation.
         """
         state = self._state
         wires = [self._frames.wire(one.message) for one in state.protocol.blocked_on()]

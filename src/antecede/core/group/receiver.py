@@ -264,11 +264,7 @@ class Receiving(Part):
         lives.check_told(known, said_by, state.name)
 
     def _numbered_anew(self, message: Any, now: int | None) -> list[Message]:
-        """Take in a message that its way numbers anew: lives are not compared, contents are.
-
-        A number is that of the member who sent it on here, so one that begins again with old
-        numbers is found out, where its messages would pass for copies.
-        """
+        """Take in a message that its way numbers anew: contents are compared, not lives."""
         state = self._state
         sender, seq = state.protocol.identity(message)
         key = state.roster.name(sender), seq

@@ -54,8 +54,7 @@ KNOWS_OUTSIDE = "its clock counts an event outside"
 class Cuts:
     """The cuts of one execution; rows as in `core.oracle.history`, or with vector clocks.
 
-    Raises InputError for rows without a member, a message sent twice, clocks that are missing on
-    some rows, and own counters that do not grow.
+    Raises InputError for rows that cannot be judged, and own counters that do not grow.
     """
 
     def __init__(self, rows: Iterable[EventLike]) -> None:

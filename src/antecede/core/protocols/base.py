@@ -244,10 +244,9 @@ class Protocol:
         return {}
 
     def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return those of the options that this object was made with which say something.
+        """Return those of the options that this new object was made with which say something.
 
-        What says the same as leaving it out is left out: members of whom one names a default and
-        another does not are of one group. Asked when the object is new.
+        Naming a default says nothing: members with and without it are of one group.
         """
         return effective(type(self), options)
 
@@ -260,10 +259,9 @@ class Protocol:
         return len(self.blocked_on())
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
-        """Tell, without taking it in, that a message would be held and nothing be delivered.
+        """Tell, changing nothing, that a message would be held and nothing be delivered.
 
-        At a small cost, whatever is held, and changing nothing. False where it would not, or
-        where only `receive` can tell. Raises what `receive` would raise.
+        False where only `receive` can tell. Raises what `receive` would raise.
         """
         return False
 
@@ -307,8 +305,7 @@ class Protocol:
     def check_listening(self) -> None:
         """Raise LocalError unless `causes` names all that must come before a message.
 
-        Only then a member without a frontier can begin at the first message that it hears: what
-        comes later and precedes an assumed cause could not be recognized otherwise.
+        Only then a member without a frontier can begin at the first message that it hears.
         """
         raise LocalError(
             f"messages of {type(self).__name__} do not name all that comes before them, so no "
@@ -333,8 +330,7 @@ class Protocol:
     def enter(self) -> None:
         """As newcomer, after `adopt`: the invitation may have taken no time.
 
-        Orders that go by times of the network wait before the first message then (`EarlyError`).
-        Hosts whose invitations come over the channels of the messages need not say so.
+        Orders that go by times of the network then wait before the first message.
         """
 
     def correct_clock(self, now: int) -> None:
@@ -404,8 +400,7 @@ class Protocol:
     def check_whole(self) -> None:
         """Raise ValueError or a ProtocolError unless the state fits together as a whole.
 
-        For hosts, after `restore` of bytes from outside: every table has the members that it needs,
-        and everything that is held can be. Not part of `restore`, which explorers call often.
+        For hosts, after `restore` of bytes from outside; explorers call `restore` often.
         """
 
     # -- size and wire ----------------------------------------------------------------------
@@ -425,16 +420,14 @@ class Protocol:
     def storage_bytes(self) -> int:
         """Return the size of the state kept for ordering, by the source's own accounting.
 
-        The sources count vectors, lists and counters. Messages held back, and those kept to be sent
-        again, are not in it: see `memory_bytes`.
+        Vectors, lists and counters; no messages held or kept (see `memory_bytes`).
         """
         raise LocalError(f"{type(self).__name__} has no byte accounting")
 
     def memory_bytes(self) -> int:
         """Return `storage_bytes` and, of every message held or kept, control bytes and payload.
 
-        By the same accounting, and alike in all protocols; a payload that is no bytes counts as
-        none. Not what Python takes for it. As costly as `blocked_on`; raises LocalError likewise.
+        Payloads that are no bytes count as none. As costly as `blocked_on`.
         """
         messages = [*(held.message for held in self.blocked_on()), *self.kept_messages()]
         return self.storage_bytes() + sum(

@@ -46,10 +46,9 @@ def hierarchy(
     names: Mapping[int, str] = {},
     topology: Factory | None = None,
 ) -> dict[int, Protocol]:
-    """Return all members of a group with roles: super peer -> its internal peers, external peers.
+    """Return all members of a group with roles: super peer -> internal peers, external peers.
 
-    `names`: see `label_notes`. `topology` makes the first argument of the factory (None: the
-    `Topology` of `core.protocols.hierarchical.roles`).
+    `names`: see `label_notes`. `topology` makes the factory's argument (None: `Topology`).
     """
     if topology is None:
         from antecede.core.protocols.hierarchical.roles import Topology

@@ -91,11 +91,7 @@ def _pick(raw: bytes, used: bytes) -> Iterator[tuple[int, int]]:
 
 
 def read_compact(reader: Reader, most: int) -> int:
-    """Read what `encode_compact` wrote, of at most so many lanes.
-
-    Raises DecodeError, UnknownMemberError for a lane beyond `most`, and SequenceError for a
-    counter that no lane holds.
-    """
+    """Read what `encode_compact` wrote, of at most so many lanes. Raises a RemoteError."""
     start = reader.offset
     width = reader.take(1)[0]
     if width > LANE_BYTES:

@@ -68,10 +68,9 @@ class Frames:
         return FIXED_BYTES + NUMBER_BYTES * numbers + table
 
     def most_beside(self, parents: int, topics: Iterable[str]) -> int | None:
-        """Return more bytes than the next own message will have beside its payload.
+        """Return more bytes than the next own message has beside its payload; None: not told.
 
-        In O(1) but for texts, and lives that began anew. `parents`: how many messages it answers;
-        `topics`: what it is about. None where the protocol does not tell.
+        `parents`: how many messages it answers; `topics`: what it is about. O(texts, new lives).
         """
         self._refresh()
         most, state = self._beside, self._state

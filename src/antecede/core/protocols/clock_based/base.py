@@ -208,10 +208,9 @@ class ClockOrdered(ClockDelivery):
                 self.delivered[member] = number
 
     def mentions(self, message: AnyMessage) -> tuple[int, ...]:
-        """Return the sender; raises LocalError where no lanes are carried.
+        """Return the sender; raise LocalError without lanes.
 
-        Who else may have spoken before is not said, so in an open group a member could deliver
-        too early, as long as it does not know of somebody.
+        Unnamed members may have spoken before: an open group could deliver too early.
         """
         if not self.in_lanes:
             return super().mentions(message)

@@ -54,10 +54,9 @@ class Taken(NamedTuple):
 
 
 class Channel:
-    """What one member numbers, asks for, keeps and sends again; others order and deliver it.
+    """Numbers, requests, kept messages and answers of one `member`.
 
-    `member`: whose part it is; its number, its other members and the payload of its notes are
-    asked for there. Raises LocalError for options that cannot be.
+    Raises LocalError for options that cannot be.
     """
 
     state: ClassVar[tuple[str, ...]] = (

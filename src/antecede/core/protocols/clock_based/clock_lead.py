@@ -44,10 +44,9 @@ class Limits(NamedTuple):
         counts: bool = True,
         clocks: bool = False,
     ) -> Limits:
-        """Return the limits that options ask for; raises LocalError.
+        """Return the limits that options ask for. Raises LocalError, also for idle ones.
 
         `counts`, `clocks`: whether messages carry linear times or counts, and physical times.
-        An option that would limit nothing is refused.
         """
         if not counts and max_jump != MAX_JUMP:
             raise LocalError("max_jump limits linear times, and messages here carry none")

@@ -141,8 +141,7 @@ class ClockDelivery(NewcomerWait, Protocol):
     ) -> Sequence[Effect]:
         """Stamp and number the message; transmit it to the members in `to`, None meaning all.
 
-        One `Transmit` in a broadcast group; where members were sent different numbers before,
-        one for each. Raises LocalError for strangers, oneself, or nobody.
+        One `Transmit` for each number that receivers were sent before. Raises LocalError.
         """
         reading, clock = self.read_clock(now)
         targets = self.channel.targets(to)
@@ -535,10 +534,9 @@ class ClockDelivery(NewcomerWait, Protocol):
     # -- explanations -------------------------------------------------------------------------
 
     def missing(self, message: StampedMessage) -> tuple[MessageId, ...]:
-        """Return what a held message waits for, as far as that is known to exist.
+        """Return the last messages of the first gaps that a held message waits for.
 
-        The last message of the first gap: of its sender when it is ahead, else of each other
-        member whose gap may hide something before it. Empty: it waits for time, or null messages.
+        Of its sender when it is ahead, else of each member whose gap may hide something.
         """
         if not self.gapped:
             return ()
@@ -548,10 +546,9 @@ class ClockDelivery(NewcomerWait, Protocol):
         return tuple([self.gapped[member] for member in sorted(self._hiding(message))])
 
     def explained(self, message: StampedMessage) -> Held:
-        """Return what a held message waits for: messages, members to be heard of, or the clock.
+        """Return what a held message waits for: messages, silent members, or the clock.
 
-        Where all these are there, the messages before it that are held, for they wait themselves;
-        none: its turn comes with the next tick.
+        Else the held messages before it; none: its turn comes with the next tick.
         """
         missing = self.missing(message)
         if self._is_ahead(message):

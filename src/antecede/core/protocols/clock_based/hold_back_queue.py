@@ -66,8 +66,7 @@ class Entry(NamedTuple):
 class HoldBackQueue:
     """Held messages by rank, by physical time and by sender; `precedes` respects the rank.
 
-    `apart_ns`: by how much a cause of another sender is earlier in physical time, at least; None
-    where the relation does not go by physical time.
+    `apart_ns`: least difference in physical time of a cause of another sender, or None.
     """
 
     def __init__(self, precedes: Callable[[Any, Any], bool], apart_ns: int | None) -> None:
@@ -95,8 +94,7 @@ class HoldBackQueue:
     ) -> list[MessageId]:
         """Take out those of `keys`, and of what waited behind them, that nothing held precedes.
 
-        In rounds by rank, as `released` goes. Who may not go is dropped from the rounds: the
-        caller names it again. `may_go` None: all may.
+        In rounds by rank. `may_go` (None: all may) drops keys: the caller names them again.
         """
         entries = self.entries
         current = [(entries[key].rank, key) for key in keys if may_go is None or may_go(key)]

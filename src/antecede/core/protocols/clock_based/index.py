@@ -27,10 +27,9 @@ _RELATIONS = (LinearRelation, PhysicalRelation, LinearPhysicalRelation)
 
 
 def can_index(member: ClockDelivery) -> bool:
-    """Tell whether an index finds the same: not for printed relations, nor what is one's own.
+    """Tell whether an index finds the same as the definition.
 
-    It asks none of the methods that decide by the definition, so where a subclass has its own of
-    one of them, the definition decides.
+    Not for printed or own relations, nor where a subclass has its own method of `HOOKS`.
     """
     if type(member.relation) not in _RELATIONS or "dseq" in member.printed:
         return False

@@ -131,10 +131,9 @@ class Separation:
         return self._between[key]
 
     def stretch_ns(self, sender: int, target: int) -> int | None:
-        """Return how long after the sending of a message its causes can still arrive.
+        """Return how long after a message, in true time, its causes can still arrive.
 
-        In true time, for causes from third members: largest delay to `target` less the least
-        delay by which they came to `sender` before. None where there is no third.
+        Over third members: largest delay to `target` less least delay to `sender`; or None.
         """
         if not self.bounds.channels_ns:
             others = len(self.members) - 1 - (sender != target)

@@ -124,8 +124,7 @@ class ExternalPeer(OuterRole):
     def frontier(self) -> Hashable:
         """Return (members, VTx integers and bit vectors, CI, last numbers of those who left).
 
-        CI is the sponsor's with its own last message added: what the newcomer's first message
-        follows is all that the sponsor has sent or delivered.
+        CI has the sponsor's own last message too.
         """
         counts, vectors = self._ci()
         clock_counts, clock_vectors = self.clock.frontier()

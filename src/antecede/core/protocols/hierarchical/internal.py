@@ -96,8 +96,7 @@ class InternalPeer(Role):
     ) -> None:
         """Begin as Listing 1 says: SN = 0, RV and DV empty.
 
-        `ack_after`: deliveries without sending after which a floor is acknowledged (0: never).
-        `ack_payload`: what an acknowledgement carries as payload on this host's transport.
+        After `ack_after` silent deliveries (0: never) a floor goes out, with `ack_payload`.
         """
         super().__init__(me, members)
         if super_peer == me or super_peer not in self.members:
@@ -139,8 +138,7 @@ class InternalPeer(Role):
     def receive(self, message: Downward, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver when all that the message names is delivered; else hold it.
 
-        Raises SequenceError for a number below 1 or more than MAX_SPAN above the first gap, and
-        for a message that names itself or a later one.
+        Raises SequenceError beyond MAX_SPAN, below 1, and for a name that is no earlier one.
         """
         seq = message.seq
         distance = seq - self.base - 1

@@ -107,8 +107,7 @@ def identity(message: Message) -> MessageId:
 def control_bytes(message: Message, *, with_floor: bool) -> int:
     """Return the bytes of control information by Evropeytsev et al.'s accounting.
 
-    Integers 4, pairs 8, a bit vector ceil(span / 8); headers (Id, SN, Last) are not counted.
-    The floor, which the source does not have, counts as one integer.
+    Integers (the floor is one) 4, pairs 8, a bit vector ceil(span / 8); no headers.
     """
     if isinstance(message, External):
         vectors = sum(span_bytes(bits) for _, (_, bits) in message.vectors)

@@ -75,8 +75,7 @@ class SuperPeer(OuterRole):
     ) -> None:
         """Begin as Listing 3 says: VTx zero, LR all <0, 0>, TT and I empty.
 
-        `even_to_nobody`: transmit also while a group is empty, for a host that keeps messages for
-        those who will come.
+        `even_to_nobody`: transmit also to empty groups, for a host that keeps messages.
         """
         flush_after = plain(flush_after)
         if not 1 <= flush_after <= FLUSH_AFTER:
@@ -272,8 +271,7 @@ class SuperPeer(OuterRole):
     def outer_frontier(self) -> Hashable:
         """Return for a new external or super peer what `ExternalPeer.frontier` does.
 
-        CI is what the first message of a newcomer inside would name, said in the terms of the
-        external group: all that passed through here precedes it.
+        CI is what the first message of a newcomer inside would name, in outside terms.
         """
         counts, vectors = self.table.translated(self.heads)
         own = ((self.me, (self.number, 0)),)
@@ -283,10 +281,9 @@ class SuperPeer(OuterRole):
         return members, clock_counts, (*clock_vectors, *own), counts, vectors, last
 
     def adopt(self, frontier: Any) -> None:
-        """As a new super peer, whose group is empty: begin from a frontier of the external group.
+        """As a new super peer, whose group is empty: begin from a frontier outside.
 
-        What CI names gets numbers as if it had just been translated, so that whatever the group
-        says first follows it.
+        What CI names gets numbers as if just translated, so the group's messages follow it.
         """
         members, clock_counts, clock_vectors, counts, vectors, last = frontier
         changes.check_new(self.number, self.group)

@@ -53,11 +53,7 @@ class Translation:
     # -- the listings -----------------------------------------------------------------------
 
     def outward(self, message: Upward, seq: int, last: int) -> External:
-        """Return the message for the external group: Listing 14.
-
-        Line 4 (`last`) carries the sender's FIFO order outside. Lines 5 to 21 go through TT;
-        going through the bits that are set comes to the same.
-        """
+        """Return the message for the external group: Listing 14, by the bits that are set."""
         base, own = with_position(*message.dv, last) if last else message.dv
         translated, self.fresh = self.fresh, EMPTY
         counts: dict[int, int] = {}

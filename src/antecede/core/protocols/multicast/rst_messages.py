@@ -57,8 +57,7 @@ class RstMessage(NamedTuple):
 def lane(sender: int, target: int) -> int:
     """Return the place of entry [sender, target]: shell by shell around entry [0, 0].
 
-    Shell m has the 2m + 1 entries whose larger index is m: its column first, then its row. So
-    few members with low numbers have low places, however large the group.
+    Shell m has the 2m + 1 entries whose larger index is m: its column, then its row.
     """
     if sender <= target:
         return target * target + sender

@@ -275,11 +275,7 @@ class Ses(AddressedProtocol):
         return known, last, self.clock, tuple(sorted(self.entries.items()))
 
     def adopt(self, frontier: Any) -> None:
-        """Regard what the sponsor knew of as past. Only as a newcomer; raises LocalError later.
-
-        V has no entry for oneself: nobody can have sent to a newcomer. The sponsor needs none:
-        what was sent to it before this is delivered there.
-        """
+        """Regard what the sponsor knew of as past. V has no entry for oneself: no message came."""
         known, last, clock, entries = frontier
         self.adopt_members(known, last)
         kept = dict(entries)

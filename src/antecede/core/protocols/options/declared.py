@@ -84,10 +84,9 @@ def split_options(words: Iterable[str]) -> list[tuple[str, str]]:
 def read_options(
     protocol: str, factory: Callable[..., Any], given: Iterable[tuple[str, str]]
 ) -> dict[str, Any]:
-    """Return the keyword arguments that the texts stand for.
+    """Return the keyword arguments that the texts stand for; `protocol`: name in errors.
 
-    `protocol` is what errors call it. Raises OptionError for an option that does not exist
-    (naming those that do), or whose text is not of its type.
+    Raises OptionError for an unknown option, or a text that is not of its type.
     """
     known = options_of(factory)
     found: dict[str, Any] = {}

@@ -97,8 +97,7 @@ class SemanticOrder(SbState):
     ) -> Sequence[Effect]:
         """Transmit a message that answers `after` (RESPOND state, IV.C.6).
 
-        Raises LocalError for more than one parent without `several_parents`, and for a
-        parent that this member has neither sent nor had delivered.
+        Raises LocalError for several parents where one is allowed, and for unknown ones.
         """
         parents = tuple(MessageId(*parent) for parent in dict.fromkeys(after))
         if len(parents) > 1 and not self.policy.several_parents:
@@ -289,11 +288,7 @@ class SemanticOrder(SbState):
         return effects
 
     def _release(self, key: Key) -> list[Effect]:
-        """Hand over a held message in the order that is left to keep.
-
-        Where its parent is held too, the one at the top of the thread is released, marked,
-        and the others follow it in order.
-        """
+        """Hand over a held message behind the marked top of its thread."""
         effects: list[Effect] = []
         store = self.store
         while key in store.rows:
@@ -318,11 +313,7 @@ class SemanticOrder(SbState):
         return effects
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member; its messages up to `last` and answers to them may come.
-
-        Held messages of it numbered above `last` can not be right: they are set aside, with what
-        answers them. Raises LocalError when it is not in the group, is oneself, or sent more.
-        """
+        """Set aside held messages numbered above `last`, and what answers them; see the base."""
         super().leave(member, last)
         late = sorted(key for key in self.store.rows if key[0] == member and key[1] > last)
         return [effect for key in late for effect in self._set_aside(key, AFTER_LEAVE)]

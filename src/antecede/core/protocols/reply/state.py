@@ -270,8 +270,7 @@ class SbState(Protocol):
         return message._replace(sender=numbers[message.sender], parents=parents)
 
     def describe(self, names: Mapping[int, str] | None = None) -> dict[str, str]:
-        """Return the state in the notation of Bhavanasi and Iyer: seqno, OL (numbers by member)
-        and OSMS.
+        """Return seqno, OL (numbers by member) and OSMS in the source's notation.
 
         With `names`, member 1's message 3 is written `B3`, else `1:3`.
         """

@@ -77,8 +77,7 @@ class TopicProtocol(TopicState):
     ) -> Sequence[Effect]:
         """Publish an event about `topics` to all others that subscribe to one of them.
 
-        Raises LocalError when no topic is named or a name is empty or too long. No effect
-        when nobody subscribes, but in lanes; the event counts all the same.
+        An event for nobody counts, without effect but in lanes. Raises LocalError for topics.
         """
         now, clock = self.read_clock(now)
         publication = checked_topics(topics)

@@ -84,8 +84,7 @@ class TopicRelation:
     def rank(self, event: Stamp) -> tuple[int, int, int]:
         """Return a key that is less for e1 whenever e1 is in the causal past of e2.
 
-        The linear time; without it the weight of the topic vector: a source's vector covers
-        that of every event that arrived there, and publishing adds to it, so it is one too.
+        The linear time; without it the weight of the topic vector, which grows likewise.
         """
         return (event.lt if self.linear else event.weight), event.source, event.seq
 

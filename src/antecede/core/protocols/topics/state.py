@@ -177,8 +177,7 @@ class TopicState(NewcomerWait, Protocol):
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
         """Return overlapping subscriptions, clocks off by a delay, and channels that differ.
 
-        One channel is slow at its most, so that the wait is not that of the publisher's own; one
-        at its least, so that a path is faster; a fourth member is further off than clocks err.
+        One slow at its most, one fast at its least, a member further off than clocks err.
         """
         choices = (("x", "y"), ("x",), ("x", "y"))
         topics = {member: choices[member % 3] for member in members}
@@ -216,8 +215,7 @@ class TopicState(NewcomerWait, Protocol):
     def blocked_on(self) -> tuple[Held, ...]:
         """Return held events by (sender, number), each with the reading at which it may go.
 
-        No cause is known to be missing. Where that reading is past, events that are held
-        themselves come before it, and are named.
+        Where that is past, the held events that come before it are named.
         """
         return tuple(self._held(self.held[key]) for key in sorted(self.held))
 
@@ -261,8 +259,7 @@ class TopicState(NewcomerWait, Protocol):
     def subscribe(self, member: int, topics: Collection[str]) -> Sequence[Effect]:
         """A member, maybe one to come, subscribes to these topics from now on, and no others.
 
-        Every member is told. Held events about no topic of one's own any more are discarded.
-        Raises LocalError for a bad name and for a member that left.
+        Discards events held for others. Raises LocalError for bad names and who left.
         """
         if member in self.last:
             raise LocalError(f"member {member} has left")
@@ -281,10 +278,9 @@ class TopicState(NewcomerWait, Protocol):
         return *rows, times, self._subscribed()
 
     def adopt(self, frontier: Any) -> None:
-        """Begin with the sponsor's times; know what it had as duplicates. Only as a newcomer.
+        """Begin with the sponsor's times; know what it had as duplicates.
 
-        One's own subscription stays where the sponsor knew of none. Events published before
-        the join are not owed: a subscription begins when the publishers are told of it.
+        The own subscription stays where the sponsor knew of none.
         """
         delivered, last, (tv, lt, vt), subscribed = frontier
         changes.check_new(self.sent, *self.arrived.values())

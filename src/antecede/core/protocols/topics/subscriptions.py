@@ -55,10 +55,9 @@ class Subscriptions(Generic[Member]):
         return Subscriptions({**self.topics, member: frozenset(topics)})
 
     def numbered(self, numbers: Mapping[Any, int]) -> Subscriptions[int]:
-        """Return the same with names replaced by member numbers; raises LocalError.
+        """Return the same with names replaced by member numbers.
 
-        Also for topics that are no lists: a text would be read letter by letter; and for those
-        that no message could name.
+        Raises LocalError for strangers, for topics that are no lists, and for bad names.
         """
         from antecede.core.protocols.topics.messages import checked_topics  # not for every import
 

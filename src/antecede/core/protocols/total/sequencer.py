@@ -260,8 +260,7 @@ class Sequencer(Protocol):
     def blocked_on(self) -> tuple[Held, ...]:
         """Return what is here and not delivered, own messages too, by (sender, number).
 
-        Each waits for the message of the next place, where that place is known; otherwise for
-        the sequencer, which is no message that could be named.
+        Each waits for the message of the next place, or for the sequencer (`Held.silent`).
         """
         held = [message for _, message in sorted(self.held.items())]
         if self.me == self.sequencer:
@@ -302,10 +301,9 @@ class Sequencer(Protocol):
         return self._deliver_next()
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count the messages of others up to these numbers as delivered, and the places before.
+        """Count messages of others up to these numbers, and so many places, as delivered.
 
-        Each message has one place, so the next place follows from the numbers of all members
-        together. Raises LocalError at the sequencer, which would give its places again.
+        Raises LocalError at the sequencer, which would give its places again.
         """
         if self.me == self.sequencer:
             raise LocalError(
@@ -319,11 +317,7 @@ class Sequencer(Protocol):
     # -- snapshot ---------------------------------------------------------------------------
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
-        """Return the state in words.
-
-        `place`: the last place of the order that is delivered here; C: messages delivered of each
-        member; `known`: places that are known and not delivered.
-        """
+        """Return the last place and the counts delivered here, and places known beyond."""
         counts = ", ".join(str(self.counts[known]) for known in sorted(self.counts))
         fields = {"sequencer": names[self.sequencer], "place": str(self.delivered)}
         fields["C"] = f"({counts})"

@@ -227,8 +227,7 @@ class AgreedTimestamps(Protocol):
     def blocked_on(self) -> tuple[Held, ...]:
         """Return what is here and not delivered, own messages too, by (sender, number).
 
-        Each names the nearest missing message of its sender; where none is missing, the members
-        who have not acknowledged it (`Held.silent`).
+        Each names the nearest missing message of its sender, or `silent` members.
         """
         ahead = [message for here in self.ahead.values() for message in here.values()]
         every = [message for _, _, message in self.queue] + ahead

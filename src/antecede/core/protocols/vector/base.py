@@ -75,10 +75,9 @@ def encode_with_pairs(message: CausesMessage) -> bytes:
 
 
 class CountingProtocol(Protocol):
-    """Base of protocols whose messages are named by sender and number.
+    """Base of protocols whose messages have the fields sender, seq, payload and causes.
 
-    Subclasses implement `send` and `receive` (with the check of `lacks` written out for
-    speed), and `record`. Their messages have the fields sender, seq, payload and causes.
+    Subclasses implement `send`, `receive` (`lacks` written out for speed) and `record`.
     """
 
     control_power: ClassVar[int | None] = 1
@@ -242,8 +241,7 @@ class CountingProtocol(Protocol):
     def blocked_on(self) -> tuple[Held, ...]:
         """Return held messages by (sender, number), each with the causes not delivered yet.
 
-        What lacks nothing but messages of its own sender, however many, is told apart at once:
-        a gap of one sender holds most of what is held.
+        Those behind a gap of their own sender alone, mostly all, are told apart at once.
         """
         found, clock, guard = [], self.clock, self.guard
         for key in sorted(self.held):
