@@ -8,9 +8,9 @@ finds whose time has come. Then `HoldBackQueue` keeps the order.
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
 
 from antecede.core.protocols.base import MessageId
+from antecede.core.protocols.clock_based.delivery_state import DeliveryState
 from antecede.core.protocols.clock_based.hold_back_queue import HoldBackQueue
 from antecede.core.protocols.clock_based.lower_bound_index import FloorIndex
 from antecede.core.protocols.clock_based.messages import StampedMessage
@@ -20,13 +20,10 @@ from antecede.core.protocols.clock_based.relations import (
     PhysicalRelation,
 )
 
-if TYPE_CHECKING:
-    from antecede.core.protocols.clock_based.delivery import ClockDelivery
-
 _RELATIONS = (LinearRelation, PhysicalRelation, LinearPhysicalRelation)
 
 
-def can_index(member: ClockDelivery) -> bool:
+def can_index(member: DeliveryState) -> bool:
     """Tell whether an index finds the same as the definition.
 
     Not for printed or own relations, nor where a subclass has its own method of `HOOKS`.
@@ -40,7 +37,7 @@ def can_index(member: ClockDelivery) -> bool:
 class ClockIndex:
     """What one member holds, by what it waits for."""
 
-    def __init__(self, member: ClockDelivery) -> None:
+    def __init__(self, member: DeliveryState) -> None:
         self.member = member
         self.by_lt, self.by_pt = member.carries_lt, member.carries_pt
         self.by_bound = member.delivery == "bound"

@@ -12,20 +12,16 @@ exceeds its limit by one message a member at most.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from antecede.core.protocols.base import Discard, Effect
 from antecede.core.protocols.clock_based.channel import OVERRUN
+from antecede.core.protocols.clock_based.delivery_state import DeliveryState
 from antecede.core.protocols.clock_based.messages import StampedMessage
-
-if TYPE_CHECKING:
-    from antecede.core.protocols.clock_based.delivery import ClockDelivery
 
 
 class ReceiveBuffer:
     """Limit of the messages held or ahead at one member; None: no limit, and never asked."""
 
-    def __init__(self, member: ClockDelivery, limit: int | None) -> None:
+    def __init__(self, member: DeliveryState, limit: int | None) -> None:
         self.member, self.limit = member, limit
 
     def is_full(self, message: StampedMessage) -> bool:

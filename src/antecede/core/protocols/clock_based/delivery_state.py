@@ -1,0 +1,36 @@
+"""State of a delivery that its index and its receive buffer read."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+from antecede.core.protocols.base import MessageId
+from antecede.core.protocols.clock_based.channel import Channel, Taken
+from antecede.core.protocols.clock_based.messages import StampedMessage
+from antecede.core.protocols.clock_based.relations import Floor, Relation, Separation
+
+
+class DeliveryState(Protocol):
+    """State and decisions of a member; `ClockDelivery` has them."""
+
+    carries_lt: ClassVar[bool]
+    carries_pt: ClassVar[bool]
+    channel: Channel
+    delivery: str
+    printed: frozenset[str]
+    relation: Relation
+    separation: Separation
+    held: dict[MessageId, Taken]
+    floors: dict[int, Floor]
+    arrived_ns: dict[MessageId, int]
+    gapped: dict[int, MessageId]
+
+    @property
+    def decides_as_defined(self) -> bool: ...
+    def identity(self, message: Any) -> MessageId: ...
+    def wait_ns(self, sender: int) -> int:
+        """Return how long a message of a sender waits under delivery "bound"."""
+
+    def _precedes(self, a: StampedMessage, b: StampedMessage) -> bool: ...
+    def _rank(self, message: StampedMessage) -> tuple[int, int, int, int]: ...
+    def _newest_hiding(self, message: StampedMessage) -> int | None: ...
