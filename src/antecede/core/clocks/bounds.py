@@ -1,4 +1,4 @@
-"""What is known about clocks and channels: accuracy of each clock, delays of each channel.
+"""Bounds of clocks and channels: accuracy of each clock, delays of each channel.
 
 Source: Tsuneizumi et al., sections 2 and 4.2 (accuracy lambda_i, condition (1); delay delta_ij),
 with the repair of the errata: rules about causality need the LEAST delay, rules about waiting the

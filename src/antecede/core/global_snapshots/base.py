@@ -1,4 +1,4 @@
-"""What a snapshot algorithm is: told what happens on a member's channels, it says what to do.
+"""Snapshot algorithm: a state machine told of the events on a member's channels.
 
 A snapshot has a number, 1, 2, ... in the whole group. Each member *records* its own state once for
 each, and of every channel that leads to it what was under way: sent before its sender recorded, and

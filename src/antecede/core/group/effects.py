@@ -1,4 +1,4 @@
-"""What a protocol asks for, carried out: counted, packed, handed to the application, told again."""
+"""Effects of a protocol, carried out: counted, packed, handed to the application, told again."""
 
 from __future__ import annotations
 

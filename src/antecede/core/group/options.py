@@ -1,4 +1,4 @@
-"""What `Group` is made of: its limits and options, the table of names, and what it stores."""
+"""Limits, options, table of names and stored shapes of a `Group`."""
 
 from __future__ import annotations
 

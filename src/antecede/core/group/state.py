@@ -1,4 +1,4 @@
-"""What one member's group knows: the one state that all parts of `Group` share.
+"""State that all parts of a `Group` share.
 
 It names things: members by number, messages of the protocol as the application sees them, errors.
 It decides nothing; `core.group.receiver`, `core.group.sender` and their neighbours do.

@@ -1,4 +1,4 @@
-"""Who is in a group, who ever was, and who left: the rules that all protocols keep.
+"""Rules of membership that all protocols keep: present, former and departed members.
 
 A member is a number that is given out once and never again (`core.protocols.base`). Whoever was in
 the group stays known, because messages that depend on its own may still come; with those that left

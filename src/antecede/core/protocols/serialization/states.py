@@ -1,4 +1,4 @@
-"""What stands in the stored bytes of each protocol, version 1: state and frontier as shapes.
+"""Shapes of the stored states and frontiers of each protocol, version 1.
 
 By the name of the class, for itself and for classes made from it. Who changes what `snapshot` or
 `frontier` returns changes the shape here, and `tests/golden` shows whether bytes that were stored

@@ -1,6 +1,4 @@
-"""Who subscribes to what: topics of members in a publish/subscribe group (Nakayama 2017, section
-2).
-"""
+"""Subscriptions: topics of members in a publish/subscribe group (Nakayama 2017, section 2)."""
 
 from __future__ import annotations
 
