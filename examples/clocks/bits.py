@@ -15,15 +15,37 @@ from antecede.core.clocks import (
     MAX_SPAN,
     absorb,
     encode_window,
-    place,
     positions,
     read_window,
-    rebase,
     span_bytes,
     trim,
 )
 from antecede.core.clocks.encoding import Reader, varint
 from antecede.errors import DecodeError, SequenceError
+
+
+def rebase(base: int, bits: int, to: int) -> int:
+    """Return the bits relative to another base; positions at or below `to` fall away.
+
+    Raises SequenceError when `base` is more than MAX_SPAN above `to`.
+    """
+    distance = base - to
+    if distance <= 0:
+        return bits >> -distance
+    if distance > MAX_SPAN and bits:
+        raise SequenceError(f"position {base + 1} is more than {MAX_SPAN} above {to}")
+    return bits << distance
+
+
+def place(position: int, base: int) -> int:
+    """Return bits with one position set, relative to `base`; 0 when at or below the base.
+
+    Raises SequenceError when the position is more than MAX_SPAN above the base.
+    """
+    distance = position - base
+    if distance > MAX_SPAN:
+        raise SequenceError(f"position {position} is more than {MAX_SPAN} above {base}")
+    return 1 << (distance - 1) if distance > 0 else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,30 @@ from antecede.core.clocks import (
     read_side,
     read_top,
     repeated,
-    row_of,
-    widened,
-    with_row,
 )
-from antecede.core.clocks.encoding import Reader, encode_dense, varint, varint_size
+from antecede.core.clocks.encoding import LANE_BYTES, Reader, encode_dense, varint, varint_size
 from antecede.errors import DecodeError, LocalError
+
+
+def row_of(matrix: int, row: int, side: int) -> int:
+    """Return one row as a packed vector."""
+    return (matrix >> (row * side * LANE_BITS)) & ((1 << (side * LANE_BITS)) - 1)
+
+
+def with_row(matrix: int, row: int, vector: int, side: int) -> int:
+    """Return the matrix with one row replaced by a packed vector."""
+    return matrix ^ ((row_of(matrix, row, side) ^ vector) << (row * side * LANE_BITS))
+
+
+def widened(matrix: int, side: int, new: int) -> int:
+    """Return the matrix laid out for another side; what has no place in a smaller one goes."""
+    if side == new:
+        return matrix
+    wide, kept = side * LANE_BYTES, min(side, new)
+    raw = matrix.to_bytes(side * wide, "little")
+    gap = bytes((new - kept) * LANE_BYTES)
+    rows = [raw[k * wide : k * wide + kept * LANE_BYTES] + gap for k in range(kept)]
+    return int.from_bytes(b"".join(rows), "little")
 
 
 @dataclass(frozen=True, slots=True)

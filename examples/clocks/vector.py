@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from antecede.core.clocks import Intervals, lanes, read_bounds
+from antecede.core.clocks import Intervals, encode_bounds, lanes, read_bounds
 from antecede.core.clocks.encoding import Reader, varint, varint_size
 from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
 
@@ -120,7 +120,7 @@ class VectorClock:
         for member, counter in counters.items():
             out += varint(member - before - 1) + varint(counter)
             before = member
-        return bytes(out) + self._gone().encode()
+        return bytes(out) + encode_bounds(self._gone())
 
     @property
     def encoded_size(self) -> int:
@@ -128,10 +128,11 @@ class VectorClock:
         counters = self.counters
         gaps = zip((-1, *counters), counters, strict=False)
         size = varint_size(len(counters)) + sum(varint_size(m - b - 1) for b, m in gaps)
-        return size + sum(map(varint_size, counters.values())) + self._gone().encoded_size
+        gone = len(encode_bounds(self._gone()))
+        return size + sum(map(varint_size, counters.values())) + gone
 
-    def _gone(self) -> Intervals:
-        return Intervals.of(member + 1 for member in self.gone)
+    def _gone(self) -> tuple[int, ...]:
+        return Intervals.of(member + 1 for member in self.gone).bounds
 
     @classmethod
     def decode(cls, data: bytes) -> VectorClock:

@@ -1,4 +1,4 @@
-"""What a space-time diagram shows, apart from how it is drawn.
+"""Model of a space-time diagram, apart from its drawing.
 
 Theory of operation
 -------------------

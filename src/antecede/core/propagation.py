@@ -146,9 +146,9 @@ class ContextPropagator:
 
     `service` is any name; `incarnation` tells one life of it from the next (default: random),
     letters, digits and "._~-". `max_causes` bounds what is remembered and named (see the module).
-    `on_bad` says what becomes of headers that are no stamp: "raise" DecodeError, or "count" them
-    and go on as if there were none. Safe under threads and asyncio. Raises InputError for names
-    that cannot stand in an id and for options that there are not.
+    `on_bad`: "raise" DecodeError for headers that are no stamp, or "count" them and go on without.
+    Safe under threads and asyncio. Raises InputError for names that cannot stand in an id and
+    unknown options.
     """
 
     def __init__(
@@ -279,10 +279,7 @@ class ContextPropagator:
 
     @contextmanager
     def resuming(self, past: Past) -> Iterator[None]:
-        """Go on where `past` was taken: in another thread, or in another process, later.
-
-        Raises LimitError for a past of more than `max_causes` ids.
-        """
+        """Go on where `past` was taken. Raises LimitError for more than `max_causes` ids."""
         if len(self._checked(past).frontier) > self.max_causes:
             raise LimitError(
                 f"a past of {len(past.frontier)} messages, more than max_causes={self.max_causes}: "
@@ -297,10 +294,7 @@ class ContextPropagator:
         return self._past.get()
 
     def join(self, past: Past) -> None:
-        """Follow what another thread of control followed when `past` was taken, too.
-
-        Raises LimitError, as `received` does.
-        """
+        """Follow `past` of another thread of control too. Raises LimitError as `received`."""
         self._past.set(self._joined(self._past.get(), self._checked(past)))
 
     def stats(self) -> Stats:

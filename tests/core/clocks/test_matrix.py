@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from antecede.core.clocks import lanes
 from antecede.core.clocks.encoding.wire import varint
 from antecede.core.clocks.lanes import MAX_VALUE
-from antecede.core.clocks.matrix import MAX_SIDE, fold, joined, parted, repeated, widened
+from antecede.core.clocks.matrix import MAX_SIDE, fold, joined, parted, repeated
 from antecede.errors import DecodeError, LocalError, RemoteError, SequenceError, UnknownMemberError
-from examples.clocks.matrix import MatrixClock
+from examples.clocks.matrix import MatrixClock, widened
 from examples.clocks.vector import VectorClock
 
 Rows = list[list[int]]

@@ -56,7 +56,6 @@ def test_a_synchronized_clock_stands_still_until_it_has_caught_up(readings: list
 
 @given(readings=st.lists(st.integers(0, 1000), min_size=1, max_size=30))
 def test_a_monotonic_clock_goes_on_from_the_last_reading(readings: list[int]) -> None:
-    """Whatever it shows, what passes is the sum of its rises."""
     clock, before, passed = OwnClock(), readings[0], readings[0]
     for shown in readings:
         reading, clock = clock.at(shown, "it")

@@ -20,6 +20,7 @@ from antecede.core.protocols.clock_based.messages import StampedMessage
 from antecede.core.protocols.registry import ENTRIES
 from antecede.errors import DecodeError, LimitError, LocalError, RemoteError
 from tests.helpers.stored_groups import ORDERS, START_S, TOPICS, fresh, story
+from tests.helpers.unchanged import unchanged
 
 NAMES = ("alice", "bob", "carol")
 
@@ -53,7 +54,6 @@ def test_a_sent_message_is_bytes_with_an_id() -> None:
 
 
 def test_a_delivered_answer_names_what_it_answers() -> None:
-    """The questions of Bhavanasi and Iyer's figure 2: whose "Yes" answers which?"""
     alice, bob, carol = closed("reply")
     chennai, delhi = carol.send(b"Chennai?"), carol.send(b"Delhi?")
     alice.receive(chennai)
@@ -261,7 +261,6 @@ def test_frontiers_of_orders_with_gaps_show_them() -> None:
 @pytest.mark.parametrize("order", ["total", "total-agreed"])
 @given(seed=st.integers(0, 2**32))
 def test_the_frontier_of_a_total_order_is_what_was_handed_over(order: str, seed: int) -> None:
-    """Own messages in their turn; so nobody's frontier runs ahead of what it delivered."""
     rng = random.Random(seed)
     groups = {name: Group(name, NAMES, order=order) for name in NAMES}
     flying: list[tuple[str, bytes]] = []
@@ -357,10 +356,11 @@ def test_a_limit_of_held_messages_refuses_and_loses_nothing() -> None:
     wires = [alice.send(b"%d" % k) for k in range(6)]
     for wire in wires[1:4]:
         bob.receive(wire)
-    before = bob.snapshot()
-    with pytest.raises(LimitError, match="3 messages are held back, and max_held=3: offer"):
+    with (
+        unchanged(bob),
+        pytest.raises(LimitError, match="3 messages are held back, and max_held=3: offer"),
+    ):
         bob.receive(wires[4])
-    assert bob.snapshot() == before
     assert texts(bob.receive(wires[0])) == [b"0", b"1", b"2", b"3"], "what helps is taken in"
     assert texts(bob.receive(wires[4]) + bob.receive(wires[5])) == [b"4", b"5"]
 
@@ -375,17 +375,6 @@ def test_packets_and_payloads_have_a_limit() -> None:
     assert alice.send(b"x").seq == 1
     with pytest.raises(LocalError, match="max_held is 0"):
         Group("alice", NAMES, max_held=0)
-
-
-def test_names_that_are_refused_are_not_kept() -> None:
-    bob = Group("bob", max_members=10)
-    for k in range(50):
-        try:
-            bob.receive(Group(f"invented {k}").send(b"x"))
-        except LimitError:
-            continue
-    assert len(bob.members) == 10
-    assert len(bob.send(b"x")) < 300
 
 
 # -- words ----------------------------------------------------------------------------------------
@@ -443,26 +432,12 @@ def test_options_of_a_wrong_kind_say_what_is_right() -> None:
         Group("a", ["a", "b"], order="linear-physical")
 
 
-def test_a_topic_that_nobody_else_reads_is_said() -> None:
-    topics = Subscriptions({"alice": ["x"], "bob": ["x"]})
-    alice = Group("alice", NAMES, order="htbc", bounds=CLOCKED, subscriptions=topics)
-    with pytest.raises(LocalError, match=r"message of alice for nobody.*subscribes to 'typo'"):
-        alice.send(b"hi", topics=["typo"], now=1)
-    assert alice.outgoing() == []
-    assert alice.send(b"hi", topics=["x"], now=2).id == ("alice", 1)
-
-
 @pytest.mark.parametrize("wrong", ["news", b"news", 3])
 def test_subscriptions_are_lists_of_topics(wrong: Any) -> None:
     with pytest.raises(LocalError, match="the topics of 'a' are a list of words, not"):
         Group("a", ["a"], order="tv", bounds=CLOCKED, subscriptions=Subscriptions({"a": wrong}))
     with pytest.raises(LocalError, match="subscriptions are topics by member"):
         Group("a", ["a"], order="tv", bounds=CLOCKED, subscriptions=Subscriptions(wrong))
-
-
-def test_what_is_no_bytes_is_no_message() -> None:
-    with pytest.raises(DecodeError, match="a message is bytes, not NoneType"):
-        Group("a", ["a", "b"]).receive(None)  # type: ignore[arg-type]
 
 
 def test_help_lists_the_options_of_every_order() -> None:
@@ -491,7 +466,6 @@ def test_what_builders_need_is_exported() -> None:
 )
 @given(seed=st.integers(0, 10**6))
 def test_a_snapshot_and_the_log_since_are_the_state(order: str, seed: int) -> None:
-    """Cut at any point: what is replayed is what was."""
     rng = random.Random(seed)
     options: dict[str, Any] = {"several_parents": True} if order == "reply" else {}
     groups = {
@@ -567,7 +541,9 @@ def test_topics_nobody_reads_spend_no_number_and_posted_ones_count_as_the_last()
     bounds: Bounds[str] = Bounds(accuracy_s=0.01, least_s=0.0, most_s=0.1)
     read: Subscriptions[str] = Subscriptions({"bob": ["news"]})
     alice = Group("alice", ["alice", "bob"], order="tv", bounds=bounds, subscriptions=read)
-    with pytest.raises(LocalError, match="No number was given out"):
+    with pytest.raises(
+        LocalError, match=r"of alice for nobody.*subscribes to 'typo'\. No number was given out"
+    ):
         alice.send(b"x", topics=["typo"], now=1.0)
     assert (alice.last(), alice.stats().sent) == (0, 0)
     assert alice.post(b"x", topics=["typo"], now=1.0) == []

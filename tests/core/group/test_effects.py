@@ -21,7 +21,6 @@ NAMES = ("alice", "bob", "carol")
 
 
 def test_nobody_reaches_into_a_group() -> None:
-    """The protocol and the state of a group are for its parts: others have public doors."""
     top = Path(antecede.__file__).parent
     inside = re.compile(
         r"\bgroups?(\[[^]]*\])?\._[a-z]|\._(state|protocol|frames|effects|receiving)\b"
@@ -88,7 +87,6 @@ def test_a_refused_message_has_no_effects() -> None:
     ],
 )
 def test_a_wrong_call_has_no_effects(wrong: Any) -> None:
-    """Those of the call before must not pass for its own."""
     alice, bob = (Group(name, NAMES, order="fifo") for name in NAMES[:2])
     bob.receive(alice.send(b"1"))
     with pytest.raises(LocalError):
@@ -114,7 +112,6 @@ def test_effects_tell_what_receive_and_tick_return(order: str) -> None:
 def test_time_that_passes_at_once_is_that_which_ticks(
     order: str, step_ns: int, notes: bool
 ) -> None:
-    """The same stop, the same messages, the same state and counters as tick by tick."""
     at_once, one_by_one = story(order), story(order)
     for told in (at_once, one_by_one):
         for wire in told.late:
@@ -142,7 +139,6 @@ def test_time_does_not_go_back(readings: range) -> None:
 def test_time_that_fails_to_pass_leaves_the_group_as_it_was(
     monkeypatch: pytest.MonkeyPatch, fails: int
 ) -> None:
-    """At the first reading, at the last, and while one between is looked for."""
     group, _ = story("linear")
     before, kind = group.snapshot(), type(group._state.protocol)
     real, calls = kind.tick, []
@@ -194,7 +190,6 @@ OPEN = [order for order in ORDERS if order in ("unordered", "fifo", "bss", "ds",
 def test_frames_written_in_parts_are_those_written_whole(
     order: str, members: tuple[str, ...] | None
 ) -> None:
-    """What is remembered of a frame (its head, the rows of names) is as if it were written anew."""
     groups = {name: Group(name, members, order=order) for name in NAMES}
     for turn in range(4):
         for group in groups.values():

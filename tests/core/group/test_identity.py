@@ -114,7 +114,6 @@ def test_defaults_that_are_written_out_agree_with_defaults() -> None:
 
 
 def test_two_sponsors_at_once_are_refused_by_name() -> None:
-    """Both newcomers got number 3; one's message would have shown as the other's."""
     alice, bob, carol = (Group(name, NAMES) for name in NAMES)
     dave = Group.accept("dave", alice.invite("dave"))
     erin = Group.accept("erin", bob.invite("erin"))
@@ -213,7 +212,6 @@ def test_of_two_restored_from_one_snapshot_the_second_is_refused() -> None:
 
 
 def test_a_message_of_a_life_that_is_over_is_refused() -> None:
-    """It was under way when its sender was restored, and its number is another message now."""
     alice, bob, _ = (Group(name, NAMES) for name in NAMES)
     bob.receive(alice.send(b"1"))
     stale = alice.snapshot()
@@ -235,7 +233,6 @@ def test_late_copies_of_an_older_life_are_duplicates_or_delivered() -> None:
 
 
 def test_what_depends_on_a_superseded_message_is_refused() -> None:
-    """Carol had the message that was lost to bob; bob has the new one of the same number."""
     alice, bob, carol = (Group(name, NAMES) for name in NAMES)
     stale = alice.snapshot()
     lost = alice.send(b"lost")
@@ -309,7 +306,6 @@ def test_identity_is_no_control_information(members: tuple[str, ...] | None) -> 
 
 @given(seed=st.integers(0, 10**6))
 def test_restarts_at_any_time_never_misattribute_a_message(seed: int) -> None:
-    """Members are restored from snapshots of any age; what is delivered twice is the same."""
     rng = random.Random(seed)
     groups = {name: Group(name, NAMES) for name in NAMES}
     states = {name: [group.snapshot()] for name, group in groups.items()}
@@ -390,7 +386,6 @@ def reborn(one: Group, snapshot: bytes, log: list[bytes] = []) -> Group:  # noqa
 
 @pytest.mark.parametrize("order", ["ses", "sent", "fifo", "total-agreed"])
 def test_messages_from_before_a_restart_may_come_after_those_from_after_it(order: str) -> None:
-    """They name each other as causes, and who has not heard of that life yet cannot judge it."""
     alice, bob = (Group(name, NAMES, order=order, keep_log=True) for name in NAMES[:2])
     before = [alice.send(bytes([k])) for k in range(3)]
     alice = reborn(alice, alice.snapshot())
@@ -404,7 +399,6 @@ def test_messages_from_before_a_restart_may_come_after_those_from_after_it(order
 
 @pytest.mark.parametrize("order", ["ses", "sent"])
 def test_what_a_receiver_makes_of_a_message_is_judged_by_all_lives(order: str) -> None:
-    """The sender cannot name the causes: they are other ones for each receiver."""
     alice, bob = (Group(name, NAMES, order=order, keep_log=True) for name in NAMES[:2])
     alice = reborn(alice, alice.snapshot())
     first = alice.send(b"1")
@@ -425,7 +419,6 @@ def test_places_from_before_a_restart_of_the_sequencer_still_count() -> None:
 
 
 def test_a_sequencer_restored_too_far_back_is_refused_by_name() -> None:
-    """It has no messages of its own whose numbers would tell; it would give places again."""
     alice, bob, carol = (Group(name, NAMES, order="total", keep_log=True) for name in NAMES)
     old = alice.snapshot()
     x, y = bob.send(b"x"), carol.send(b"y")

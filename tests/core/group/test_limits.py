@@ -22,6 +22,7 @@ from tests.helpers.stored_groups import (
     options_of,
     story,
 )
+from tests.helpers.unchanged import unchanged
 
 CHEAP = ("idr", "bss", "ds", "matrix", "fifo", "sb", "ses", "sent", "total", "total-agreed")
 CLOCKS = ("linear", "physical", "linear-physical")
@@ -65,7 +66,6 @@ def taken(group: Group, wire: bytes, now: float) -> Any:
 @pytest.mark.parametrize("order", ORDERS)
 @given(seed=st.integers(0, 2**32), most=st.integers(1, 4))
 def test_the_quick_look_refuses_what_a_trial_would(order: str, seed: int, most: int) -> None:
-    """Step by step the same as with a snapshot before every message; a refusal changes nothing."""
     rng = random.Random(seed)
     quick, trial = limited(order, most), limited(order, most)
     trial._state.protocol = _Without(trial._state.protocol)  # type: ignore[assignment]
@@ -159,10 +159,11 @@ def test_a_message_is_measured_whole_before_it_has_a_number(order: str, is_open:
         short = sending(order, "alice", exact - 1, is_open=is_open)
         for group in (tight, short):
             group.restore(stored, resume=True)
-        before = short.snapshot()
-        with pytest.raises(LocalError, match=rf"payload of {size} bytes.*max_packet={exact - 1}"):
+        with (
+            unchanged(short),
+            pytest.raises(LocalError, match=rf"payload of {size} bytes.*max_packet={exact - 1}"),
+        ):
             short.send(bytes(size), now=START_S + 10, **how)
-        assert short.snapshot() == before
         assert short.effects() == []
         wire = tight.send(bytes(size), now=START_S + 10, **how)
         assert (len(wire), wire.seq) == (exact, 1)
@@ -177,7 +178,6 @@ def test_a_message_is_measured_whole_before_it_has_a_number(order: str, is_open:
 @pytest.mark.parametrize("order", ORDERS)
 @given(seed=st.integers(0, 2**32), restarts=st.booleans())
 def test_no_message_is_larger_than_the_estimate(order: str, seed: int, restarts: bool) -> None:
-    """Where the estimate is too low, a message that is too large would keep its number."""
     rng, now = random.Random(seed), START_S
     groups = {name: fresh(order, name) for name in NAMES}
     how: dict[str, Any] = {"topics": ("news", "sport")} if order in TOPICS else {}
@@ -201,7 +201,6 @@ def test_no_message_is_larger_than_the_estimate(order: str, seed: int, restarts:
 @pytest.mark.slow
 @pytest.mark.parametrize("order", [order for order in ORDERS if order not in TOPICS])
 def test_the_estimate_holds_in_a_large_group(order: str) -> None:
-    """Sixty members with long names, some of whom have heard of all."""
     count = 60
     names = [f"{k:0>60}" for k in range(count)]
     options = options_of(order)
@@ -235,10 +234,11 @@ def test_a_message_that_is_surely_small_enough_costs_no_snapshot(
 def test_half_is_left_where_messages_are_made_anew_on_their_way() -> None:
     group = fresh("internal")
     group._state.limits = group._state.limits._replace(max_packet=100)
-    before = group.snapshot()
-    with pytest.raises(LocalError, match=r"a payload of 51 bytes; 50 can be \(half of max_packet="):
+    with (
+        unchanged(group),
+        pytest.raises(LocalError, match=r"a payload of 51 bytes; 50 can be \(half of max_packet="),
+    ):
         group.post(bytes(51))
-    assert group.snapshot() == before
     assert group.post(bytes(50))
 
 
@@ -277,7 +277,6 @@ def test_who_forgets_the_time_is_told_so_at_the_limit_too() -> None:
 
 @pytest.mark.parametrize("order", [*CLOCKS, "total-agreed"])
 def test_a_full_group_takes_what_all_that_is_held_waits_for(order: str) -> None:
-    """It refused the very message that `missing` names, for ever, and nothing went any more."""
     alice, bob = fresh(order, "alice"), fresh(order, "bob")
     carol = limited(order, 3)
     wires = [alice.send(b"%d" % k, now=START_S + k / 100) for k in range(4)]
@@ -296,7 +295,6 @@ def test_a_full_group_takes_what_all_that_is_held_waits_for(order: str) -> None:
 @pytest.mark.parametrize("order", [*ORDERS, *ROLES])
 @given(data=st.data())
 def test_bytes_that_are_refused_leave_everything_as_it_was(order: str, data: st.DataObject) -> None:
-    """In every order and role, with messages held: a typed error, and the same state to the bit."""
     told = story(order)
     group, wire = told.group, bytearray(told.late[0])
     end = len(wire) - 6
@@ -316,7 +314,6 @@ def test_bytes_that_are_refused_leave_everything_as_it_was(order: str, data: st.
 
 @pytest.mark.parametrize("options", [{"recovering": True}, {"retry_s": 0.5}])
 def test_a_message_that_just_fits_is_taken_when_it_is_sent_again(options: dict[str, Any]) -> None:
-    """Its receiver began anew in between, and the frame that is written again tells that."""
     order = "matrix" if "recovering" in options else "linear"
     pair = ["alice", "bob"]
 

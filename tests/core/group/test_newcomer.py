@@ -104,7 +104,6 @@ def test_where_counts_keep_the_order_nobody_waits() -> None:
 
 
 def test_the_path_of_least_delay_from_the_furthest_member_counts() -> None:
-    """b reaches c by a in 10 + 10 ns; its own channel to c takes 200 at least."""
     near: dict[str, Any] = {"accuracy_ns": 1, "least_ns": 10, "most_ns": 900}
     a, b = (
         Group(name, ["a", "b"], order="linear-physical", bounds=Bounds(**near)) for name in "ab"

@@ -6,14 +6,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from antecede.core.oracle.channels import (
-    CAUSAL,
-    FIFO,
-    NON_FIFO,
-    Overtaken,
-    arrivals,
-    deliveries,
-)
+from antecede.core.oracle.channels import CAUSAL, FIFO, NON_FIFO, Overtaken, arrivals, deliveries
 from antecede.core.oracle.history import History
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from tests.core.oracle.executions import executions
@@ -36,7 +29,6 @@ def test_001_a_set_is_emptied_in_any_order() -> None:
 
 
 def test_001_fifo_does_not_imply_causal() -> None:
-    """The converse of "causally ordered delivery implies FIFO" fails with three processes."""
     found = arrivals(rows("P!a Q?a Q!b R?b R?a"))
     assert (found.name, found.fifo, found.witness) == (FIFO, (), Overtaken("a", "R", "b"))
 
@@ -52,7 +44,6 @@ def test_001_causal_implies_fifo(execution: list[Event]) -> None:
 
 @given(executions())
 def test_001_the_property_as_it_is_printed(execution: list[Event]) -> None:
-    """For all m_ij, m_kj: send(m_ij) -> send(m_kj) implies rec(m_ij) -> rec(m_kj)."""
     history = History(execution)
     pasts = history.pasts("receipt")
     holds = True
@@ -74,7 +65,6 @@ def test_arrivals_and_deliveries_are_told_apart() -> None:
 
 
 def test_deliveries_go_by_what_was_delivered_not_by_what_had_arrived() -> None:
-    """a had arrived at Q when it sent b, but it had not been delivered: b does not depend on it."""
     run = rows("P!a Q?a Q!b R?b R?a R.b R.a Q.a")
     assert (arrivals(run).name, deliveries(run).name) == (FIFO, CAUSAL)
 
@@ -100,6 +90,5 @@ def test_own_copies_and_unsent_messages_say_nothing() -> None:
 
 
 def test_what_did_not_come_overtakes_nothing() -> None:
-    """Neither a nor b is delivered: their order of arrival says nothing of deliveries."""
     run = rows("P!x P!a P!b Q?x Q?b Q?a Q.x")
     assert (arrivals(run).name, deliveries(run).name) == (NON_FIFO, CAUSAL)

@@ -154,7 +154,6 @@ def test_nothing_that_is_shown_names_a_source_by_a_number(
 
 
 def test_e15_by_maximum_the_next_message_of_a_sender_passes_one_that_is_held() -> None:
-    """BSS with condition 2 as printed and the maximum: a of P3, b of P2 after a, c of P3."""
 
     def goes(clock: list[int], sender: int, t: list[int]) -> bool:
         others = [k for k in range(3) if k != sender]
@@ -211,7 +210,6 @@ def test_e51_vectors_that_count_receipts_order_what_is_concurrent() -> None:
 
 
 def test_e51_vectors_that_count_receipts_miss_a_cause() -> None:
-    """B receives a2 and not a1, so its b1 says less of A than a2 does."""
     topics = Subscriptions({0: ("x", "y"), 1: ("x",), 2: ("x", "y")})
     bounds: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=3)
 
@@ -239,7 +237,6 @@ def _sent(member: Tv | TvVt, payload: str, topic: str, now: int = 0) -> TopicMes
 
 
 def test_e50_no_greater_orders_both_ways_and_both_are_delivered() -> None:
-    """Events of equal counts precede each other; the ranks decide, and nobody waits for ever."""
     topics = Subscriptions(dict.fromkeys(range(3), ("x",)))
     bounds: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=3)
     assert ENTRIES["tv"].options("no-greater") == {"reading": PUBLISHED}

@@ -11,7 +11,7 @@ from antecede.core.protocols import factory as build
 from antecede.core.protocols.base import Relation
 from antecede.core.protocols.basic.fifo import Fifo
 from antecede.core.protocols.basic.unordered import Unordered
-from antecede.core.protocols.hierarchical.roles import (
+from antecede.core.protocols.hierarchical import (
     ExternalPeer,
     InternalPeer,
     SuperPeer,

@@ -98,7 +98,6 @@ def test_anything_else_stays(value: Any) -> None:
 def test_whole_numbers_of_any_kind_are_taken_by_every_door(
     order: str, option: str, value: int, kind: Any
 ) -> None:
-    """And kept as Python's: 2**40 above a 64-bit number is no overflow, stored bytes are alike."""
     given = kind(value)
     options: dict[str, Any] = {option: given}
     made = flat_class(order)(0, (0, 1, 2), **options)

@@ -10,10 +10,8 @@ if TYPE_CHECKING:
         MAX_SPAN,
         absorb,
         encode_window,
-        place,
         positions,
         read_window,
-        rebase,
         span_bytes,
         trim,
         window_bytes,
@@ -58,9 +56,6 @@ if TYPE_CHECKING:
         read_side,
         read_top,
         repeated,
-        row_of,
-        widened,
-        with_row,
     )
     from antecede.core.clocks.monotonic_clock import OwnClock
     from antecede.core.clocks.nanoseconds import (
@@ -81,7 +76,7 @@ else:
         __name__,
         {
             "bits": (
-                "MAX_POSITION MAX_SPAN absorb encode_window place positions read_window rebase "
+                "MAX_POSITION MAX_SPAN absorb encode_window positions read_window "
                 "span_bytes trim window_bytes"
             ),
             "bounds": "Bounds",
@@ -96,7 +91,7 @@ else:
             ),
             "matrix": (
                 "INTEGER_BYTES MAX_SIDE encode_behind fold joined parted read_behind read_side "
-                "read_top repeated row_of widened with_row"
+                "read_top repeated"
             ),
             "monotonic_clock": "OwnClock",
             "nanoseconds": (

@@ -8,7 +8,7 @@ Bits are numbered from 1; position 0 counts as always set. A window is a pair `(
 of `bits` is position `base + 1`. What lies at or below `base` is a convention of the user: all set
 for what was received (RV, VTx: `absorb` moves leading ones below the base), all clear for
 dependencies (DV, CI: `trim` moves leading zeros below the base). Comparing two windows is one shift
-(`rebase`) and one AND.
+and one AND.
 
 A window never spans more than `MAX_SPAN` positions; what would is refused with
 `SequenceError`, so that memory does not follow a position that somebody else wrote.
@@ -20,34 +20,9 @@ from collections.abc import Iterator
 
 from antecede.core.clocks.encoding import windows
 from antecede.core.clocks.encoding.wire import Reader, block
-from antecede.errors import SequenceError
 
 MAX_SPAN = windows.MAX_SPAN
 MAX_POSITION = windows.MAX_POSITION
-
-
-def rebase(base: int, bits: int, to: int) -> int:
-    """Return the bits relative to another base; positions at or below `to` fall away.
-
-    Raises SequenceError when `base` is more than MAX_SPAN above `to`.
-    """
-    distance = base - to
-    if distance <= 0:
-        return bits >> -distance
-    if distance > MAX_SPAN and bits:
-        raise SequenceError(f"position {base + 1} is more than {MAX_SPAN} above {to}")
-    return bits << distance
-
-
-def place(position: int, base: int) -> int:
-    """Return bits with one position set, relative to `base`; 0 when at or below the base.
-
-    Raises SequenceError when the position is more than MAX_SPAN above the base.
-    """
-    distance = position - base
-    if distance > MAX_SPAN:
-        raise SequenceError(f"position {position} is more than {MAX_SPAN} above {base}")
-    return 1 << (distance - 1) if distance > 0 else 0
 
 
 def absorb(base: int, bits: int) -> tuple[int, int]:
@@ -76,18 +51,14 @@ def positions(base: int, bits: int) -> Iterator[int]:
 
 
 def span_bytes(bits: int) -> int:
-    """Return ceil((last set - first set + 1) / 8), the size of Evropeytsev et al. 2016 for DV and
-    CI; 0 if empty.
-    """
+    """Return ceil((last set - first set + 1) / 8): size of DV and CI (Evropeytsev et al. 2016)."""
     if not bits:
         return 0
     return (bits.bit_length() - (bits & -bits).bit_length() + 8) // 8
 
 
 def window_bytes(bits: int) -> int:
-    """Return ceil((last set - first clear + 1) / 8) for absorbed bits: Evropeytsev et al.'s size of
-    RV, VTx.
-    """
+    """Return ceil((last set - first clear + 1) / 8) for absorbed bits: size of RV and VTx."""
     return (bits.bit_length() + 7) // 8
 
 

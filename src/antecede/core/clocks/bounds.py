@@ -1,4 +1,4 @@
-"""What is known about clocks and channels: accuracy of each clock, delays of each channel.
+"""Bounds of clocks and channels: accuracy of each clock, delays of each channel.
 
 Source: Tsuneizumi et al., sections 2 and 4.2 (accuracy lambda_i, condition (1); delay delta_ij),
 with the repair of the errata: rules about causality need the LEAST delay, rules about waiting the
@@ -113,9 +113,7 @@ class Bounds(Generic[Member]):
 
     @cached_property
     def homogeneous(self) -> bool:
-        """Whether all clocks and all channels have the same bounds (Tsuneizumi et al., section
-        2).
-        """
+        """Whether all clocks and all channels have the same bounds (Tsuneizumi et al., 2)."""
         return all(a == self.accuracy_ns for a in self.clocks_ns.values()) and all(
             delays == (self.least_ns, self.most_ns) for delays in self.channels_ns.values()
         )
@@ -125,13 +123,7 @@ class Bounds(Generic[Member]):
         usual = self.least_ns, self.most_ns
         clocks = {one: a for one, a in self.clocks_ns.items() if a != self.accuracy_ns}
         channels = {ends: two for ends, two in self.channels_ns.items() if tuple(two) != usual}
-        return Bounds(
-            accuracy_ns=self.accuracy_ns,
-            least_ns=self.least_ns,
-            most_ns=self.most_ns,
-            clocks_ns=clocks,
-            channels_ns=channels,
-        )
+        return self._with(clocks, channels)
 
     def error_ns(self, member: Member) -> int:
         """Return the accuracy of a member's clock, in nanoseconds (lambda_i)."""
@@ -144,6 +136,11 @@ class Bounds(Generic[Member]):
     def most_delay_ns(self, source: Member, target: Member) -> int:
         """Return the largest delay of a channel, in nanoseconds (delta_ij, maxd_ij)."""
         return self.channels_ns.get((source, target), (self.least_ns, self.most_ns))[1]
+
+    def least_apart_ns(self) -> int:
+        """Return a lower bound of PT_j - PT_i of a causal pair of different members."""
+        least_ns = min([self.least_ns, *(least for least, _ in self.channels_ns.values())])
+        return least_ns - 2 * max([self.accuracy_ns, *self.clocks_ns.values()])
 
     def least_path_ns(self, source: Member, target: Member, members: tuple[Member, ...]) -> int:
         """Return the least delay over any path through the members; 0 from one to itself.
@@ -180,30 +177,25 @@ class Bounds(Generic[Member]):
 
     def among(self, members: Collection[Member]) -> Bounds[Member]:
         """Return the bounds without clocks and channels of anybody else."""
-        return Bounds(
-            accuracy_ns=self.accuracy_ns,
-            least_ns=self.least_ns,
-            most_ns=self.most_ns,
-            clocks_ns={one: error for one, error in self.clocks_ns.items() if one in members},
-            channels_ns={
-                (a, b): delays
-                for (a, b), delays in self.channels_ns.items()
-                if a in members and b in members
-            },
-        )
+        clocks = {one: error for one, error in self.clocks_ns.items() if one in members}
+        within = (ends for ends in self.channels_ns if ends[0] in members and ends[1] in members)
+        return self._with(clocks, {ends: self.channels_ns[ends] for ends in within})
 
     def numbered(self, numbers: Mapping[Any, Any]) -> Bounds[Any]:
         """Return the same bounds with names replaced, as by member numbers; raises LocalError."""
         if unknown := [member for member in self.named() if member not in numbers]:
             raise LocalError(f"bounds are given for {unknown[0]!r}, who is not in the group")
+        clocks = {numbers[member]: error for member, error in self.clocks_ns.items()}
+        channels = {(numbers[a], numbers[b]): two for (a, b), two in self.channels_ns.items()}
+        return self._with(clocks, channels)
+
+    def _with(self, clocks: Mapping[Any, int], channels: Mapping[Any, Any]) -> Bounds[Any]:
         return Bounds(
             accuracy_ns=self.accuracy_ns,
             least_ns=self.least_ns,
             most_ns=self.most_ns,
-            clocks_ns={numbers[member]: error for member, error in self.clocks_ns.items()},
-            channels_ns={
-                (numbers[a], numbers[b]): delays for (a, b), delays in self.channels_ns.items()
-            },
+            clocks_ns=clocks,
+            channels_ns=channels,
         )
 
     def named(self) -> set[Member]:

@@ -11,8 +11,8 @@ The nodes [L, H] of one member are kept as one sorted list of bounds `[L0, H0 + 
 both operations are one binary search, and an insertion changes at most two bounds. Numbers
 that arrive almost in order keep the list at one or a few nodes however many there are.
 
-*Plain functions on a list*, for protocols: `insert` changes the list in place.
-*`Intervals`*, the same as an immutable value with `|`, `&` and `<=`.
+Protocols use the plain functions on a list; `insert` changes it in place. `Intervals` is the same
+as an immutable value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from antecede.core.clocks.coercion import plain
-from antecede.core.clocks.encoding.wire import Reader, varint, varint_size
+from antecede.core.clocks.encoding.wire import Reader, varint
 from antecede.errors import DecodeError, LocalError, SequenceError
 
 NODE_BYTES = 8
@@ -88,10 +88,7 @@ def gap_limit(max_gaps: int | None) -> int | None:
 
 
 def bound_gaps(bounds: list[int], most: int | None, closed: dict[int, int], member: int) -> None:
-    """Beyond `most` gaps (None: any), take the oldest sixteenth of them as filled from now on.
-
-    `closed` says then of the member up to which number everything counts as here.
-    """
+    """Beyond `most` gaps (None: any) fill the oldest sixteenth; `closed` has up to which number."""
     if most is None or nodes(bounds) - (bounds[0] == 1) <= most:
         return
     at = 2 * (max(1, most // 16) - (bounds[0] > 1))
@@ -165,79 +162,7 @@ class Intervals:
         starts, stops = self.bounds[::2], self.bounds[1::2]
         return tuple((low, stop - 1) for low, stop in zip(starts, stops, strict=True))
 
-    def __contains__(self, number: int) -> bool:
-        """Tell whether a number is in the set."""
-        return contains(self.bounds, number)
-
     def __iter__(self) -> Iterator[int]:
         """Yield the numbers, ascending."""
         for low, high in self.nodes:
             yield from range(low, high + 1)
-
-    def __len__(self) -> int:
-        """Return how many numbers are in the set."""
-        return sum(self.bounds[1::2]) - sum(self.bounds[::2])
-
-    def insert(self, number: int) -> Intervals:
-        """Return the set with one more number. Raises SequenceError outside 1 .. MAX_NUMBER."""
-        if not 1 <= number <= MAX_NUMBER:
-            raise SequenceError(f"number {number} is not in 1 to {MAX_NUMBER}")
-        bounds = list(self.bounds)
-        insert(bounds, number)
-        return Intervals(tuple(bounds))
-
-    def __or__(self, other: Intervals) -> Intervals:
-        """Return the union."""
-        return _sweep(self.bounds, other.bounds, 1)
-
-    def __and__(self, other: Intervals) -> Intervals:
-        """Return the intersection."""
-        return _sweep(self.bounds, other.bounds, 2)
-
-    def __le__(self, other: Intervals) -> bool:
-        """Tell whether this is a subset."""
-        return self & other == self
-
-    def __lt__(self, other: Intervals) -> bool:
-        """Tell whether this is a proper subset."""
-        return self != other and self <= other
-
-    @property
-    def storage_bytes(self) -> int:
-        """The size by the accounting of the sources: 8 bytes a node."""
-        return NODE_BYTES * (len(self.bounds) // 2)
-
-    def encode(self) -> bytes:
-        """Encode as the number of nodes and the gaps and lengths between."""
-        return encode_bounds(self.bounds)
-
-    @property
-    def encoded_size(self) -> int:
-        """The length of `encode()`, without making it."""
-        pairs = zip((0, *self.bounds), self.bounds, strict=False)
-        gaps = sum(varint_size(bound - before - 1) for before, bound in pairs)
-        return varint_size(len(self.bounds) // 2) + gaps
-
-    @classmethod
-    def decode(cls, data: bytes) -> Intervals:
-        """Return what `encode` wrote. Raises DecodeError and SequenceError."""
-        reader = Reader(data)
-        bounds = read_bounds(reader)
-        reader.finish()
-        return cls(tuple(bounds))
-
-
-def _sweep(a: tuple[int, ...], b: tuple[int, ...], depth: int) -> Intervals:
-    """Return where at least `depth` of the two sets hold, in one pass over all bounds."""
-    steps = sorted([(bound, -1 if i & 1 else 1) for c in (a, b) for i, bound in enumerate(c)])
-    bounds: list[int] = []
-    level = 0
-    for bound, step in steps:
-        before, level = level, level + step
-        if (before >= depth) != (level >= depth):
-            # A node that ends where the next begins, or begins where it ended, is none.
-            if bounds and bounds[-1] == bound:
-                bounds.pop()
-            else:
-                bounds.append(bound)
-    return Intervals(tuple(bounds))

@@ -104,10 +104,7 @@ def unpack(vector: int, lanes: int) -> tuple[int, ...]:
 
 
 def columns(vector: int) -> tuple[list[int], list[int]]:
-    """Return members and counters of all lanes that are not 0, by member: `items`, fast.
-
-    All lanes are spread to 8 bytes by slices, so that one call makes them integers.
-    """
+    """Return members and counters of all lanes that are not 0, by member: `items`, fast."""
     width = LANE_BITS // 8
     count = -(-vector.bit_length() // LANE_BITS)
     raw = vector.to_bytes(count * width, "little")

@@ -1,23 +1,19 @@
-"""Packed matrices: what matrix clocks are made of in the protocols that keep them.
+"""Packed matrices, the content of matrix clocks.
 
 Source: Sahai et al. 2020, "Matrix Time", rules R1 and R2 with R2 repaired: the maximum is taken
 with the OWN entry, `mt_i[i,k] := max(mt_i[i,k], mt[j,k])` and `mt_i[k,l] := max(mt_i[k,l],
-mt[k,l])`.
-
-Entry [i, k] of member o's matrix is what o knows of what i knows of k's clock. Row [o, .] is
-o's vector clock, its principal vector; o's own clock is [o, o].
+mt[k,l])`. Entry [i, k] of member o's matrix is what o knows of what i knows of k's clock. Row
+[o, .] is o's vector clock, its principal vector; o's own clock is [o, o].
 
 Theory of operation
 -------------------
 A matrix of `side` rows and columns is ONE Python integer of side * side lanes, row after row
-(`core.clocks.lanes`): entry [i, k] has lane i * side + k. The maximum of two matrices is the lane
-operation on two integers. The least of every column is found by halves: the minimum of the upper
-and the lower half of the rows, again and again, which costs as much as two maxima.
+(`core.clocks.lanes`). The least of every column is found by halves: the minimum of the upper and
+the lower half of the rows, again and again, which costs as much as two maxima.
 
 On the wire a matrix is a row `top` of which every entry is the greatest of its column, then how
-much each entry is behind it: small numbers, most of one byte. They are written as planes (the
-low bytes of all entries, then the next bytes of all, as many as the largest needs), because
-Python moves a plane in one call and not entry by entry.
+much each entry is behind it. These small numbers are written as planes (the low bytes of all
+entries, then the next bytes of all), because Python moves a plane in one call.
 """
 
 from __future__ import annotations
@@ -37,27 +33,6 @@ MAX_SIDE = 1024
 
 
 # -- packed matrices -------------------------------------------------------------------------
-
-
-def row_of(matrix: int, row: int, side: int) -> int:
-    """Return one row as a packed vector."""
-    return (matrix >> (row * side * LANE_BITS)) & ((1 << (side * LANE_BITS)) - 1)
-
-
-def with_row(matrix: int, row: int, vector: int, side: int) -> int:
-    """Return the matrix with one row replaced by a packed vector."""
-    return matrix ^ ((row_of(matrix, row, side) ^ vector) << (row * side * LANE_BITS))
-
-
-def widened(matrix: int, side: int, new: int) -> int:
-    """Return the matrix laid out for another side; what has no place in a smaller one goes."""
-    if side == new:
-        return matrix
-    wide, kept = side * LANE_BYTES, min(side, new)
-    raw = matrix.to_bytes(side * wide, "little")
-    gap = bytes((new - kept) * LANE_BYTES)
-    rows = [raw[k * wide : k * wide + kept * LANE_BYTES] + gap for k in range(kept)]
-    return int.from_bytes(b"".join(rows), "little")
 
 
 def joined(rows: Iterable[int], side: int) -> int:
@@ -105,10 +80,7 @@ def encode_behind(vectors: int, top: int, rows: int, side: int) -> bytes:
 
 
 def read_behind(reader: Reader, top: int, rows: int, side: int) -> int:
-    """Read what `encode_behind` wrote.
-
-    Raises DecodeError, and SequenceError for an entry that is below 0.
-    """
+    """Read what `encode_behind` wrote. Raises DecodeError, SequenceError for entries below 0."""
     count, at = rows * side, reader.offset
     width = reader.varint()
     if not 1 <= width <= LANE_BYTES:

@@ -32,10 +32,7 @@ class OwnClock(NamedTuple):
         return OwnClock(now) if read_ns < now <= LONGEST_NS else None
 
     def corrected(self, now: int) -> OwnClock:
-        """Return the clock of a member whose clock was ahead; it goes on from `now`.
-
-        Raises LocalError where that is no reading, or not below the last one.
-        """
+        """Return a clock that was ahead, from `now` on. Raises LocalError unless it is less."""
         shown = reading_of(now, "correct_clock")
         if self.read_ns is None or shown + self.shift_ns >= self.read_ns:
             raise LocalError(

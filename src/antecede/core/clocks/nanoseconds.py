@@ -97,10 +97,7 @@ def up_ns(seconds: Seconds, what: str = "a time") -> int:
 
 
 def span_ns(seconds: Seconds, what: str) -> int:
-    """Return how long to wait before one acts: rounded down, 1 ns at least.
-
-    Raises LocalError unless it is above 0.
-    """
+    """Return a time to wait, rounded down, 1 ns at least. Raises LocalError unless above 0."""
     if not exact(seconds, what) > 0:
         raise LocalError(f"{what} is {seconds}; it is greater than 0 seconds")
     return max(1, down_ns(seconds, what))
@@ -119,10 +116,7 @@ def signed_text(ns: int) -> str:
 
 
 def reading_of(now: int | None, whose: str) -> int:
-    """Return what the own clock shows; raises LocalError where that is not told, or no reading.
-
-    `whose`: what needs it, for the message.
-    """
+    """Return the own clock's reading. Raises LocalError for none; `whose`: what needs it."""
     if now is None:
         raise LocalError(
             f"{whose} goes by the clock: give now, what the own clock shows, "
@@ -136,10 +130,7 @@ def reading_of(now: int | None, whose: str) -> int:
 
 
 def group_reading(now: Seconds | None, now_ns: int | None) -> int | None:
-    """Return the reading that a caller gave as seconds or as nanoseconds, or None for neither.
-
-    Raises LocalError for both, and for seconds that can only be nanoseconds.
-    """
+    """Return the reading given in seconds or ns; None: neither. Raises LocalError for both."""
     if now is not None and now_ns is not None:
         raise LocalError("give the clock's reading once: now= (seconds) or now_ns=")
     if now is None:

@@ -19,10 +19,12 @@ from antecede.core.global_snapshots.base import (
 )
 from antecede.core.global_snapshots.chandy_lamport import ChandyLamport
 from antecede.core.global_snapshots.lai_yang import LaiYang
-from antecede.core.global_snapshots.piggyback import GlobalState, Snapshots, Unwrapped
-
-ALGORITHMS: dict[str, Make] = {"chandy-lamport": ChandyLamport, "lai-yang": LaiYang}
-"""By name; the first needs channels that keep their order."""
+from antecede.core.global_snapshots.piggyback import (
+    ALGORITHMS,
+    GlobalState,
+    Snapshots,
+    Unwrapped,
+)
 
 __all__ = [
     "ALGORITHMS",

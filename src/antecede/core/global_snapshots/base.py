@@ -1,4 +1,4 @@
-"""What a snapshot algorithm is: told what happens on a member's channels, it says what to do.
+"""Snapshot algorithm: a state machine told of the events on a member's channels.
 
 A snapshot has a number, 1, 2, ... in the whole group. Each member *records* its own state once for
 each, and of every channel that leads to it what was under way: sent before its sender recorded, and
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
 
@@ -75,6 +75,8 @@ class Algorithm(ABC):
         self.others = tuple(name for name in self.members if name != me)
         self.number = 0
         """Of the newest snapshot that was recorded here."""
+        self._open: dict[int, dict[str, Any]] = {}
+        """Snapshot -> channel on which something may lack -> what has come of it."""
 
     def begin(self) -> Sequence[Effect]:
         """Begin a snapshot here; of several who begin the same one at once, all begin that one."""
@@ -95,9 +97,9 @@ class Algorithm(ABC):
     def marker(self, sender: str, marker: Marker) -> Sequence[Effect]:
         """Take in a marker. Raises UnknownMemberError, SequenceError for one that cannot be."""
 
-    @abstractmethod
     def open_channels(self, number: int) -> tuple[str, ...]:
         """Return from whom something may still be under way of a snapshot recorded here."""
+        return tuple(self._open.get(number, ()))
 
     @abstractmethod
     def snapshot(self) -> Hashable:
@@ -118,6 +120,12 @@ class Algorithm(ABC):
             effects += self._record(self.number)
         return effects
 
+    def _completed(self, number: int) -> list[Effect]:
+        if self._open[number]:
+            return []
+        del self._open[number]
+        return [Complete(number)]
+
     def _check(self, sender: str, number: int) -> None:
         if sender not in self.others:
             raise UnknownMemberError(f"{sender!r} is not another member")
@@ -128,12 +136,5 @@ class Algorithm(ABC):
             )
 
 
-class Make(Protocol):
-    """A class of algorithms: makes one member's end."""
-
-    needs_fifo: bool
-    stamped: bool
-
-    def __call__(self, me: str, members: Iterable[str]) -> Algorithm:
-        """Return the end of `me`."""
-        ...
+Make: TypeAlias = type[Algorithm]
+"""A class of algorithms: makes one member's end."""

@@ -14,7 +14,6 @@ from typing import Any
 
 from antecede.core.global_snapshots.base import (
     Algorithm,
-    Complete,
     Content,
     Effect,
     Marker,
@@ -29,8 +28,6 @@ class ChandyLamport(Algorithm):
 
     def __init__(self, me: str, members: Iterable[str]) -> None:
         super().__init__(me, members)
-        self._open: dict[int, dict[str, tuple[Hashable, ...]]] = {}
-        """Snapshot -> channel that its marker did not come on yet -> what has come since."""
         self._marked = dict.fromkeys(self.others, 0)
         """Member -> the newest marker that came from it."""
 
@@ -39,7 +36,6 @@ class ChandyLamport(Algorithm):
         return 0
 
     def arrive(self, sender: str, stamp: int, message: Hashable) -> Sequence[Effect]:
-        """Keep it for all snapshots in which it was under way; nothing is to be done."""
         self._check(sender, stamp)
         for channels in self._open.values():
             if sender in channels:
@@ -47,7 +43,6 @@ class ChandyLamport(Algorithm):
         return ()
 
     def marker(self, sender: str, marker: Marker) -> Sequence[Effect]:
-        """Record where that was not done, and close the channel."""
         self._check(sender, marker.number)
         if marker.number != self._marked[sender] + 1:
             raise SequenceError(
@@ -65,23 +60,11 @@ class ChandyLamport(Algorithm):
         told = [Tell(name, Marker(number)) for name in self.others]
         return [Record(number), *told, *self._completed(number)]
 
-    def _completed(self, number: int) -> list[Effect]:
-        if self._open[number]:
-            return []
-        del self._open[number]
-        return [Complete(number)]
-
-    def open_channels(self, number: int) -> tuple[str, ...]:
-        """Return the channels of a snapshot that are not closed."""
-        return tuple(self._open.get(number, ()))
-
     def snapshot(self) -> Hashable:
-        """Return number, markers, and what is kept of open channels."""
         kept = tuple((n, tuple(sorted(of.items()))) for n, of in sorted(self._open.items()))
         return self.number, tuple(self._marked.values()), kept
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         self.number, marked, kept = state
         self._marked = dict(zip(self.others, marked, strict=True))
         self._open = {number: dict(channels) for number, channels in kept}

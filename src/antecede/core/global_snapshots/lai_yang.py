@@ -13,7 +13,6 @@ from typing import Any
 
 from antecede.core.global_snapshots.base import (
     Algorithm,
-    Complete,
     Content,
     Effect,
     Marker,
@@ -34,9 +33,6 @@ class LaiYang(Algorithm):
         self._sent = dict.fromkeys(self.others, 0)
         self._came = dict.fromkeys(self.others, 0)
         """Member -> messages on the channel to it, and from it."""
-        self._open: dict[int, dict[str, tuple[int, tuple[Hashable, ...]]]] = {}
-        """Snapshot -> channel of which something may lack -> (messages sent before it that are
-        here, those of them that came after it was recorded here)."""
         self._told: dict[tuple[int, str], int] = {}
         """(snapshot, member) -> how many messages it had sent before."""
 
@@ -46,7 +42,6 @@ class LaiYang(Algorithm):
         return self.number
 
     def arrive(self, sender: str, stamp: int, message: Hashable) -> Sequence[Effect]:
-        """Record where the sender had, and keep it for snapshots in which it was under way."""
         self._check(sender, stamp)
         effects = self._record_up_to(stamp)
         self._came[sender] += 1
@@ -58,7 +53,6 @@ class LaiYang(Algorithm):
         return effects
 
     def marker(self, sender: str, marker: Marker) -> Sequence[Effect]:
-        """Record where that was not done; from now on it is known when the channel is complete."""
         self._check(sender, marker.number)
         if (marker.number, sender) in self._told or marker.number < 1 or marker.sent < 0:
             raise SequenceError(f"marker {marker.number} of {sender} that cannot be")
@@ -69,6 +63,7 @@ class LaiYang(Algorithm):
         return effects + self._closed(marker.number, sender)
 
     def _record(self, number: int) -> list[Effect]:
+        # (messages sent before the snapshot that are here, those that came after it)
         self._open[number] = {name: (count, ()) for name, count in self._came.items()}
         told = [Tell(name, Marker(number, count)) for name, count in self._sent.items()]
         return [Record(number), *told, *self._completed(number)]
@@ -81,24 +76,12 @@ class LaiYang(Algorithm):
         del self._open[number][sender], self._told[number, sender]
         return [Content(number, sender, kept), *self._completed(number)]
 
-    def _completed(self, number: int) -> list[Effect]:
-        if self._open[number]:
-            return []
-        del self._open[number]
-        return [Complete(number)]
-
-    def open_channels(self, number: int) -> tuple[str, ...]:
-        """Return the channels of a snapshot that are not closed."""
-        return tuple(self._open.get(number, ()))
-
     def snapshot(self) -> Hashable:
-        """Return number, counts, and what is kept of open channels."""
         kept = tuple((n, tuple(sorted(of.items()))) for n, of in sorted(self._open.items()))
         counts = tuple(self._sent.values()), tuple(self._came.values())
         return self.number, *counts, kept, tuple(sorted(self._told.items()))
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         self.number, sent, came, kept, told = state
         self._sent = dict(zip(self.others, sent, strict=True))
         self._came = dict(zip(self.others, came, strict=True))

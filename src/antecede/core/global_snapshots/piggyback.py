@@ -17,7 +17,7 @@ Everything is for everybody, as in a broadcast group. The order must keep each s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from antecede.core.clocks.encoding import Reader, block, varint
 from antecede.core.global_snapshots.base import (
@@ -25,6 +25,7 @@ from antecede.core.global_snapshots.base import (
     Complete,
     Content,
     Effect,
+    Make,
     Marker,
     Record,
     Tell,
@@ -34,7 +35,8 @@ from antecede.core.global_snapshots.lai_yang import LaiYang
 from antecede.errors import DecodeError, LocalError
 
 MESSAGE, MARKER, PART = range(3)
-KINDS: Final = {"chandy-lamport": ChandyLamport, "lai-yang": LaiYang}
+ALGORITHMS: dict[str, Make] = {"chandy-lamport": ChandyLamport, "lai-yang": LaiYang}
+"""By name; the first needs channels that keep their order."""
 
 
 class GlobalState(NamedTuple):
@@ -72,9 +74,9 @@ class Snapshots:
     def __init__(
         self, me: str, members: Iterable[str], algorithm: str, state: Callable[[], bytes]
     ) -> None:
-        if algorithm not in KINDS:
-            raise LocalError(f"algorithm= is one of {', '.join(KINDS)}, not {algorithm!r:.40}")
-        self._algorithm: Algorithm = KINDS[algorithm](me, members)
+        if algorithm not in ALGORITHMS:
+            raise LocalError(f"algorithm= is one of {', '.join(ALGORITHMS)}, not {algorithm!r:.40}")
+        self._algorithm: Algorithm = ALGORITHMS[algorithm](me, members)
         self._own_state = state
         self._own: dict[int, _Part] = {}
         """Snapshot -> what is recorded of one's own part."""
@@ -96,10 +98,7 @@ class Snapshots:
         return bytes((MESSAGE,)) + varint(max(stamps, default=0)) + payload
 
     def unwrap(self, sender: str, data: bytes) -> Unwrapped:
-        """Take in a payload of another member. Raises DecodeError or another RemoteError.
-
-        What is to be recorded is recorded before the payload is returned.
-        """
+        """Take in a payload of another member, after recording. Raises a RemoteError."""
         reader = Reader(data)
         kind = reader.take(1)[0]
         if kind == MESSAGE:

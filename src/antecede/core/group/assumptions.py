@@ -3,20 +3,15 @@
 Theory of operation
 -------------------
 Marks. A message that is delivered without such a cause names it (`Message.missing`). A held message
-gets its mark when the cause is assumed, and keeps it until it is delivered.
+gets its mark when the cause is assumed. Lost messages (`Group.release`) mark what names them.
 
-Lost messages (`Group.release`): what is held and names one of them is marked.
-
-Beginning at the first message heard (`Group.begin_at`): a member that listens to a gossip has
-neither a sponsor nor a frontier. The first message that it hears of a member
-is that member's beginning: earlier ones count as delivered. So do the causes that a message names
-of members that were not heard yet. The application gets such a message marked: `Message.missing`
-names the causes that are assumed. Once a member has been heard, all that follows of it is waited
-for, and a message is marked no more for what it adds nothing to.
+Beginning at the first message heard (`Group.begin_at`), without sponsor and frontier. The first
+message heard of a member is its beginning: earlier ones count as delivered. So do the causes that a
+message names of members that were not heard yet; it is marked with them. Once a member has been
+heard, all that follows of it is waited for.
 
 That keeps the order because a message names all that must come before it
-(`Protocol.check_listening`): what comes later and precedes an assumed cause counts as delivered,
-so it is a duplicate and never comes out behind.
+(`Protocol.check_listening`): what comes later and precedes an assumed cause is a duplicate.
 """
 
 from __future__ import annotations
@@ -76,10 +71,7 @@ class Assumptions:
         return made
 
     def begin(self, protocol: Protocol, message: Any) -> tuple[dict[int, int], _Ids]:
-        """Return the numbers that a message makes this member assume, and its assumed causes.
-
-        Changes nothing; `note` does, once the protocol has taken the message in.
-        """
+        """Return the numbers that a message makes this member assume, and its assumed causes."""
         sender, is_first = message.sender, message.sender not in self.heard
         causes = [
             cause

@@ -5,29 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from antecede.core.clocks import Seconds, group_reading, reading_of
-from antecede.core.group.effects import Effects
+from antecede.core.group.effects import Part
 from antecede.core.group.message import Message
-from antecede.core.group.state import NO_CALL, GroupState
+from antecede.core.group.state import NO_CALL
 from antecede.core.protocols import Effect, Transmit
 from antecede.core.protocols.options import check_flags
 from antecede.errors import LocalError, ProtocolError
 from antecede.formatting import shown
 
 
-class Time:
+class Time(Part):
     """Tells the protocol what the own clock shows."""
 
-    def __init__(self, state: GroupState, effects: Effects) -> None:
-        self._state, self._effects = state, effects
+    def tick(self, now: Seconds | None = None, *, now_ns: int | None = None) -> list[Message]:
+        """Let time pass; return what is released by it.
 
-    def tick(self, now: Seconds | None, now_ns: int | None) -> list[Message]:
-        """See `Group.tick`."""
+        `now` (seconds) or `now_ns` is the own clock's reading. Raises LocalError without.
+        """
         self._state.call = NO_CALL
         reading = reading_of(group_reading(now, now_ns), "tick")
         return self._ticked(reading, self._try(reading))
 
-    def correct_clock(self, now: Seconds | None, now_ns: int | None) -> None:
-        """See `Group.correct_clock`."""
+    def correct_clock(self, now: Seconds | None = None, *, now_ns: int | None = None) -> None:
+        """The own clock was ahead and is set right; everything goes on from this reading.
+
+        The state is kept, and `receive` and `tick` go on at once. `send` raises EarlyError until
+        the clock is past all that others may have believed: their `max_ahead_s` (60 s), or the last
+        reading before. Messages that were refused as too far ahead are sent again where recovery is
+        on (`retry_s`); otherwise their receivers are to `release` them. Deliveries while the clock
+        was ahead may have come too early. Raises LocalError in orders whose messages carry no
+        physical time, where the clock was not ahead, and with `max_ahead_s=None`.
+        """
         state = self._state
         state.call = NO_CALL
         reading = reading_of(group_reading(now, now_ns), "correct_clock")
@@ -35,8 +43,18 @@ class Time:
             state.protocol.correct_clock(reading)
         state.record("correct_clock", reading)
 
-    def pass_time(self, readings: range, notes: bool) -> tuple[int, list[Message]]:
-        """See `Group.pass_time`."""
+    def pass_time(self, readings: range, *, notes: bool = True) -> tuple[int, list[Message]]:
+        """Let time pass as if `tick` were called at each of these readings (nanoseconds).
+
+        Ends with the first at which something happens; returns that, or the last, and what is
+        released.
+
+        The first reading is told to the order in any case. The others are searched by bisection,
+        which is right where a tick at which nothing happens changes nothing later. `notes`: whether
+        a heartbeat alone is something; where it is not, those between the first reading and the
+        returned one are left out. A log of inputs holds these two readings. Raises LocalError for a
+        range that is none, empty or falling, or holds no readings.
+        """
         self._state.call = NO_CALL
         _check_readings(readings)
         check_flags(notes=notes)

@@ -1,4 +1,4 @@
-"""What a protocol asks for, carried out: counted, packed, handed to the application, told again."""
+"""Effects of a protocol, carried out: counted, packed, handed to the application, told again."""
 
 from __future__ import annotations
 
@@ -99,6 +99,14 @@ class Effects:
         return GroupEffect(
             kind, state.message(message), (key.sender, key.seq), missing, reason, key == arrived
         )
+
+
+class Part:
+    """Base of the parts of `Group`, which share one state."""
+
+    _state: GroupState
+    _frames: Frames
+    _effects: Effects
 
 
 KINDS: dict[type, Any] = {

@@ -1,28 +1,26 @@
-"""Who speaks: which group, and which life of which member. No protocol knows of it.
+"""Identity of groups, and of the lives of their members. No protocol knows of it.
 
 Theory of operation
 -------------------
 **Group.** A fingerprint of `room=`, one of the order and the options that must agree, and a view.
 The table of names of a closed group only grows, and numbers are never given out twice. So a view
-is a number of joins since the first list, with a hash over the list and these joins. Who knows as
-many joins or more has that hash too, and compares. Bounds and subscriptions by member belong to the
-list, since they speak of its members.
+is a number of joins since the first list, with a hash over the list and these joins. A member that
+knows as many joins or more has that hash too, and compares. Bounds and subscriptions by member
+belong to the list.
 
-**Life.** A member whose state is restored from a snapshot may have said more than the snapshot
-knows. It would give out numbers again that others know with other content. So each life of a member
-is an `Incarnation`: its generation, one more at each restore, a nonce, and the first number that it
-gives out. A receiver keeps for each member the lives that it has heard of and the highest number,
-and then
+**Life.** A member that is restored from a snapshot may have said more than the snapshot knows, and
+would give out numbers again. So each life of a member is an `Incarnation`: its generation, one more
+at each restore, a nonce, and the first number that it gives out. A receiver keeps for each member
+the lives that it has heard of and the highest number, and then
 
 - a new life begins above every number that was heard; otherwise it is refused, by name;
 - a message belongs to its life: one of an older life, numbered at or above the first of a newer
   one, is refused;
 - two lives of one generation cannot both be: the second that is heard is refused.
 
-Frames also carry lives, from generation 1 on, as their sender knows them: those in which the causes
-of the message were sent, and the newest of every member while they are few; all of them where
-messages are for chosen receivers, since each of these makes other causes of a message. So a message
-that depends on a superseded one is refused as well, and never delivered after the wrong cause.
+Frames also carry lives, from generation 1 on, as their sender knows them: those of the causes of
+the message, and the newest of every member while they are few; all of them where messages are for
+chosen receivers. So a message that depends on a superseded one is refused as well.
 """
 
 from __future__ import annotations
@@ -120,10 +118,9 @@ def _settled_seconds(protocol: Protocol, name: str, value: Any) -> Any:
 def agreeing(
     protocol: Protocol, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options that must agree, defaults filled in: of the group, and by member.
+    """Return the options that must agree, with defaults, of the group, and by member.
 
-    `options` are what `protocol`, which is new, was made with. They go by what they mean: what is
-    the same without them, or written otherwise, is the same here.
+    `options` made the new `protocol`. Options that mean the same are the same here.
     """
     known = options_of(type(protocol))
     whole = {name: one.default for name, one in known.items() if not one.needed}
@@ -226,10 +223,7 @@ class Roster:
         return f"#{number}" if name is None else name
 
     def check(self, view: View) -> int:
-        """Return how many joins the sender knows that were not told here; 0: none.
-
-        Raises MismatchError when the sender's table is not the beginning of this one.
-        """
+        """Return how many joins were not told here. Raises MismatchError for another table."""
         joins, digest = view
         if joins >= len(self.digests):
             return joins - len(self.joined)
@@ -338,20 +332,16 @@ class Lives:
                 tops[generation] = seq
 
     def of(self, name: str, seq: int) -> Incarnation:
-        """Return the life in which a member gave out a number, as it is known here.
-
-        Of a life before all that are known here, nothing is known: it counts as the first.
-        """
+        """Return the life in which a member gave out a number, as known here (else the first)."""
         for life in reversed(self.chains.get(name, [])):
             if life.first <= seq:
                 return life
         return Incarnation(0, 0)
 
     def told(self, causes: Iterable[Id], *, all_lives: bool = False) -> Told:
-        """Return what a frame says of members that began anew: the lives of its causes, and all
-        that are the newest of their members, while these are few.
+        """Return the lives of a frame: those of its causes, and the newest while they are few.
 
-        `all_lives`: every life of them, where causes are what the receiver makes of a message.
+        `all_lives`: every life, where causes are what the receiver makes of a message.
         """
         if all_lives:
             every = {(name, life) for name in self.restarted for life in self.chains[name]}
@@ -362,16 +352,14 @@ class Lives:
         return tuple(sorted((name, life) for name, life in found if life.generation))
 
     def check(self, name: str, life: Incarnation, seq: int | None, said_by: str = "") -> bool:
-        """Judge a message, or what another member says of a life (`seq` is None for both).
+        """Judge a message, or another member's word on a life (`seq` None: a note, or both).
 
-        Return False for what is of an older life and carries no number: it is to be dropped.
-        Raises IncarnationError where numbers of two lives meet.
+        False: of an older life, to be dropped. Raises IncarnationError where lives meet.
         """
         chain = self.chains.get(name, ())
         if seq is not None and seq < life.first:
             raise IncarnationError(
-                f"message {seq} of {name}, in a life of it that began with {life.first}",
-                name,
+                f"message {seq} of {name}, in a life of it that began with {life.first}", name
             )
         if chain and life == chain[-1]:  # as nearly always
             return True

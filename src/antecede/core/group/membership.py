@@ -7,9 +7,8 @@ from typing import Any
 
 from antecede.core.clocks import MAX_NUMBER
 from antecede.core.group.assumptions import Assumptions
-from antecede.core.group.effects import Effects
 from antecede.core.group.incarnations import Lives, Roster, agreeing, canonical
-from antecede.core.group.message import Message
+from antecede.core.group.message import Id, Message
 from antecede.core.group.options import (
     GROUP,
     by_number,
@@ -23,7 +22,7 @@ from antecede.core.group.options import (
 )
 from antecede.core.group.receiver import Receiving
 from antecede.core.group.state import NO_CALL, GroupState
-from antecede.core.protocols import ENTRIES, Protocol, Relation, flat_class
+from antecede.core.protocols import ENTRIES, MessageId, Protocol, Relation, flat_class
 from antecede.core.protocols.options import check_flags
 from antecede.core.protocols.serialization import misfit, pack_state, unpack_state
 from antecede.core.protocols.topics import Subscriptions
@@ -31,14 +30,20 @@ from antecede.errors import DecodeError, LocalError, MismatchError
 from antecede.formatting import shown
 
 
-class Membership:
+class Membership(Receiving):
     """Lets members in and out, and tells the protocol."""
 
-    def __init__(self, state: GroupState, effects: Effects, receiving: Receiving) -> None:
-        self._state, self._effects, self._receiving = state, effects, receiving
+    def invite(self, newcomer: str, *, again: bool = False) -> bytes:
+        """As sponsor: take a newcomer in and return the invitation that it starts from.
 
-    def invite(self, newcomer: str, again: bool) -> bytes:
-        """See `Group.invite`."""
+        Tell every other member to `join(newcomer)` too. From then on the transport owes the
+        newcomer every message that the invitation's frontier does not cover: `frontier` says
+        which, and `held` hands over those that wait here.
+
+        `again`: the newcomer was invited before, by this member or another, and its invitation was
+        lost. Raises LocalError for a name that is or was in the group; with `again`, for one that
+        is not in the group or has sent a message.
+        """
         check_flags(again=again)
         state = self._state
         self._state.call = NO_CALL
@@ -58,7 +63,10 @@ class Membership:
         )
 
     def join(self, newcomer: str) -> list[Message]:
-        """See `Group.join`."""
+        """A newcomer, invited by somebody else, is in the group from now on.
+
+        Returns what can be delivered now: messages whose senders knew of it before.
+        """
         state = self._state
         self._state.call = NO_CALL
         newcomer = self._checked_new(newcomer)
@@ -67,7 +75,7 @@ class Membership:
             delivered = self._effects.carry_out(state.protocol.join(number), None)
         state.roster.add(number, newcomer)
         state.record("join", newcomer)
-        return delivered + self._receiving.take_in_ahead()
+        return delivered + self._take_in_ahead()
 
     def _checked_new(self, newcomer: str) -> str:
         name = checked(newcomer)
@@ -88,8 +96,16 @@ class Membership:
             )
         return name
 
-    def leave(self, member: str, last: int, force: bool) -> list[Message]:
-        """See `Group.leave`."""
+    def leave(self, member: str, last: int, *, force: bool = False) -> list[Message]:
+        """A member left; `last` is the number of its last message (0: it sent none).
+
+        That is `last()` in its own group. In an open group it may be a member of which nothing has
+        arrived here yet. Held messages of it above `last` are discarded, counted in `stats` and
+        told by `effects`. Raises LocalError for a name that is not in the group, for one's own (the
+        others are told), for a `last` below what was delivered here, and for one that a waiting
+        message of another member contradicts; `receive` refuses a later one likewise. `force`:
+        leave all the same; messages that need more than `last` stay held.
+        """
         check_flags(force=force)
         self._state.call = NO_CALL
         if type(last) is not int or not 0 <= last <= MAX_NUMBER:
@@ -128,7 +144,7 @@ class Membership:
         state, protocol = self._state, self._state.protocol
         if state.renumbers:
             return
-        for message in (*protocol.undelivered(), *self._receiving.decoded_ahead()):
+        for message in (*protocol.undelivered(), *self._decoded_ahead()):
             named = protocol.number_named(message, member)
             if message.sender != member and named > last:
                 raise LocalError(
@@ -140,13 +156,21 @@ class Membership:
                 )
 
     def forget(self, member: str) -> None:
-        """See `Group.forget`."""
+        """Drop the name, numbers and digests of a member that left, and its entry in messages.
+
+        For hosts that know that every present member was told of the departure and has delivered
+        what the departed sent. Mentions of it by members that have not forgotten it yet are passed
+        over; late copies of its messages are duplicates. The names of the newest 4,096 forgotten
+        members are kept for that, and neither name nor number is given out again. In orders "fifo",
+        "causal" (idr), "bss", "ds" and "none". Raises LocalError in others, for a member that has
+        not left, while a message of it is missing here, and while something waits that names it.
+        """
         state, protocol = self._state, self._state.protocol
         state.call = NO_CALL
         number = state.number(member)
         if number not in protocol.departed():
             raise LocalError(f"{member!r} is in the group: tell leave({member!r}, last) first")
-        for message in (*protocol.undelivered(), *self._receiving.decoded_ahead()):
+        for message in (*protocol.undelivered(), *self._decoded_ahead()):
             if message.sender == number or protocol.number_named(message, number):
                 raise LocalError(
                     f"{member!r} is forgotten only when nothing waits that names it: message "
@@ -160,8 +184,21 @@ class Membership:
             del state.recent[key]
         state.record("forget", member)
 
-    def begin_at(self, frontier: Mapping[str, int] | None) -> None:
-        """See `Group.begin_at`."""
+    def begin_at(self, frontier: Mapping[str, int] | None = None) -> None:
+        """Begin behind messages that never come here, before anything is sent or received.
+
+        `frontier`: each member's messages up to its number count as delivered, and late copies of
+        them are duplicates. In an open group it may name members that are not met yet. Orders by
+        clocks take it where the host carries lanes.
+
+        None: each member begins at the first message that is heard of it. Earlier ones count as
+        delivered, and so do the causes that a message names of members that were not heard yet; it
+        names them in `missing`. For members that listen to a gossip and have no sponsor.
+
+        Raises LocalError for strangers, for own messages, behind the last message of a member that
+        left, after something was sent or received, and, with the reason, in orders that cannot
+        begin so.
+        """
         state = self._state
         state.call = NO_CALL
         if frontier is not None and not isinstance(frontier, Mapping):
@@ -182,7 +219,7 @@ class Membership:
                 self._begin_behind(frontier)
         state.record("begin_at", None if frontier is None else tuple(frontier.items()))
 
-    def begin_at_pairs(self, pairs: Iterable[tuple[str, int]] | None) -> None:
+    def _begin_at_pairs(self, pairs: Iterable[tuple[str, int]] | None) -> None:
         """Do what `begin_at` does, as a log of inputs holds it."""
         self.begin_at(None if pairs is None else dict(pairs))
 
@@ -203,7 +240,7 @@ class Membership:
         if state.open and not protocol.needs_lanes:
             new = [name for name in frontier if checked(name) not in known]
             if new:
-                self._receiving.meet(new)
+                self._meet(new)
         newest = {state.number(name): seq for name, seq in frontier.items() if name != state.name}
         for member, last in protocol.departed().items():
             if newest.get(member, 0) > last:
@@ -215,7 +252,10 @@ class Membership:
             protocol.begin_at(newest)
 
     def subscribe(self, member: str, topics: Iterable[str]) -> list[Message]:
-        """See `Group.subscribe`."""
+        """A member subscribes to these topics from now on, and to no others. Tell every member.
+
+        Raises LocalError when the order knows no topics.
+        """
         state = self._state
         self._state.call = NO_CALL
         change = getattr(state.protocol, "subscribe", None)
@@ -227,6 +267,50 @@ class Membership:
         with state.named_errors():
             effects = change(state.number(member), chosen)
         state.record("subscribe", member, chosen)
+        return self._effects.carry_out(effects, None)
+
+    def release(self, lost: Iterable[Id]) -> list[Message]:
+        """These messages never come: return what waits for nothing else, marked, and what follows.
+
+        For hosts that know that nobody has the messages any more: tell every member. Each `Message`
+        that was held for one of them names it in `missing`. Late copies of them are duplicates. In
+        order "reply" they are delivered late, and `missing_parent="release"` goes by patience
+        instead.
+
+        Where a sender's messages come by number, each is passed over in its turn: name all of a gap
+        (`missing` gives `first` to `seq`). Where messages are for chosen receivers, a number stands
+        for all before it that are not here. Where messages name only immediate causes ("causal",
+        "reply"), what a lost message depended on may come behind a message that is marked. Own
+        messages, and those that count as delivered, change nothing where messages come by number.
+
+        Raises LocalError, and changes nothing, in orders in which nothing waits for a message, for
+        one that is held or whose turn does not come, and for members that never were in the group;
+        for chosen receivers and orders by clocks, also for one that nothing waits for.
+        """
+        state, protocol = self._state, self._state.protocol
+        state.call = NO_CALL
+        if state.renumbers:
+            raise LocalError(
+                f"order {state.order!r} numbers messages anew on their way, so none can be named "
+                "as lost here"
+            )
+        named = state.ids(lost, "lost")
+        numbers = [MessageId(state.number(sender), seq) for sender, seq in named]
+        assumptions = None
+        if not state.by_reply and numbers:  # there the protocol marks what it releases
+            assumptions = state.assumptions or Assumptions()
+            before = dict(assumptions.marks)
+            assumptions.lose(protocol, numbers)
+        try:
+            with state.named_errors():
+                effects = protocol.never_come(numbers)
+        except LocalError:
+            if assumptions is not None:
+                assumptions.marks = before
+            raise
+        if assumptions is not None and assumptions.marks:
+            state.assumptions = assumptions
+        state.record("release", named)
         return self._effects.carry_out(effects, None)
 
 

@@ -1,4 +1,4 @@
-"""What a `Group` hands to the application: messages, packets, and what blocks them."""
+"""Results of a `Group` for the application: messages, packets, and what blocks them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `Group` is made of: its limits and options, the table of names, and what it stores."""
+"""Limits, options, table of names and stored shapes of a `Group`."""
 
 from __future__ import annotations
 
@@ -110,10 +110,7 @@ def limits_of(
 
 
 def by_number(order: str, options: Mapping[str, Any], numbers: Mapping[str, int]) -> dict[str, Any]:
-    """Return the options with the number of each member that an option names.
-
-    Raises LocalError for a name that is not in the group.
-    """
+    """Return the options with members' numbers for names. Raises LocalError for strangers."""
     given = dict(options)
     for name in flat_class(order).member_options & given.keys():
         member = given[name]

@@ -9,10 +9,9 @@ from itertools import chain
 from typing import Any
 
 from antecede.core.clocks import contains
-from antecede.core.group.frames.codec import Frames
+from antecede.core.group.effects import Part
 from antecede.core.group.message import Blocked, Id, Message, Missing, Packet, Sent, Stats, Thread
 from antecede.core.group.options import with_names
-from antecede.core.group.state import GroupState
 from antecede.core.protocols import Addressing, Held, MessageId, Relation
 from antecede.errors import LocalError
 from antecede.formatting import shown
@@ -21,21 +20,18 @@ _BY_NUMBER = (Relation.FIFO, Relation.BY_DELIVERY, Relation.BY_RECEIPT)
 """Promises of which it is part that a sender's messages come by number."""
 
 
-class Questions:
+class Questions(Part):
     """Answers from the state alone; asking changes nothing."""
 
-    def __init__(self, state: GroupState, frames: Frames) -> None:
-        self._state, self._frames = state, frames
-
     def blocked_on(self) -> list[Blocked]:
-        """See `Group.blocked_on`."""
+        """Return every held-back message with what it waits for."""
         state = self._state
         joins = len(state.roster.joined)
         held = self._all_blocked(state.protocol.blocked_on())
         return held + [Blocked(m, (), (), None, at - joins) for m, at, _ in state.ahead.values()]
 
     def blocked_by_id(self) -> dict[tuple[int, int], Blocked]:
-        """See `Group.blocked_by_id`."""
+        """Return what the protocol holds back, by the `id` that `effects` names it with."""
         protocol = self._state.protocol
         held = protocol.blocked_on()
         ids = (protocol.identity(one.message) for one in held)
@@ -57,7 +53,12 @@ class Questions:
         return found
 
     def missing(self) -> list[Missing]:
-        """See `Group.missing`."""
+        """Return what is not here at all and is waited for: the root causes, by sender.
+
+        A held message that others wait for is no root; members from whom anything new would help
+        are (orders by clocks). Where a sender's messages are for all and come by number, one entry
+        has the whole gap (`first` to `seq`). O(held messages and members).
+        """
         protocol, name = self._state.protocol, self._state.roster.name
         blocked = protocol.blocked_on()
         here = {protocol.identity(one.message) for one in blocked}
@@ -72,10 +73,7 @@ class Questions:
     def _firsts(
         self, named: Sequence[MessageId], here: set[MessageId]
     ) -> dict[tuple[int, int], int]:
-        """Return where the gap begins that ends with a message, if not with that alone.
-
-        Only where every number of a sender is for everybody, and comes after those before it.
-        """
+        """Return where gaps begin, where every number is for everybody and they come in order."""
         protocol = self._state.protocol
         every = protocol.addressing is Addressing.ALL and not self._state.renumbers
         if not every or protocol.guarantee.relation not in _BY_NUMBER:
@@ -93,7 +91,7 @@ class Questions:
         return {(sender, seq): begin for (sender, seq), begin in begins if begin < seq}
 
     def stats(self) -> Stats:
-        """See `Group.stats`."""
+        """Return the counters, in O(1)."""
         state = self._state
         tally = state.tally
         oldest = next(iter(tally.since), None)
@@ -112,7 +110,14 @@ class Questions:
         )
 
     def frontier(self) -> dict[str, tuple[tuple[int, int], ...]]:
-        """See `Group.frontier`."""
+        """Return the numbers delivered here of each member that ever was, as (first, last) runs.
+
+        One's own are those sent, or delivered in their turn (total order). After `accept` this is
+        what the sponsor had: the transport owes the newcomer every other message. Where messages
+        are for chosen receivers, a run goes up to the newest and says nothing of those that were
+        not for this member. Raises LocalError in the hierarchical roles, which number messages anew
+        on their way.
+        """
         if self._state.renumbers:
             raise LocalError(
                 f"order {self._state.order!r} numbers messages anew on their way, and keeps no "
@@ -124,8 +129,13 @@ class Questions:
             runs[self._state.roster.name(member)] = tuple((a, stop - 1) for a, stop in pairs)
         return runs
 
-    def last(self, member: str | None) -> int:
-        """See `Group.last`."""
+    def last(self, member: str | None = None) -> int:
+        """Return the highest number that is known of a member, held or delivered; 0: none.
+
+        Of oneself (or of nobody named): how many one has sent, which is what the others give to
+        `leave` when one goes. Of a member that left: the number that `leave` was told. Raises
+        LocalError for a name that never was in the group.
+        """
         state = self._state
         name = state.name if member is None else member
         number = state.number(name)
@@ -143,13 +153,20 @@ class Questions:
         return max(heard, state.sent) if name == state.name else heard  # one's own to nobody too
 
     def held(self) -> list[Packet]:
-        """See `Group.held`."""
+        """Return the held messages as packets for nobody yet.
+
+        As sponsor: what a newcomer needs beside its invitation.
+        """
         state = self._state
         wires = [self._frames.wire(one.message) for one in state.protocol.blocked_on()]
         return [Packet((), wire) for wire in (*wires, *state.ahead)]
 
     def thread(self, message: Message | Sent | Id) -> Thread:
-        """See `Group.thread`."""
+        """Return the thread of a message as a tree, from where it begins (order "reply").
+
+        Delivered and own messages are remembered, at most `threads` of them. Raises LocalError in
+        other orders, and for a message that is not (or no longer) known.
+        """
         state = self._state
         if not state.by_reply:
             raise LocalError(f"order {state.order!r} keeps no answers, so it has no threads")
@@ -171,11 +188,17 @@ class Questions:
         return state.threads.tree(state.threads.root(one), was_here)
 
     def knows(self, member: str, of: str) -> int:
-        """See `Group.knows`."""
+        """Return the number of `of`'s last message that `member` is known to have.
+
+        Orders with matrix clocks ("matrix"). Raises LocalError in others.
+        """
         return int(self._matrix("knows")(self._state.number(member), self._state.number(of)))
 
     def stable(self) -> dict[str, int]:
-        """See `Group.stable`."""
+        """Return for each member the number of its last message that all are known to have.
+
+        Orders with matrix clocks ("matrix"). Raises LocalError in others.
+        """
         found = self._matrix("stable")()
         return {self._state.roster.name(number): count for number, count in sorted(found.items())}
 
@@ -188,14 +211,14 @@ class Questions:
         return found
 
     def topics(self) -> tuple[str, ...]:
-        """See `Group.topics`."""
+        """Return every topic that anybody subscribes to, sorted. Raises LocalError without any."""
         subscriptions = getattr(self._state.protocol, "subscriptions", None)
         if subscriptions is None:
             raise LocalError(f"with order {self._state.order!r} nobody subscribes to topics")
         return tuple(subscriptions.all_topics())
 
     def subscriptions(self) -> dict[str, tuple[str, ...]]:
-        """See `Group.subscriptions`."""
+        """Return topics by member, also of those who left. Raises LocalError without topics."""
         self.topics()
         state = self._state
         known = getattr(state.protocol, "subscriptions").topics  # noqa: B009 - of topic orders alone

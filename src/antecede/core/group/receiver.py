@@ -7,13 +7,12 @@ from typing import Any
 
 from antecede.core.clocks import OwnClock, Seconds, group_reading
 from antecede.core.group.assumptions import Assumptions
-from antecede.core.group.effects import Effects
+from antecede.core.group.effects import Part
 from antecede.core.group.frames import format as frame
-from antecede.core.group.frames.codec import Frames
 from antecede.core.group.frames.format import Frame
 from antecede.core.group.incarnations import MAX_LIVES, Told
 from antecede.core.group.message import Id, Message
-from antecede.core.group.state import NO_CALL, RECENT, GroupState
+from antecede.core.group.state import NO_CALL, RECENT
 from antecede.core.protocols import Effect, Hold, Protocol
 from antecede.errors import (
     ConflictError,
@@ -32,21 +31,29 @@ LIFE_BYTES = frame.MAX_NAME_BYTES + 32
 SUPERSEDED = "of a life of its sender that is over"
 
 
-class Receiving:
+class Receiving(Part):
     """Takes bytes in, or refuses them and leaves the group as it was."""
-
-    def __init__(self, state: GroupState, frames: Frames, effects: Effects) -> None:
-        self._state, self._frames, self._effects = state, frames, effects
 
     def receive(
         self,
         wire: bytes,
-        now: Seconds | None,
-        now_ns: int | None,
+        *,
+        now: Seconds | None = None,
+        now_ns: int | None = None,
         said_by: Id | None = None,
         meet: Collection[str] | None = None,
     ) -> list[Message]:
-        """Take in bytes, counted and logged: see `Group.receive`."""
+        """Take in bytes from another member; return what can be delivered now, in order.
+
+        `now` (seconds) or `now_ns` is what one's own clock shows. For transports that know with
+        whom they speak: `said_by`, the sender and number that it vouches for (0: a note between
+        protocols); `meet`, in an open group, the only strangers of whom the message may speak.
+        Raises DecodeError or another RemoteError for bytes that no member of this group can have
+        sent, MismatchError for those of another group or sender, UnknownMemberError for those that
+        speak of other strangers, IncarnationError and ConflictError where numbers of two lives of a
+        member meet, LimitError at a limit, and LocalError where an order by clocks is not told the
+        time; the group is then as it was, but for the counters of `stats`.
+        """
         self._state.call = NO_CALL
         reading = None if now is now_ns is None else group_reading(now, now_ns)
         try:
@@ -155,9 +162,9 @@ class Receiving:
             raise UnknownMemberError(f"a message that speaks of {min(strangers)!r}, a stranger")
         if type(state.protocol).unjoin is Protocol.unjoin:
             with state.unchanged_by_errors():
-                return self.meet(new) + self._renumbered(message, parts, now, vouched)
+                return self._meet(new) + self._renumbered(message, parts, now, vouched)
         first = state.roster.next_number
-        met = self.meet(new)
+        met = self._meet(new)
         try:
             return met + self._renumbered(message, parts, now, vouched)
         except Exception:
@@ -176,11 +183,8 @@ class Receiving:
         with state.named_errors():
             return self._judged(message, parts, now, vouched)
 
-    def meet(self, names: Sequence[str]) -> list[Message]:
-        """Let all whom a message of an open group names for the first time in, with one change.
-
-        Raises LimitError when these are more members than there can be.
-        """
+    def _meet(self, names: Sequence[str]) -> list[Message]:
+        """Let in all whom a message names for the first time, at once. Raises LimitError."""
         state = self._state
         most = state.limits.max_members
         left = most - len(state.protocol.members)
@@ -206,8 +210,8 @@ class Receiving:
         """Take in a message of this group: judge whose it is, then give it to the protocol.
 
         `vouched`: the transport tells who said it, and brings all that everybody said in order.
-        Then a member tells of its own life alone: what it says of others' would be believed here,
-        and told on, and these others refused for a lie of somebody else.
+        Then a frame counts for the sender's own life alone. False lives of a third member would be
+        relayed from here, and that member refused.
         """
         state, lives = self._state, self._state.lives
         known = () if vouched else parts.known
@@ -260,11 +264,7 @@ class Receiving:
         lives.check_told(known, said_by, state.name)
 
     def _numbered_anew(self, message: Any, now: int | None) -> list[Message]:
-        """Take in a message that its way numbers anew: lives are not compared, contents are.
-
-        A number is that of the member who sent it on here, so one that begins again with old
-        numbers is found out, where its messages would pass for copies.
-        """
+        """Take in a message that its way numbers anew: contents are compared, not lives."""
         state = self._state
         sender, seq = state.protocol.identity(message)
         key = state.roster.name(sender), seq
@@ -368,11 +368,11 @@ class Receiving:
         finally:
             self._state.protocol.restore(before)
 
-    def decoded_ahead(self) -> list[Any]:
+    def _decoded_ahead(self) -> list[Any]:
         """Return the messages of the frames that wait for a join."""
         return [self._frames.decoded(self._frames.unpack(wire)[0]) for wire in self._state.ahead]
 
-    def take_in_ahead(self) -> list[Message]:
+    def _take_in_ahead(self) -> list[Message]:
         """Take in the frames that waited for a join which has been told."""
         state, delivered = self._state, list[Message]()
         told = len(state.roster.joined)

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from antecede.core.clocks import Seconds, group_reading
-from antecede.core.group.effects import Effects
+from antecede.core.group.effects import Part
 from antecede.core.group.frames import format as frame
-from antecede.core.group.frames.codec import Frames
 from antecede.core.group.message import Id, Message, Packet, Sent
-from antecede.core.group.state import NO_CALL, GroupState
+from antecede.core.group.state import NO_CALL
 from antecede.core.protocols import Addressing, Effect, MessageId, Transmit
 from antecede.errors import LocalError, ProtocolError
 from antecede.formatting import shown
@@ -19,26 +18,41 @@ BYTES = bytes, bytearray, memoryview
 Answered = Message | Sent | Id | Sequence[Message | Sent | Id]
 
 
-class Sending:
+class Sending(Part):
     """Gives what is said to the protocol, and its messages names and bytes."""
-
-    def __init__(self, state: GroupState, frames: Frames, effects: Effects) -> None:
-        self._state, self._frames, self._effects = state, frames, effects
 
     def send(
         self,
         payload: bytes,
-        to: Sequence[str] | None,
-        topics: Sequence[str],
-        reply_to: Answered,
-        now: Seconds | None,
-        now_ns: int | None,
+        *,
+        to: Sequence[str] | None = None,
+        topics: Sequence[str] = (),
+        reply_to: Message | Sent | Id | Sequence[Message | Sent | Id] = (),
+        now: Seconds | None = None,
+        now_ns: int | None = None,
     ) -> Sent:
-        """Return the one packet's bytes: see `Group.send`."""
+        """Return the bytes that carry `payload`; the same bytes go to all whom it is for.
+
+        That is every other member, unless the order lets it be chosen by `to` (names) or by
+        `topics`; the result's `to` tells who they are, its `id` names the message. `reply_to` names
+        the message(s) this one answers (order "reply"): a delivered `Message`, what `send`
+        returned, or (sender, number). `now` (seconds) or `now_ns` is the own clock's reading, which
+        orders by clocks need.
+
+        Raises LocalError when the payload is not bytes or the message would exceed the own
+        `max_packet` (without what frames tell of restarts and joins), when a message in `reply_to`
+        was never here, when the order does not let receivers be chosen in this way, keeps no
+        answers or needs the time, or when the protocol has different bytes for different members:
+        then use `post` (the number is out then, and the packets wait in `outgoing`). Topics that no
+        other member reads are refused before there is a number. Alone the result's `to` is empty,
+        and in orders by clocks it has no bytes.
+        """
         state = self._state
         topics = _listed(topics) or ()
         self._check_read(topics)
-        packets = self.post(payload, to, topics, reply_to, now, now_ns)
+        packets = self.post(
+            payload, to=to, topics=topics, reply_to=reply_to, now=now, now_ns=now_ns
+        )
         if not packets:  # alone: what is sent has a number, and nothing to transmit
             message = Message(state.name, state.sent, bytes(payload))
             return Sent(b"", message, ())
@@ -69,13 +83,18 @@ class Sending:
     def post(
         self,
         payload: bytes,
-        to: Sequence[str] | None,
-        topics: Sequence[str],
-        reply_to: Answered,
-        now: Seconds | None,
-        now_ns: int | None,
+        *,
+        to: Sequence[str] | None = None,
+        topics: Sequence[str] = (),
+        reply_to: Message | Sent | Id | Sequence[Message | Sent | Id] = (),
+        now: Seconds | None = None,
+        now_ns: int | None = None,
     ) -> list[Packet]:
-        """Return the packets that carry `payload`: see `Group.post`."""
+        """Return the packets that carry `payload`, each with the members that it is for.
+
+        The bytes of each are `Sent`. Raises LocalError as `send` does, and when the order does not
+        let the receivers be chosen in this way.
+        """
         state = self._state
         state.call = NO_CALL
         self._check_payload(payload)
@@ -108,10 +127,7 @@ class Sending:
         audience: Mapping[str, Any],
         topics: Sequence[str],
     ) -> tuple[Sequence[Effect], list[tuple[Transmit, Packet]]]:
-        """Let the protocol number a message; return what it asks for, and the packets of it.
-
-        Where a packet might be too large, it is tried: then the number is taken back.
-        """
+        """Let the protocol number a message; where it is too large, take the number back."""
         state = self._state
         most, protocol = state.limits.max_packet, state.protocol
         beside = self._frames.most_beside(len(after), topics)  # None: see `_check_payload`

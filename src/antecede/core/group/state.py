@@ -1,4 +1,4 @@
-"""What one member's group knows: the one state that all parts of `Group` share.
+"""State that all parts of a `Group` share.
 
 It names things: members by number, messages of the protocol as the application sees them, errors.
 It decides nothing; `core.group.receiver`, `core.group.sender` and their neighbours do.
@@ -68,10 +68,7 @@ class Threads:
                     del self.answers[parent]
 
     def root(self, message: Id) -> Id:
-        """Return where the thread of a message begins, as far as it is remembered.
-
-        Where a message answers several, the first counts.
-        """
+        """Return where a thread begins, as far as remembered; of several parents the first."""
         while parents := self.parents.get(message):
             message = parents[0]
         return message
@@ -243,10 +240,7 @@ class GroupState:
         return self.named(self.protocol.causes(message)) if self.names_causes else ()
 
     def answered(self, reply_to: Any, what: str = "reply_to") -> tuple[Id, ...]:
-        """Return the ids in `reply_to`; raises LocalError for what names no message.
-
-        `what`: how the argument is called.
-        """
+        """Return the ids in `reply_to` (`what`: its name). Raises LocalError for no message."""
         parents = self.ids(reply_to, what)
         if parents and not self.by_reply:
             raise LocalError(f"order {self.order!r} keeps no answers: leave out reply_to=")

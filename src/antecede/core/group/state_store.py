@@ -8,11 +8,12 @@ from typing import Any
 
 from antecede.core.group.assumptions import Assumptions
 from antecede.core.group.counters import Tallies
+from antecede.core.group.effects import Part
 from antecede.core.group.frames.format import Incarnation
 from antecede.core.group.incarnations import Lives, Roster, checked_nonce
 from antecede.core.group.message import Message, Packet
 from antecede.core.group.options import SNAPSHOT, roster_of
-from antecede.core.group.state import GroupState, Threads, replay_input
+from antecede.core.group.state import Threads, replay_input
 from antecede.core.protocols.serialization import misfit, pack_state, unpack_state
 from antecede.errors import DecodeError, LocalError, ProtocolError
 from antecede.formatting import shown
@@ -22,14 +23,11 @@ _BROKEN = (TypeError, ValueError, LookupError, ProtocolError, ArithmeticError)
 """What a protocol raises when it is given a state or an input that cannot be."""
 
 
-class Storing:
+class Storing(Part):
     """Writes a group's state, and becomes what was written."""
 
-    def __init__(self, state: GroupState) -> None:
-        self._state = state
-
     def snapshot(self) -> bytes:
-        """See `Group.snapshot`."""
+        """Return the whole state as bytes, to go on after a restart. The log begins anew."""
         state = self._state
         state.records = []
         assumptions = state.assumptions
@@ -50,14 +48,18 @@ class Storing:
         )
 
     def log(self) -> list[bytes]:
-        """See `Group.log`."""
+        """Return, once, the inputs since the last snapshot (or since `log` was asked before).
+
+        Small records, to be appended to a file beside the snapshot; `restore` takes both. Raises
+        LocalError unless the group was made with `keep_log=True`.
+        """
         state = self._state
         if not state.keep_log:
             raise LocalError("inputs are not kept: make the group with keep_log=True")
         records, state.records = state.records, []
         return records
 
-    def restore(
+    def _restore(
         self,
         stored: bytes,
         log: Iterable[bytes],

@@ -54,8 +54,7 @@ KNOWS_OUTSIDE = "its clock counts an event outside"
 class Cuts:
     """The cuts of one execution; rows as in `core.oracle.history`, or with vector clocks.
 
-    Raises InputError for rows without a member, a message sent twice, clocks that are missing on
-    some rows, and own counters that do not grow.
+    Raises InputError for rows that cannot be judged, and own counters that do not grow.
     """
 
     def __init__(self, rows: Iterable[EventLike]) -> None:
@@ -239,10 +238,7 @@ class Cuts:
         return found
 
     def greatest_consistent(self, limit: Cut) -> dict[str, int]:
-        """Return the greatest consistent cut at or below the positions of `limit`.
-
-        Consistent cuts are closed under union, so there is exactly one.
-        """
+        """Return the one greatest consistent cut at or below the positions of `limit`."""
         cut = {m: max(0, min(limit.get(m, 0), length)) for m, length in self.length.items()}
         lowered = True
         while lowered:

@@ -34,10 +34,7 @@ def read_asset(package: str, name: str) -> str:
 
 
 def joined(modules: Iterable[str]) -> str:
-    """Return modules, each importing only from those before it, as one script.
-
-    Imports and exports go, as all share one scope.
-    """
+    """Return modules, each importing only from those before it, as one script in one scope."""
     parts = [_EXPORT.sub("", _IMPORT.sub("", text)) for text in modules]
     code = "\n".join(parts)
     # Neither could be in a script that stands in HTML.

@@ -1,8 +1,8 @@
-"""What every ordering protocol is: a state machine without clock, socket or randomness.
+"""Ordering protocol: a state machine without clock, socket or randomness.
 
 Theory of operation
 -------------------
-A protocol object is the state of ONE member. Its host owns the network and the clock:
+A protocol object is the state of ONE member. Its host owns the network and the clock, calls
 
     send(payload, now=, after=)   the application sends     -> effects
     receive(message, now=)        a message has arrived     -> effects
@@ -15,30 +15,28 @@ and carries out the effects, in their order:
     Hold(message, missing)        it arrived and waits; `missing` are the causes it waits for
     Discard(message, reason)      it will never be delivered (a duplicate, set aside, ...)
 
-Members are small numbers, given once and never reused. A member's own messages count as
-delivered to itself when it sends them: `send` returns no `Deliver`. A copy of an own message
-that comes back is discarded as a duplicate, unless the protocol says otherwise. Only in total
-order (`Relation.TOTAL`) a member's own message is delivered in its turn, by a `Deliver`, at
-the earliest from the very `send`.
+Members are small numbers, given once and never reused. A member's own messages count as delivered
+to itself when it sends them, without a `Deliver`; copies of them are discarded as duplicates. Only
+in total order (`Relation.TOTAL`) a `Deliver` delivers them in their turn, at the earliest from
+`send`.
 
-A malformed or impossible message raises a `RemoteError` and changes nothing; a wrong call
-raises a `LocalError` and changes nothing.
+A malformed or impossible message raises a `RemoteError`, a wrong call a `LocalError`. Neither
+changes anything.
 
-A protocol of one's own needs `__init__(me, members)`, `send` and `receive`; everything else
-has a default here. `antecede check FILE.py:CLASS` judges it.
+An own protocol needs `__init__(me, members)`, `send` and `receive`; everything else has a default.
+`antecede check FILE.py:CLASS` judges it.
 
-Whom a message is for: a class says in `addressing` what its `send` takes. ALL: every other
-member, nothing to choose. MEMBERS: `send(..., to=members)` too, None meaning all. TOPICS:
-`send(..., topics=names)`; who subscribes to one of them gets it.
+`addressing` says what `send` takes. ALL: no choice, every other member. MEMBERS:
+`send(..., to=members)`, None meaning all. TOPICS: `send(..., topics=names)`, for who subscribes to
+one of them.
 
-Time: `now` is what the member's own clock shows, in whole nanoseconds, an int; it never goes
-back. Most protocols ignore it. Those whose guarantee says `needs_time` hold messages until `tick`
-tells them that enough of it has passed; their host calls `tick` now and then, and they raise
-LocalError when `send` or `receive` is not told the time (None).
+`now` is the reading of the member's own clock in whole nanoseconds; it never goes back. Protocols
+with `needs_time` hold messages until `tick` tells them that enough time has passed. They raise
+LocalError for `now=None`.
 
-The reliable transport below owes every member each message once or more, in any order, and
-owes a newcomer every message that its frontier does not cover. Duplicates are the protocol's
-to discard. Who loses messages needs a protocol whose guarantee says that it survives loss.
+The reliable transport below owes every member each message once or more, in any order, and a
+newcomer every message that its frontier does not cover. Where messages get lost, a protocol with
+`survives_loss` is needed.
 """
 
 from __future__ import annotations
@@ -221,7 +219,10 @@ class Protocol:
         raise NotImplementedError
 
     def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
-        """Take in a message that arrived. Raises RemoteError when it cannot be right."""
+        """Take in a message that arrived.
+
+        Raises UnknownMemberError, SequenceError or another RemoteError when it cannot be right.
+        """
         raise NotImplementedError
 
     def tick(self, now: int) -> Sequence[Effect]:
@@ -243,10 +244,9 @@ class Protocol:
         return {}
 
     def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return those of the options that this object was made with which say something.
+        """Return those of the options that this new object was made with which say something.
 
-        What says the same as leaving it out is left out: members of whom one names a default and
-        another does not are of one group. Asked when the object is new.
+        Naming a default says nothing: members with and without it are of one group.
         """
         return effective(type(self), options)
 
@@ -259,10 +259,9 @@ class Protocol:
         return len(self.blocked_on())
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
-        """Tell, without taking it in, that a message would be held and nothing be delivered.
+        """Tell, changing nothing, that a message would be held and nothing be delivered.
 
-        At a small cost, whatever is held, and changing nothing. False where it would not, or
-        where only `receive` can tell. Raises what `receive` would raise.
+        False where only `receive` can tell. Raises what `receive` would raise.
         """
         return False
 
@@ -306,8 +305,7 @@ class Protocol:
     def check_listening(self) -> None:
         """Raise LocalError unless `causes` names all that must come before a message.
 
-        Only then a member without a frontier can begin at the first message that it hears: what
-        comes later and precedes an assumed cause could not be recognized otherwise.
+        Only then a member without a frontier can begin at the first message that it hears.
         """
         raise LocalError(
             f"messages of {type(self).__name__} do not name all that comes before them, so no "
@@ -332,14 +330,11 @@ class Protocol:
     def enter(self) -> None:
         """As newcomer, after `adopt`: the invitation may have taken no time.
 
-        Orders that go by times of the network wait before the first message then (`EarlyError`).
-        Hosts whose invitations come over the channels of the messages need not say so.
+        Orders that go by times of the network then wait before the first message.
         """
 
     def correct_clock(self, now: int) -> None:
-        """The own clock was ahead, and shows `now` rightly. Raises LocalError where it did not
-        count, or was not ahead.
-        """
+        """The own clock was ahead and shows `now` rightly. Raises LocalError if it was not."""
         raise LocalError(f"{type(self).__name__} goes by no clock that could have been ahead")
 
     def join(self, member: int) -> Sequence[Effect]:
@@ -347,10 +342,7 @@ class Protocol:
         raise LocalError(f"{type(self).__name__} does not let members join")
 
     def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
-        """Several new members at once, as a message of an open group may name them.
-
-        The same as `join` of each; a protocol that derives much from who is there does it once.
-        """
+        """Let several new members in at once: `join` of each."""
         return tuple(effect for member in members for effect in self.join(member))
 
     def unjoin(self, members: Sequence[int]) -> None:
@@ -360,7 +352,10 @@ class Protocol:
         raise LocalError(f"{type(self).__name__} does not take a join back")
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """The member left; `last` is the number of its last message (0: it sent none)."""
+        """The member left; `last` is the number of its last message (0: it sent none).
+
+        Held messages of it numbered above `last` are discarded (`AFTER_LEAVE`).
+        """
         raise LocalError(f"{type(self).__name__} does not let members leave")
 
     def undelivered(self) -> Iterable[Any]:
@@ -368,10 +363,7 @@ class Protocol:
         return (held.message for held in self.blocked_on())
 
     def number_named(self, message: Any, member: int) -> int:
-        """Return the highest number of a member that another one's message says there is; 0: none.
-
-        Here: by the causes that the control information names.
-        """
+        """Return the highest number of a member that another's message names; 0: none."""
         if type(self).causes is Protocol.causes:
             return 0
         return max((seq for sender, seq in self.causes(message) if sender == member), default=0)
@@ -387,10 +379,7 @@ class Protocol:
         )
 
     def forget(self, member: int) -> None:
-        """Drop everything of a member that left, all of whose messages are delivered.
-
-        Raises LocalError in orders that need it later, and where that is not so.
-        """
+        """Drop a member that left and is delivered. Raises LocalError where it is needed."""
         raise LocalError(f"{type(self).__name__} needs what it knows of members that left")
 
     def without(self, message: Any, is_forgotten: Callable[[int], bool]) -> Any:
@@ -411,8 +400,7 @@ class Protocol:
     def check_whole(self) -> None:
         """Raise ValueError or a ProtocolError unless the state fits together as a whole.
 
-        For hosts, after `restore` of bytes from outside: every table has the members that it needs,
-        and everything that is held can be. Not part of `restore`, which explorers call often.
+        For hosts, after `restore` of bytes from outside; explorers call `restore` often.
         """
 
     # -- size and wire ----------------------------------------------------------------------
@@ -432,16 +420,14 @@ class Protocol:
     def storage_bytes(self) -> int:
         """Return the size of the state kept for ordering, by the source's own accounting.
 
-        The sources count vectors, lists and counters. Messages held back, and those kept to be sent
-        again, are not in it: see `memory_bytes`.
+        Vectors, lists and counters; no messages held or kept (see `memory_bytes`).
         """
         raise LocalError(f"{type(self).__name__} has no byte accounting")
 
     def memory_bytes(self) -> int:
         """Return `storage_bytes` and, of every message held or kept, control bytes and payload.
 
-        By the same accounting, and alike in all protocols; a payload that is no bytes counts as
-        none. Not what Python takes for it. As costly as `blocked_on`; raises LocalError likewise.
+        Payloads that are no bytes count as none. As costly as `blocked_on`.
         """
         messages = [*(held.message for held in self.blocked_on()), *self.kept_messages()]
         return self.storage_bytes() + sum(
@@ -464,10 +450,7 @@ class Protocol:
         return ()
 
     def causes(self, message: Any) -> tuple[MessageId, ...]:
-        """Return the ids that the control information says must be delivered before.
-
-        A protocol whose control information names none leaves this as it is.
-        """
+        """Return the ids that the control information says must be delivered before."""
         raise LocalError(f"{type(self).__name__} does not name causes")
 
     def mentions(self, message: Any) -> tuple[int, ...]:

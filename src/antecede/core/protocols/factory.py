@@ -1,9 +1,7 @@
-"""The members of a group, made from a protocol, its options and who takes part.
+"""The members of a group, made by number from a protocol and its options.
 
-A flat protocol is a class, called `factory(me, members, **options)` for each member; one with
-several roles is a function that makes all of them at once, `factory(topology, **options)`. Whoever
-needs members (a `Group`, the checker, a script, the simulator, a command) makes them here, by
-number; names are the caller's.
+A flat protocol is a class, called `factory(me, members, **options)` for each member. One with
+several roles is a function that makes all of them at once, `factory(topology, **options)`.
 """
 
 from __future__ import annotations
@@ -48,10 +46,9 @@ def hierarchy(
     names: Mapping[int, str] = {},
     topology: Factory | None = None,
 ) -> dict[int, Protocol]:
-    """Return all members of a group with roles: super peer -> its internal peers, external peers.
+    """Return all members of a group with roles: super peer -> internal peers, external peers.
 
-    `names`: see `label_notes`. `topology` makes the first argument of the factory (None: the
-    `Topology` of `core.protocols.hierarchical.roles`).
+    `names`: see `label_notes`. `topology` makes the factory's argument (None: `Topology`).
     """
     if topology is None:
         from antecede.core.protocols.hierarchical.roles import Topology
@@ -79,10 +76,7 @@ def smallest(found: Entry, chosen: Mapping[str, Any]) -> dict[int, Protocol]:
 
 
 def numbered(options: Mapping[str, Any], numbers: Mapping[str, int]) -> dict[str, Any]:
-    """Return options with members' numbers in place of their names (bounds, subscriptions).
-
-    Raises LocalError for a name that is not in the group.
-    """
+    """Return options with members' numbers for names. Raises LocalError for strangers."""
     return {
         name: value.numbered(numbers) if hasattr(value, "numbered") else value
         for name, value in options.items()

@@ -28,8 +28,6 @@ class Entry(NamedTuple):
     """Name in the module: the class, or the function that makes all processes of a system."""
     variants: Mapping[str, Mapping[str, Any]] = {}
     """Name of a variant -> keyword arguments that choose it."""
-    defective: tuple[str, ...] = ()
-    """Variants that are kept to show a published defect: a check of them is meant to fail."""
     flat: bool = True
     """One class, one role: factory(me, members, **options). False: several roles."""
     family: str = ""
@@ -39,9 +37,16 @@ class Entry(NamedTuple):
     storage: str = ""
     """What a member keeps for ordering, as O()."""
     errata: Mapping[str, str] = {}
-    """Defective variant -> the erratum that it shows, as docs/errata.md numbers them."""
+    """Variants that show a published defect, so that a check of them is meant to fail -> the
+    erratum, as docs/errata.md numbers them.
+    """
     page: str = ""
     """Page of docs/protocols, without .md; empty: the protocol's name."""
+
+    @property
+    def defective(self) -> tuple[str, ...]:
+        """Variants that are kept to show a published defect."""
+        return tuple(self.errata)
 
     def load(self) -> Any:
         """Return the class or function that makes processes of this protocol."""
@@ -72,6 +77,11 @@ SYMBOLS: Mapping[str, str] = {
 """What the letters of `Entry.overhead` and `Entry.storage` stand for."""
 
 _P = "antecede.core.protocols."
+_BY_CLOCKS: Mapping[str, Mapping[str, Any]] = {
+    "bound": {"delivery": "bound"},
+    "recovery": {"retry_s": 2.0},
+    "bound-recovery": {"delivery": "bound", "retry_s": 2.0, "recovery_s": 20.0},
+}
 ENTRIES: Mapping[str, Entry] = {
     entry.name: entry
     for entry in (
@@ -100,7 +110,6 @@ ENTRIES: Mapping[str, Entry] = {
             _P + "vector.bss",
             "Bss",
             {"differences": {"differences": True}, _DEFECTIVE: {"as_published": True}},
-            (_DEFECTIVE,),
             family="vectors",
             errata={_DEFECTIVE: "E14"},
             overhead="O(n)",
@@ -128,7 +137,6 @@ ENTRIES: Mapping[str, Entry] = {
                 "listing6": {"printed": ("listing6",)},
                 "listing12": {"printed": ("listing12",)},
             },
-            ("published-pruning", "listing6", "listing12"),
             flat=False,
             errata={"published-pruning": "E6", "listing6": "E2", "listing12": "E3"},
             overhead="O(n) bits inside, O(e) pairs + O(n) bits outside",
@@ -150,15 +158,10 @@ ENTRIES: Mapping[str, Entry] = {
                 },
                 "refusing": {"store_limit": 2},
                 "dropping": {"store_limit": 2, "overflow": "set_aside"},
-                "small-store": {
-                    "several_parents": True,
-                    "store_limit": 3,
-                    "overflow": "release",
-                },
+                "small-store": {"several_parents": True, "store_limit": 3, "overflow": "release"},
                 "algorithm-1": {"as_published": "algorithm-1"},
                 "algorithm-2": {"as_published": "algorithm-2"},
             },
-            ("algorithm-1", "algorithm-2"),
             errata={"algorithm-1": "E39", "algorithm-2": "E40"},
             overhead="O(1)",
             storage="O(n + g + q)",
@@ -174,7 +177,6 @@ ENTRIES: Mapping[str, Entry] = {
                 "overwriting": {"as_published": "overwriting"},
                 "unicast-rule": {"as_published": "unicast-rule"},
             },
-            (_DEFECTIVE, "overwriting", "unicast-rule"),
             errata={_DEFECTIVE: "E17", "overwriting": "E18", "unicast-rule": "E19"},
             overhead="O(n^2)",
             storage="O(n^2)",
@@ -238,9 +240,7 @@ ENTRIES: Mapping[str, Entry] = {
             _P + "clock_based.linear",
             "Linear",
             {
-                "bound": {"delivery": "bound"},
-                "recovery": {"retry_s": 2.0},
-                "bound-recovery": {"delivery": "bound", "retry_s": 2.0, "recovery_s": 20.0},
+                **_BY_CLOCKS,
                 "small-buffer": {"retry_s": 2.0, "buffer_limit": 2},
                 "short-memory": {"retry_s": 2.0, "keep": 1},
                 "equal-times": {"printed": ("equal-times",)},
@@ -249,7 +249,6 @@ ENTRIES: Mapping[str, Entry] = {
                 "exclusive-end": {"printed": ("exclusive-end",), "retry_s": 2.0},
                 _NO_NULLS: {"printed": (_NO_NULLS,)},
             },
-            ("equal-times", "dropped", "dseq", "exclusive-end", _NO_NULLS),
             family="clocks",
             errata={
                 "equal-times": "E24",
@@ -268,13 +267,10 @@ ENTRIES: Mapping[str, Entry] = {
             _P + "clock_based.physical",
             "Physical",
             {
-                "bound": {"delivery": "bound"},
-                "recovery": {"retry_s": 2.0},
-                "bound-recovery": {"delivery": "bound", "retry_s": 2.0, "recovery_s": 20.0},
+                **_BY_CLOCKS,
                 "property-7": {"printed": ("property-7",)},
                 _NO_NULLS: {"printed": (_NO_NULLS,)},
             },
-            ("property-7", _NO_NULLS),
             family="clocks",
             errata={"property-7": "E27", _NO_NULLS: "E38"},
             overhead="O(1)",
@@ -287,13 +283,10 @@ ENTRIES: Mapping[str, Entry] = {
             _P + "clock_based.linear_physical",
             "LinearPhysical",
             {
-                "bound": {"delivery": "bound"},
-                "recovery": {"retry_s": 2.0},
-                "bound-recovery": {"delivery": "bound", "retry_s": 2.0, "recovery_s": 20.0},
+                **_BY_CLOCKS,
                 "rule-1b": {"printed": ("rule-1b",)},
                 _NO_NULLS: {"printed": (_NO_NULLS,)},
             },
-            ("rule-1b", _NO_NULLS),
             family="clocks",
             errata={"rule-1b": "E28", _NO_NULLS: "E38"},
             overhead="O(1)",
@@ -325,7 +318,6 @@ ENTRIES: Mapping[str, Entry] = {
             _P + "topics.protocols",
             "TvPt",
             {_DEFECTIVE: {"as_published": True}},
-            (_DEFECTIVE,),
             errata={_DEFECTIVE: "E48"},
             overhead="O(t)",
             storage="O(t + n + g + q)",
@@ -337,7 +329,6 @@ ENTRIES: Mapping[str, Entry] = {
             _P + "topics.protocols",
             "TvVt",
             {_DEFECTIVE: {"as_published": True}},
-            (_DEFECTIVE,),
             errata={_DEFECTIVE: "E51"},
             overhead="O(t + n)",
             storage="O(t + n + g + q)",
@@ -349,7 +340,6 @@ ENTRIES: Mapping[str, Entry] = {
             _P + "topics.protocols",
             "Htbc",
             {_DEFECTIVE: {"as_published": True}},
-            (_DEFECTIVE,),
             errata={_DEFECTIVE: "E48"},
             overhead="O(t)",
             storage="O(t + n + g + q)",

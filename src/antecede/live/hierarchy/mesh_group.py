@@ -133,9 +133,9 @@ class _Recording(SuperPeer):
 
     taken: Sequence[External] = ()
 
-    def _translate(self, messages: Iterable[External]) -> list[Any]:
+    def _take(self, messages: Iterable[External]) -> list[Any]:
         self.taken = tuple(messages)
-        return super()._translate(self.taken)
+        return super()._take(self.taken)
 
 
 class MeshGroup:

@@ -71,7 +71,6 @@ def test_sparse_vectors_take_pairs_and_full_ones_as_few_bytes_a_lane_as_fit(coun
 
 
 def test_half_full_is_where_the_forms_meet() -> None:
-    """With counters of one byte a pair takes two, so pairs win below half."""
     assert encode_compact(pack([(1, 1), (3, 1)]))[0] == 1
     assert encode_compact(pack([(1, 1), (4, 1)]))[0] == 0
 

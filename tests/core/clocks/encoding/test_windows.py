@@ -135,7 +135,6 @@ def test_positions_that_can_not_be_are_refused() -> None:
 
 @pytest.mark.parametrize("share", [0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95])
 def test_a_window_takes_little_more_than_its_entropy(share: float) -> None:
-    """log2 of n over k for a window of n positions with k set."""
     rng = random.Random(f"{share}")
     span = 4000
     bits = sum((rng.random() < share) << k for k in range(span)) | 1 | 1 << (span - 1)
@@ -270,7 +269,6 @@ def test_every_other_parameter_is_refused(numbers: list[int], low: int) -> None:
 def test_memory_does_not_follow_what_is_announced(
     decode: Callable[[bytes], Any], data: bytes
 ) -> None:
-    """The bits are handled as text, so a few kB of bytes may take some ten times of that."""
     tracemalloc.start()
     try:
         with pytest.raises(RemoteError):

@@ -54,7 +54,6 @@ def test_a_newcomer_starts_behind_a_gap() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 2), st.integers(1, 30)), max_size=40))
 def test_what_is_blocked_names_the_nearest_gap_of_each(numbers: list[tuple[int, int]]) -> None:
-    """The gap is looked up once a run; it is that of every message in it."""
     member = Fifo(0, range(3))
     for sender, seq in numbers:
         member.receive(NumberedMessage(sender, seq, None))

@@ -48,7 +48,6 @@ def test_no_order_is_kept(order: tuple[int, ...]) -> None:
 
 @given(st.lists(st.integers(1, 60), max_size=60), st.integers(1, 20))
 def test_gaps_are_bounded_and_what_is_too_late_says_so(numbers: list[int], most: int) -> None:
-    """Nothing is delivered twice; what is not delivered is a copy or is said to be too late."""
     member = Unordered(0, range(2), max_gaps=most)
     seen: set[int] = set()
     for number in numbers:
@@ -67,7 +66,6 @@ def test_gaps_are_bounded_and_what_is_too_late_says_so(numbers: list[int], most:
 
 
 def test_a_lossy_transport_costs_bounded_memory() -> None:
-    """Every second message is lost: two integers each were kept for ever."""
     member = Unordered(0, range(2))
     for number in range(1, 200_001, 2):
         member.receive(NumberedMessage(1, number, None))

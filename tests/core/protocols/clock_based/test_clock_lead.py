@@ -117,7 +117,6 @@ def test_a_limit_of_what_is_not_carried_is_refused() -> None:
 
 @pytest.mark.parametrize("cls", [Linear, Htbc])
 def test_a_long_silence_and_a_newcomer_are_no_jump(cls: type) -> None:
-    """Who comes to a group with high times begins with them; who was silent may lag by a jump."""
     old = member(cls, 0, max_jump=100)
     for k in range(101):
         last = sent(old, T0 + k * NS)

@@ -44,7 +44,6 @@ def test_without_physical_time_no_list_by_it_is_kept(apart_ns: int | None, kept:
 
 
 def test_what_waited_behind_is_asked_anew_whether_it_may_go() -> None:
-    """A gap may have come to light since; who may not go is not taken out until named again."""
     first, second = MessageId(0, 1), MessageId(1, 1)
     queue = HoldBackQueue(lambda a, b: (a, b) == (first, second), None)
     queue.add(first, first, (1, *first), 0)
@@ -119,7 +118,6 @@ class Pair:
 def test_any_messages_whatever_their_times(
     cls: type[ClockOrdered], bounds: Bounds[int], delivery: str, seed: int
 ) -> None:
-    """Times that no run would give too: far ahead, far behind, equal, falling; gaps; leaves."""
     rng = random.Random(seed)
     members = 5
     pair = Pair(lambda c: c(0, range(members), bounds=bounds, delivery=delivery, retry_s=1.0), cls)
@@ -196,7 +194,6 @@ def test_topics_over_random_runs(cls: Any, group: str, seed: int, published: boo
 
 @pytest.mark.parametrize("step", [0, 1])
 def test_what_has_gone_is_forgotten_although_one_of_its_times_never_comes_up(step: int) -> None:
-    """With `step` 0 all goes by LT, and with 1 by PT: the list by the other time is not read."""
     index = FloorIndex([(1, 0, 0)])
     for number in range(1, 1000):
         index.add(MessageId(1, number), number * (1 - step) + step, number * step)
@@ -207,7 +204,6 @@ def test_what_has_gone_is_forgotten_although_one_of_its_times_never_comes_up(ste
 
 @pytest.mark.parametrize("step", [0, 1])
 def test_what_waits_on_is_not_forgotten_with_what_has_gone(step: int) -> None:
-    """The list by the other time is cleaned of hundreds that have gone, and of nothing else."""
     index = FloorIndex([(1, 0, 0)])
     waiting = MessageId(2, 1)
     index.add(waiting, 5000, 5000)
@@ -247,7 +243,6 @@ def test_a_floor_has_one_place_among_the_lowest_however_often_it_rises() -> None
 
 
 def test_floors_that_rise_behind_one_that_does_not_are_not_all_remembered() -> None:
-    """Member 3 stands still; what 2 was at, above it in the heap of their LT, never comes up."""
     index = FloorIndex([(1, 9, 10), (2, 5, 20), (3, 5, 11)])
     index.add(MessageId(4, 1), 6, 50)
     for pt_ns in range(21, 2000):
@@ -260,7 +255,6 @@ def test_floors_that_rise_behind_one_that_does_not_are_not_all_remembered() -> N
 
 
 def test_what_goes_by_its_physical_time_is_gone_by_its_linear_time_too() -> None:
-    """The first two wait by both times and go by PT; the others then go by LT, each once."""
     index = FloorIndex([(1, 5, 0), (2, 0, 1)])
     for seq, limit_ns in enumerate((2, 3, 10, 11), start=1):
         index.add(MessageId(3, seq), 3, limit_ns)

@@ -95,7 +95,6 @@ def test_external_peers_never_wait_unnecessaryly_and_internal_peers_only_for_the
 
 @pytest.mark.slow
 def test_without_own_copies_under_way_internal_peers_never_wait_unnecessaryly() -> None:
-    """The only unnecessary wait is the one for the number of an own message."""
 
     def own_at_once(draw: random.Random, source: int, target: int, message: Any) -> int:
         own = isinstance(message, Downward) and message.payload[0] == target
@@ -170,7 +169,6 @@ def test_the_same_with_the_repair_waits(pruning: str) -> None:
 
 
 def test_published_pruning_by_acknowledgements_fails_alike() -> None:
-    """The peer's word is a message of its own; nothing orders it after the peer's data."""
     members = hierarchical(
         Topology({1: (4,)}, (2, 3)), pruning="published", ack_payload="acknowledgement"
     )
@@ -192,7 +190,6 @@ def test_published_pruning_by_acknowledgements_fails_alike() -> None:
 def test_listing_6_without_not_violates_causality_with_three_messages(
     printed: tuple[str, ...],
 ) -> None:
-    """a and b are concurrent, c follows both; without the NOT, c names b alone."""
     world = World(hierarchical(Topology({1: (4, 5, 6)}), printed=printed))
     world.send(4, "a")
     world.send(6, "b")
@@ -209,7 +206,6 @@ def test_listing_6_without_not_violates_causality_with_three_messages(
 def test_listing_12_without_not_violates_causality_with_three_messages(
     printed: tuple[str, ...],
 ) -> None:
-    """4 sends a and b, 2 answers with c; without the NOT, c names a instead of b."""
     world = World(hierarchical(Topology({1: (4,)}, (2, 3)), printed=printed))
     for label in ("a", "b"):
         world.send(4, label)
@@ -222,7 +218,6 @@ def test_listing_12_without_not_violates_causality_with_three_messages(
 
 
 def test_the_unnecessary_wait_an_own_number_is_not_known_before_the_copy_comes() -> None:
-    """5 answers a with b; at 4, who sent a, b waits for the copy of a."""
     world = World(hierarchical(Topology({1: (4, 5)})))
     world.send(4, "a")
     for at, label in ((1, "a"), (5, "a")):
@@ -243,7 +238,6 @@ def external(sender: int, seq: int, payload: str, *counts: tuple[int, int]) -> E
 
 
 def test_an_acknowledgement_does_not_disown_what_the_peer_may_still_name() -> None:
-    """The floor of a silent peer stays below its DV, although its RV has passed it."""
     members = hierarchical(Topology({1: (4,)}, (2, 3)), ack_after=1)
     peer, super_peer = members[4], members[1]
     assert isinstance(super_peer, SuperPeer)

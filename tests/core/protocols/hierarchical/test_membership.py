@@ -175,7 +175,6 @@ def test_wrong_membership_calls_change_nothing(
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**32), pruning=st.sampled_from(("safe", "none", "published")))
 def test_snapshot_and_restore_at_any_point_change_nothing(seed: int, pruning: str) -> None:
-    """Every process is replaced, at every step, by a new one restored from its snapshot."""
 
     def fresh() -> dict[int, Protocol]:
         return hierarchical(TOPOLOGY, pruning=pruning, ack_after=0 if pruning == "none" else 2)

@@ -15,10 +15,7 @@ from antecede.core.clocks.intervals import Intervals, encode_bounds
 from antecede.core.clocks.lanes import pack
 from antecede.core.clocks.matrix import MAX_SIDE
 from antecede.core.group.group import Group
-from antecede.core.protocols.base import (
-    Deliver,
-    MessageId,
-)
+from antecede.core.protocols.base import Deliver, MessageId
 from antecede.core.protocols.matrix.base import StableBuffer
 from antecede.core.protocols.matrix.matrix import Matrix
 from antecede.core.protocols.matrix.messages import Heartbeat, Request
@@ -300,18 +297,6 @@ def test_groups_recover_over_bytes() -> None:
     (answer,) = ann.outgoing()
     assert answer.to == ("bob",)
     assert [m.payload for m in bob.receive(answer.wire, now=0)] == [b"lost", b"arrives"]
-
-
-def test_open_groups_give_members_numbers_of_their_own() -> None:
-    ann, bob, cid = (Group(name, order="matrix") for name in ("ann", "bob", "cid"))
-    one = ann.send(b"1", now=0)
-    bob.receive(one, now=0)
-    two = bob.send(b"2", now=0)
-    assert cid.receive(two, now=0) == []
-    assert [m.payload for m in cid.receive(one, now=0)] == [b"1", b"2"]
-    assert [m.payload for m in ann.receive(two, now=0)] == [b"2"]
-    three = cid.send(b"3", now=0)
-    assert [m.payload for m in ann.receive(three, now=0)] == [b"3"]
 
 
 def test_a_forged_frontier_that_keeps_2_to_the_60_messages_is_refused_at_once() -> None:

@@ -13,15 +13,7 @@ from hypothesis import strategies as st
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.clocks.lanes import pack
 from antecede.core.clocks.matrix import MAX_SIDE
-from antecede.core.protocols.base import (
-    NOTHING,
-    OWN,
-    Deliver,
-    Discard,
-    Effect,
-    Hold,
-    Transmit,
-)
+from antecede.core.protocols.base import NOTHING, OWN, Deliver, Discard, Effect, Hold, Transmit
 from antecede.core.protocols.matrix.matrix import LATE_NOTE, LOST, TRIES, Matrix
 from antecede.core.protocols.matrix.messages import Heartbeat, MatrixMessage, Request
 from antecede.errors import LocalError, RemoteError, SequenceError, UnknownMemberError

@@ -26,6 +26,7 @@ from antecede.lab.check.scenario.parse import load_script
 from antecede.lab.check.scenario.run import run_script
 from tests.core.protocols.sending import sent
 from tests.helpers.network import Network
+from tests.helpers.unchanged import unchanged
 
 SCENARIOS = Path(__file__).resolve().parents[4] / "scenarios"
 
@@ -42,7 +43,6 @@ def rows(entries: dict[tuple[int, int], int]) -> tuple[int, ...]:
 
 
 def test_the_members_below_n_fill_the_lanes_below_n_squared() -> None:
-    """Whatever n is: so a join moves nothing."""
     for n in range(1, 20):
         found = {lane(k, d) for k in range(n) for d in range(n)}
         assert found == set(range(n * n))
@@ -55,7 +55,6 @@ def test_entry_is_the_inverse_of_lane(sender: int, target: int) -> None:
 
 @given(seed=st.integers(0, 2**32), members=st.integers(2, 5))
 def test_the_matrix_counts_what_was_sent_to_whom_in_the_past(seed: int, members: int) -> None:
-    """SENT_m[k, l] is the number of k's messages to l in the causal past of m, exactly."""
     network = Network(Rst, members, seed).steps(50)
     for key, message in network.sent.items():
         for k in range(members):
@@ -91,7 +90,6 @@ def test_missing_are_the_newest_messages_to_me_by_their_number_in_the_channel(se
 
 @pytest.mark.parametrize("receivers", [1, 8, 9, 19])
 def test_few_and_many_destinations_are_counted_alike(receivers: int) -> None:
-    """Each entry [sender, destination] by 1, at the sender and at a receiver."""
     a, b = Rst(0, range(20)), Rst(1, range(20))
     to = range(1, receivers + 1)
     b.receive(sent(a, to=to))
@@ -112,7 +110,6 @@ def test_a_join_leaves_the_matrix_where_it_is() -> None:
 
 
 def test_a_message_is_named_by_its_number_in_the_channel() -> None:
-    """seq counts all messages of the sender, the name only those to this receiver."""
     a, b, c = (Rst(k, range(3)) for k in range(3))
     sent(a, to=[1])
     sent(a, to=[1, 2])
@@ -173,24 +170,19 @@ def test_impossible_matrices_are_refused(
     a.leave(2, 5)
     sent(b, to=[0])
     message = sent(b, to=[0])._replace(matrix=rows(entries))
-    before = a.snapshot()
-    with pytest.raises(error):
+    with unchanged(a), pytest.raises(error):
         a.receive(message)
-    assert a.snapshot() == before
     known = sent(b, to=[0])._replace(matrix=rows({(2, 1): 5, (1, 4): 1}))
     assert list(a.receive(known)) == [Deliver(known)]
 
 
 def test_a_leaver_cannot_have_sent_less_than_is_known_of_it() -> None:
-    """Also of what it sent to others: b tells of two messages of c."""
     a, b, c = (Rst(k, range(3)) for k in range(3))
     for _ in range(2):
         b.receive(sent(c, to=[1]))
     a.receive(sent(b))
-    before = a.snapshot()
-    with pytest.raises(LocalError):
+    with unchanged(a), pytest.raises(LocalError):
         a.leave(2, 1)
-    assert a.snapshot() == before
     a.leave(2, 2)
 
 
@@ -216,14 +208,11 @@ def told(entries: dict[tuple[int, int], int], *, by: int = 2, seq: int = 1) -> R
 def test_a_newer_row_that_is_not_above_mine_is_refused() -> None:
     a = Rst(0, range(5))
     a.receive(told({(1, 3): 2}))
-    before = a.snapshot()
-    with pytest.raises(SequenceError, match="more and less of member 1"):
+    with unchanged(a), pytest.raises(SequenceError, match="more and less of member 1"):
         a.receive(told({(1, 3): 1, (1, 4): 1}, by=3))
-    assert a.snapshot() == before
 
 
 def test_a_row_that_passes_for_an_older_one_adds_nothing() -> None:
-    """Less for member 4, which decides, and more for member 3."""
     a = Rst(0, range(5))
     a.receive(told({(1, 3): 1, (1, 4): 1}))
     before = a.matrix[1]
@@ -233,7 +222,6 @@ def test_a_row_that_passes_for_an_older_one_adds_nothing() -> None:
 
 
 def test_rows_that_wait_and_contradict_each_other_merge_by_entries() -> None:
-    """Each is above mine when it comes; nothing that either tells is lost."""
     a, b = Rst(0, range(5)), Rst(1, range(5))
     cause = sent(b, to=[0])
     one, two = told({(1, 0): 1, (1, 3): 2}), told({(1, 0): 1, (1, 4): 1}, by=3)
@@ -244,7 +232,6 @@ def test_rows_that_wait_and_contradict_each_other_merge_by_entries() -> None:
 
 
 def test_a_count_that_fills_its_lane_does_not_run_over() -> None:
-    """Counted with the message it would; then nobody could read what the receiver sends."""
     a = Rst(0, range(4))
     with pytest.raises(SequenceError, match="counts itself or a later message"):
         a.receive(told({(2, 1): MAX_VALUE}))
@@ -267,7 +254,6 @@ squares = st.integers(2, 5).flatmap(
 
 @given(st.lists(squares, min_size=1, max_size=6))
 def test_matrices_are_read_as_written_whatever_came_before(found: list[list[int]]) -> None:
-    """The rows that are remembered are those of the same bytes, of any width and side."""
     writer, reader = MatrixBytes(), MatrixBytes()
     for square in found:
         side = round(len(square) ** 0.5)
@@ -294,7 +280,6 @@ def test_a_matrix_has_one_spelling(found: list[bytes]) -> None:
 
 
 def test_sizes_by_the_accounting() -> None:
-    """4 bytes an integer: n * n for the matrix, one a destination; DELIV in storage."""
     a = Rst(0, range(5))
     assert a.control_bytes(sent(a, to=[1])) == 4 * (25 + 1)
     assert a.control_bytes(sent(a)) == 4 * (25 + 4)
@@ -302,7 +287,6 @@ def test_sizes_by_the_accounting() -> None:
 
 
 def test_on_the_wire_only_what_is_not_0_or_all_of_it() -> None:
-    """One conversation in a large group costs a few bytes; a busy group a byte an entry."""
     quiet = [Rst(k, range(50)) for k in range(50)]
     sent(quiet[7], to=[9])
     assert len(quiet[7].encode(sent(quiet[7], to=[9]))) < 12

@@ -23,6 +23,7 @@ from antecede.lab.check.scenario.parse import load_script
 from antecede.lab.check.scenario.run import run_script
 from tests.core.protocols.sending import sent
 from tests.helpers.network import Network, play
+from tests.helpers.unchanged import unchanged
 
 SCENARIOS = Path(__file__).resolve().parents[4] / "scenarios"
 
@@ -96,7 +97,6 @@ def test_v_as_the_example_prints_it() -> None:
 
 @pytest.mark.parametrize("name", ["ses-in-order", "ses-printed-example"])
 def test_the_scenarios_print_the_clocks_of_001(name: str) -> None:
-    """C after e31, e21, e22, e11, e12, e32, e23, e13; the printed V only in the second."""
     run = run_script(load_script(SCENARIOS / f"{name}.scenario"))
     states = [line for moment in run.results for line in moment.output if line.startswith("C = ")]
     clocks = ["(0, 0, 1)", "(0, 0, 1)", "(0, 1, 1)", "(1, 0, 0)"]
@@ -111,11 +111,6 @@ def test_the_scenarios_print_the_clocks_of_001(name: str) -> None:
 
 @given(seed=st.integers(0, 2**32), members=st.integers(2, 5))
 def test_stamps_and_entries_are_those_of_the_definition(seed: int, members: int) -> None:
-    """t counts the sends in the past. V[d] covers those to d, but what d told that it has.
-
-    It is at or above t of every message to d in the past that is in the past of no message of d
-    there, and never above the maximum over all to d. Co-destinations are what makes it hold.
-    """
     network = Network(Ses, members, seed).steps(50)
 
     def most(ids: Iterable[tuple[int, int]]) -> tuple[int, ...]:
@@ -136,7 +131,6 @@ def test_stamps_and_entries_are_those_of_the_definition(seed: int, members: int)
 
 @given(seed=st.integers(0, 2**32))
 def test_missing_are_sends_whose_news_has_not_come(seed: int) -> None:
-    """All are in the past of the held message, and unknown here; one at least is for me."""
     network = Network(Ses, 4, seed)
     for _ in range(40):
         network.steps(1)
@@ -159,7 +153,6 @@ def test_the_clock_grows_on_sending_only() -> None:
 
 
 def test_a_copy_is_known_by_the_clock_alone() -> None:
-    """A late copy is a duplicate because C[sender] has reached its number; nothing else is kept."""
     network = play(Ses, 7, steps=120)
     for at, member in network.members.items():
         assert member.printed is None
@@ -201,7 +194,6 @@ def test_an_unknown_variant_is_refused() -> None:
 
 
 def test_the_variants_survive_a_snapshot() -> None:
-    """Variants tell copies apart by number, since C does not tell them any more."""
     (p1, _, _), messages = example(as_published=True)
     p1.receive(messages["d"])
     again = Ses(0, range(3))
@@ -245,10 +237,8 @@ def test_impossible_control_information_is_refused(
     message = sent(b, to=[0])
     assert isinstance(a.receive(message)[0], Hold), what
     a = Ses(0, [0, 1, 2, 4])
-    before = a.snapshot()
-    with pytest.raises(error):
+    with unchanged(a), pytest.raises(error):
         a.receive(message._replace(**change))
-    assert a.snapshot() == before
 
 
 def test_bytes_that_no_encoder_writes_are_refused() -> None:
@@ -274,7 +264,6 @@ def test_bytes_that_no_encoder_writes_are_refused() -> None:
 
 
 def test_a_small_message_cannot_ask_for_much_memory() -> None:
-    """A stamp of 65,536 lanes takes a few bytes; thousands of entries of that length would not."""
     wide = encode_compact(pack([(MAX_MEMBER, 1)]))
     head = varint(1) + varint(1) + bytes((1, 0, 0))
     with pytest.raises(DecodeError, match="entries"):
@@ -285,7 +274,6 @@ def test_a_small_message_cannot_ask_for_much_memory() -> None:
 
 
 def test_sizes_by_the_accounting() -> None:
-    """4 bytes an integer: t, a number a destination, and 1 + n a entry."""
     a = Ses(0, range(5))
     assert a.control_bytes(sent(a, to=[1])) == 4 * (5 + 1)
     assert a.storage_bytes() == 4 * (5 + 6)
@@ -296,7 +284,6 @@ def test_sizes_by_the_accounting() -> None:
 
 @pytest.mark.slow
 def test_entries_cost_what_they_are_behind() -> None:
-    """In a chat of all with all an entry is close to the stamp: a few bytes, not a vector."""
     members = 50
     group = [Ses(k, range(members)) for k in range(members)]
     for _ in range(4):

@@ -164,7 +164,6 @@ SIZES = (25, 50, 100, 200)
 
 
 def test_time_bound_of_sending_is_constant() -> None:
-    """Bhavanasi and Iyer, VI.D.1: sending a message takes constant time."""
     found = set()
     for size in SIZES:
         member = member_with(size, size)
@@ -182,9 +181,6 @@ def test_time_bound_of_sending_is_constant() -> None:
     ids=["O(m): a message that can be delivered", "O(q): one that cannot"],
 )
 def test_time_bound_of_one_message_is_linear(message: SbMessage, nodes: bool, rows: bool) -> None:
-    """Bhavanasi and Iyer, VI.B and VI.C.1: IsPresentInOL and InsertInOL take O(m) for m nodes of
-    the ordering list, InsertInOSMT takes O(q) for q rows.
-    """
     members = [member_with(s if nodes else 1, s if rows else 0) for s in SIZES]
     found = [lines_of(partial(member.receive, message)) for member in members]
     for smaller, larger in itertools.pairwise(found):
@@ -193,9 +189,6 @@ def test_time_bound_of_one_message_is_linear(message: SbMessage, nodes: bool, ro
 
 
 def test_time_bound_of_the_protocol_is_quadratic_and_kept_with_room() -> None:
-    """Bhavanasi and Iyer, VI.D.1: the total time complexity is O((m + q)^2). A message that lets
-    q held messages go takes time in proportion to q here.
-    """
     missing = SbMessage(2, 1, (), "x")
     found = []
     for size in SIZES:

@@ -210,7 +210,6 @@ def test_refused_messages_brought_again_are_all_delivered(seed: int, limit: int)
 
 @given(seeds)
 def test_a_newcomer_gets_the_rest_in_order(seed: int) -> None:
-    """It joins at any moment with the frontier of a sponsor, and is owed what that lacks."""
     rng = random.Random(seed)
     sent = conversation(seed, False)
     above = ancestors(direct(sent))

@@ -58,37 +58,6 @@ def test_release_the_parent_that_comes_later_is_delivered_late() -> None:
     assert said(a.receive(msg("B2", "B1"), now=s(9.0))) == ["discard B2: duplicate"]
 
 
-def test_release_begins_at_the_top_of_the_thread() -> None:
-    """B3 arrived first and ran out of patience; B2 is here too: only B2 lacks a parent."""
-    a = waiting("release")
-    a.receive(msg("B3", "B2"), now=s(0.0))
-    a.receive(msg("B2", "B1"), now=s(4.0))
-    assert said(a.tick(s(5.0))) == ["release B2 without B1", "deliver B3"]
-
-
-def test_release_with_several_parents_names_only_those_that_are_missing() -> None:
-    a = waiting("release", several_parents=True)
-    a.receive(msg("B1"), now=0)
-    a.receive(msg("C2", "B1", "C1", "B2"), now=s(0.0))
-    a.receive(msg("B2", "B5"), now=s(1.0))
-    assert said(a.tick(s(5.0))) == ["release B2 without B5", "release C2 without C1"]
-    assert not a.blocked_on()
-
-
-def test_release_goes_from_the_ancestors_down() -> None:
-    """C2 waits for B1 and B2, B2 for B1 as well: B1 first, whatever way it is reached."""
-    for parents in (("B1", "B2"), ("B2", "B1")):
-        a = waiting("release", several_parents=True)
-        a.receive(msg("C2", *parents), now=s(0.0))
-        a.receive(msg("B2", "B1", "B9"), now=s(0.0))
-        a.receive(msg("B1", "B8"), now=s(0.0))
-        assert said(a.tick(s(5.0))) == [
-            "release B1 without B8",
-            "release B2 without B9",
-            "deliver C2",
-        ]
-
-
 def test_release_of_a_cycle_ends() -> None:
     a = waiting("release")
     a.receive(msg("B1", "C1"), now=s(0.0))
@@ -102,7 +71,6 @@ def test_release_of_a_cycle_ends() -> None:
 
 @pytest.mark.slow
 def test_release_of_a_deep_thread_in_reverse_and_on_a_cycle() -> None:
-    """Every message has run out of patience at once: still one step a message."""
     depth = 50_000
     for root in ((MessageId(1, depth + 1),), (MessageId(1, 2),)):
         a = waiting("release")
@@ -129,7 +97,6 @@ def test_set_aside_gives_up_the_message_and_what_answers_it() -> None:
 
 
 def test_set_aside_is_final() -> None:
-    """The parent that comes later is delivered; what was set aside stays so, as do its answers."""
     a = waiting("set_aside")
     a.receive(msg("B2", "B1"), now=s(0.0))
     a.tick(s(5.0))
@@ -256,32 +223,6 @@ def test_the_guarantee_says_what_is_left(
 def test_choices_that_make_no_sense(options: dict[str, Any], says: str) -> None:
     with pytest.raises(LocalError, match=says):
         SemanticOrder(0, range(2), **options)
-
-
-def test_deliver_and_release_are_told_apart() -> None:
-    a = waiting("release")
-    a.receive(msg("B2", "B1"), now=s(0.0))
-    (effect,) = a.tick(s(5.0))
-    assert isinstance(effect, DeliverIncomplete)
-    assert not isinstance(effect, Deliver)
-    assert effect.missing == (mid("B1"),)
-
-
-def test_a_full_store_releases_from_the_top_of_a_thread_the_newcomer_included() -> None:
-    member = SemanticOrder(0, range(2), store_limit=1, overflow="release")
-    third, second = (
-        SbMessage(1, 3, (MessageId(1, 2),), "B3"),
-        SbMessage(1, 2, (MessageId(1, 1),), "B2"),
-    )
-    assert list(member.receive(third)) == [Hold(third, third.parents)]
-    assert list(member.receive(second)) == [
-        DeliverIncomplete(second, second.parents),
-        Deliver(third),
-    ]
-    assert member.blocked_on() == ()
-    assert member.counts["released"] == 1
-    first = SbMessage(1, 1, (), "B1")
-    assert list(member.receive(first)) == [Deliver(first)]
 
 
 def test_a_full_store_holds_the_newcomer_where_it_is_in_no_thread_that_goes() -> None:

@@ -25,7 +25,6 @@ PRINTED = [True, "algorithm-1"]
 
 @pytest.mark.parametrize("printed", PRINTED)
 def test_algorithm_1_delivers_before_the_parent(printed: bool | str) -> None:
-    """Three messages: B1 is there, so every later number of B counts as present."""
     arrivals = msg("B1"), msg("C1", "B2")
     assert run(printed, *arrivals) == ["deliver B1", "deliver C1"]
     assert run(False, *arrivals) == ["deliver B1", "hold C1 for B2"]
@@ -33,14 +32,12 @@ def test_algorithm_1_delivers_before_the_parent(printed: bool | str) -> None:
 
 @pytest.mark.parametrize("printed", PRINTED)
 def test_algorithm_1_holds_although_the_parent_is_delivered(printed: bool | str) -> None:
-    """Three messages: B1 is inside the node [1, 2], not at its end, and counts as absent."""
     arrivals = msg("B1"), msg("B2"), msg("C1", "B1")
     assert run(printed, *arrivals) == ["deliver B1", "deliver B2", "hold C1 for B1"]
     assert run(False, *arrivals) == ["deliver B1", "deliver B2", "deliver C1"]
 
 
 def test_algorithm_2_line_8_forgets_the_number_that_it_inserts() -> None:
-    """Four messages: B2 follows B1 while B4 is there; line 8 writes 2 over the end of [4, 4]."""
     arrivals = msg("B1"), msg("B4"), msg("B2"), msg("C1", "B2"), msg("C2", "B4")
     told = run("algorithm-2", *arrivals)
     assert told[3:] == ["hold C1 for B2", "hold C2 for B4"]
@@ -49,7 +46,6 @@ def test_algorithm_2_line_8_forgets_the_number_that_it_inserts() -> None:
 
 @pytest.mark.parametrize("printed", [True, "algorithm-1", "algorithm-2"])
 def test_two_messages_show_nothing(printed: bool | str) -> None:
-    """The counterexamples above are the smallest: all one- and two-message histories agree."""
     ids = [f"{member}{seq}" for member in "BC" for seq in (1, 2)]
     single = [msg(i, *p) for i in ids for p in [(), *[(q,) for q in ids if q != i]]]
     for first, second in itertools.product(single, repeat=2):
@@ -85,7 +81,6 @@ def test_snapshot_keeps_the_printed_lists(printed: bool | str) -> None:
 
 
 def test_two_faults_can_hide_each_other() -> None:
-    """With both algorithms printed, the look-up denies less: C1 -> B2 is delivered after all."""
     arrivals = msg("B1"), msg("B4"), msg("B2"), msg("C1", "B2")
     assert run(True, *arrivals)[-1] == "deliver C1"
     assert mid("B2") in arrivals[-1].parents

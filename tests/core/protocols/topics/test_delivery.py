@@ -9,21 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antecede.core.clocks.bounds import Bounds
-from antecede.core.protocols.base import (
-    DUPLICATE,
-    Addressing,
-    Deliver,
-    Discard,
-    Hold,
-    Relation,
-)
+from antecede.core.protocols.base import DUPLICATE, Addressing, Deliver, Discard, Hold, Relation
 from antecede.core.protocols.topics.delivery import TopicProtocol
 from antecede.core.protocols.topics.protocols import Htbc, Tv, TvLt, TvPt, TvVt
 from antecede.core.protocols.topics.state import NOT_SUBSCRIBED
 from antecede.core.protocols.topics.subscriptions import Subscriptions
-from antecede.errors import (
-    LocalError,
-)
+from antecede.errors import LocalError
 from tests.core.protocols.seconds import s
 from tests.core.protocols.topics.tools import (
     CLASSES,
@@ -35,6 +26,7 @@ from tests.core.protocols.topics.tools import (
     group,
     published,
 )
+from tests.helpers.unchanged import unchanged
 
 every = pytest.mark.parametrize("name", CLASSES)
 groups = pytest.mark.parametrize("group", GROUPS)
@@ -64,7 +56,6 @@ def test_members_come_and_go_and_subscribe_anew(name: str, seed: int, reading: s
 
 
 def test_the_network_is_adversarial() -> None:
-    """The properties above are worth something: events are held, copies are doubled."""
     networks = [TopicNetwork(Htbc, seed).publish(36).finish() for seed in range(5)]
     assert sum(network.holds for network in networks) > 100
     assert sum(network.discards[DUPLICATE] for network in networks) > 10
@@ -82,10 +73,7 @@ def test_what_a_protocol_of_004_promises(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tv-pt", "htbc"])
-def test_as_published_causes_are_overtaken_where_mind_is_less_than_twice_epsilon(
-    name: str,
-) -> None:
-    """Errata: related causal pairs are missed; here they are delivered the wrong way round."""
+def test_as_published_causes_are_overtaken_where_mind_is_less_than_twice_epsilon(name: str) -> None:
     bounds = GROUPS["alike, clocks off by a delay"]
     early = 0
     for seed in range(20):
@@ -190,10 +178,8 @@ def test_who_unsubscribes_gives_up_what_is_held(name: str) -> None:
 @pytest.mark.parametrize("topics", [[], "x", [""], ["y" * 256], [7], ["\ud800"]])
 def test_wrong_topics_are_refused_and_change_nothing(name: str, topics: object) -> None:
     a, _ = group(name, "x", "x")
-    before = a.snapshot()
-    with pytest.raises(LocalError, match="topic"):
+    with unchanged(a), pytest.raises(LocalError, match="topic"):
         a.send(b"", topics=topics, now=0)  # type: ignore[arg-type]
-    assert a.snapshot() == before
 
 
 def test_bounds_must_be_given() -> None:
@@ -257,7 +243,6 @@ def test_what_precedes_goes_first_whatever_came_first(name: str) -> None:
 
 @every
 def test_a_due_event_waits_for_a_held_one_that_precedes_it(name: str) -> None:
-    """e1 comes by a slow channel and is due later than e2, which follows it."""
     bounds: Bounds[int] = Bounds(
         accuracy_s=5, least_s=1, most_s=3, clocks={2: 0}, channels={(0, 2): (1, 9)}
     )
@@ -273,7 +258,6 @@ def test_a_due_event_waits_for_a_held_one_that_precedes_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["tv", "tv-pt"])
 def test_a_cycle_of_the_relation_is_released_by_the_sum_of_the_topic_vector(name: str) -> None:
-    """Errata: the relation is cyclic across {a, b}, {b, c}, {c, a}; nobody sorts by it."""
     bounds: Bounds[int] = Bounds(accuracy_s=5, least_s=1, most_s=3)
     subscriptions = Subscriptions({3: "abc"})
     members = [

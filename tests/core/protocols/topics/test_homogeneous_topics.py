@@ -67,7 +67,6 @@ def tbc(e1: Stamp, e2: Stamp, accuracy_s: float) -> bool:
 
 
 def test_a_homogeneous_network_may_be_given_channel_by_channel() -> None:
-    """One delay for all is the same as the same delay for each channel."""
     for seed in SEEDS:
         runs = [
             TopicNetwork(Htbc, seed, alike(1, spelled=spelled)).publish(24).finish()

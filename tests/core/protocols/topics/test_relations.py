@@ -80,7 +80,6 @@ def test_only_common_topics_that_the_receiver_subscribes_to_count() -> None:
 
 
 def test_precedes_is_strict_in_every_topic_and_the_other_reading_is_not() -> None:
-    """Errata: strictly less on all shared topics; the other reading orders more pairs."""
     e1, e2 = about(0, a=1, b=2), about(1, a=2, b=2)
     assert not topics_precede(e1, e2, {"a", "b"})
     assert topics_precede(e1, e2, {"a", "b"}, reading=SOME)
@@ -95,7 +94,6 @@ def test_an_unknown_reading_is_refused() -> None:
 
 @pytest.mark.parametrize("part", Parts._fields)
 def test_a_relation_reads_the_times_that_it_is_made_of_and_no_others(part: str) -> None:
-    """One event is before the other in every time but one: only who reads that one objects."""
     early = Stamp(0, 1, {"x": 1}, lt=1, pt_ns=s(10), vt=pack({0: 1}.items()))
     late = Stamp(1, 1, {"x": 2}, lt=2, pt_ns=s(20), vt=pack({0: 1, 1: 1}.items()))
     field = {"linear": "lt", "physical": "pt_ns", "vector": "vt"}[part]
@@ -148,7 +146,6 @@ def test_rule_3_as_printed() -> None:
 
 
 def test_rule_3_repaired_goes_by_the_least_delay_over_any_path() -> None:
-    """Errata: e2.PT - e1.PT >= (least delay over any path) - 2 epsilon."""
     fast: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=8)
     assert orders_at(fast, as_published=False) == list(range(-1, 21))
     detour: Bounds[int] = Bounds(
@@ -159,7 +156,6 @@ def test_rule_3_repaired_goes_by_the_least_delay_over_any_path() -> None:
 
 
 def test_events_of_one_source_go_by_its_counter() -> None:
-    """Errata: pairs of one source must go by its own clock or counter."""
     delays = Delays(Bounds(accuracy_s=1, least_s=5, most_s=8), range(2))
     e1, e2 = Stamp(0, 1, {}, pt_ns=s(50)), Stamp(0, 2, {}, pt_ns=s(50))
     for rule in (physical_precedes, physical_precedes_as_printed):
@@ -221,7 +217,6 @@ def test_tv_vt_is_causal_by_receipt_and_related_in_topics(group: str, seed: int)
 @seeds
 @settings(max_examples=15)
 def test_safe_relations_miss_nothing_and_nest(group: str, seed: int) -> None:
-    """TV_VT <= HTBC <= TV_LT, TV_PT <= TV, at every peer of every run, in both readings."""
     network = TopicNetwork(AllTimes, seed, GROUPS[group]).publish(18).finish()
     for reading in (ALL, SOME):
         found = {name: pairs(network, of, reading=reading) for name, of in ORDERING.items()}
@@ -236,7 +231,6 @@ def test_safe_relations_miss_nothing_and_nest(group: str, seed: int) -> None:
 @seeds
 @settings(max_examples=15)
 def test_the_other_reading_orders_at_least_as_many_pairs(seed: int) -> None:
-    """Errata: it orders more pairs and misses none either (see above)."""
     network = TopicNetwork(AllTimes, seed).publish(18).finish()
     for parts in ORDERING.values():
         strict, other = pairs(network, parts), pairs(network, parts, reading=SOME)
@@ -247,7 +241,6 @@ def test_the_other_reading_orders_at_least_as_many_pairs(seed: int) -> None:
 @seeds
 @settings(max_examples=15)
 def test_a_causal_pair_never_goes_against_the_rank(group: str, seed: int) -> None:
-    """The linear time and the sum of the topic vector both grow along causality."""
     network = TopicNetwork(AllTimes, seed, GROUPS[group]).publish(18).finish()
     stamps = network.stamps()
     for parts in ORDERING.values():
@@ -270,7 +263,6 @@ def missed(group: str, runs: int = 12) -> dict[str, int]:
 
 
 def test_as_published_misses_causal_pairs_where_mind_is_less_than_twice_epsilon() -> None:
-    """Errata: with mind < 2 epsilon rule (b) orders nothing."""
     count = missed("alike, clocks off by a delay")
     assert count["tv-pt"] > 0
     assert count["htbc"] > 0
@@ -278,7 +270,6 @@ def test_as_published_misses_causal_pairs_where_mind_is_less_than_twice_epsilon(
 
 
 def test_as_published_misses_causal_pairs_where_a_path_is_faster_than_the_channel() -> None:
-    """mind_ij >= 2 epsilon is not enough: a chain of events can take less."""
     assert missed("all unlike")["htbc"] > 0
 
 
@@ -321,7 +312,6 @@ def chains(bounds: Bounds[int], steps: tuple[int, ...]) -> Iterator[tuple[Stamp,
 @pytest.mark.parametrize("steps", [(0, 1), (0, 2, 1)])
 @pytest.mark.parametrize("group", GROUPS)
 def test_on_a_small_grid_safe_relations_miss_no_chain(group: str, steps: tuple[int, ...]) -> None:
-    """All delays, all clock errors, all publications of one chain."""
     bounds = GROUPS[group]
     nearest = relation(Parts(physical=True), bounds)
     tight = False
@@ -394,16 +384,10 @@ def has_cycle(run: tuple[Published, ...]) -> bool:
 
 @pytest.mark.slow
 def test_tv_has_no_cycle_among_four_events() -> None:
-    """Every run of four events of three peers about one or two of three topics."""
     assert not any(has_cycle(run) for run in runs(4))
 
 
 def test_tv_is_cyclic_over_topics_that_overlap() -> None:
-    """Errata: cyclic across {a, b}, {b, c}, {c, a}. Five events are the fewest (see above).
-
-    0 publishes about a, then about a and b; 1 gets that and publishes about b and c; 2, which
-    hears nothing, publishes about c, then about c and a.
-    """
     run = (
         Published(0, "a", {"a": 1, "b": 0, "c": 0}),
         Published(0, "ab", {"a": 2, "b": 1, "c": 0}),
@@ -416,7 +400,6 @@ def test_tv_is_cyclic_over_topics_that_overlap() -> None:
 
 
 def test_with_linear_time_a_pair_with_equal_or_falling_lt_is_not_ordered() -> None:
-    """Whatever its topic vectors say: the rank goes by LT, and nothing precedes against it."""
     linear = relation(Parts(linear=True), Bounds[int](least_s=1, most_s=2))
     for lt, ordered in ((3, False), (4, False), (5, True)):
         first, then = Stamp(0, 1, {"x": 1}, 1, 4), Stamp(1, 1, {"x": 2}, 2, lt)

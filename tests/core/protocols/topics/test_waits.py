@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from fractions import Fraction
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,23 +13,13 @@ from hypothesis import strategies as st
 
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.clocks.nanoseconds import NS
-from antecede.core.protocols.base import (
-    Deliver,
-)
+from antecede.core.protocols.base import Deliver
 from antecede.core.protocols.topics.delays import Delays
 from antecede.core.protocols.topics.delivery import TopicProtocol
 from antecede.core.protocols.topics.messages import TopicMessage
-from antecede.core.protocols.topics.state import Waiting
 from antecede.core.protocols.topics.subscriptions import Subscriptions
 from tests.core.protocols.seconds import s
-from tests.core.protocols.topics.tools import (
-    CLASSES,
-    EXACT,
-    GROUPS,
-    LAN_WAN,
-    UNLIKE,
-    published,
-)
+from tests.core.protocols.topics.tools import CLASSES, EXACT, GROUPS, LAN_WAN, UNLIKE, published
 
 every = pytest.mark.parametrize("name", CLASSES)
 groups = pytest.mark.parametrize("group", GROUPS)
@@ -119,7 +107,6 @@ def patched(monkeypatch: pytest.MonkeyPatch, less_s: int) -> None:
 def test_the_wait_is_long_enough_and_one_second_less_is_not(
     name: str, grid: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Errata: `now - e.PT > max over k (maxd_ki - least_kj) + 2 epsilon`; by arrival likewise."""
     bounds = GRIDS[grid]
     assert not any(early for path in PATHS for early in early_on_the_grid(name, bounds, path))
     patched(monkeypatch, 1)
@@ -129,7 +116,6 @@ def test_the_wait_is_long_enough_and_one_second_less_is_not(
 def test_the_bound_of_the_publishers_own_channel_is_too_short(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Errata: the maximum is over all channels to the receiver, not maxd_ji alone."""
     far: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=2, channels={(0, 3): (1, 9)})
     assert Delays(far, range(4)).after_publishing_ns(1, 3) == s(9 - 1 + 2)
     assert not any(early_on_the_grid("htbc", far, (0, 1)))
@@ -142,7 +128,6 @@ def test_the_bound_of_the_publishers_own_channel_is_too_short(
 
 
 def test_delays_by_hand() -> None:
-    """4 peers; 0 to 1 by way of 2 takes 1 + 1, directly 4; 3's clock is better."""
     bounds: Bounds[int] = Bounds(
         accuracy_s=2, least_s=1, most_s=3, clocks={3: 1}, channels={(0, 1): (4, 5), (0, 3): (2, 9)}
     )
@@ -158,7 +143,6 @@ def test_delays_by_hand() -> None:
 
 
 def test_channels_that_are_alike_are_answered_as_if_each_were_spelt_out() -> None:
-    """The short cut asks no channel: the same figures, from a member to itself too."""
     pairs = list(itertools.product(range(4), repeat=2))
     for least_s, most_s in ((0, 3), (1, 3), (2, 2)):
         alike = Delays(Bounds(accuracy_s=2, least_s=least_s, most_s=most_s), range(4))
@@ -169,41 +153,14 @@ def test_channels_that_are_alike_are_answered_as_if_each_were_spelt_out() -> Non
             assert alike.least_ns(one, other) == general.least_ns(one, other)
             for bound in ("after_publishing_ns", "after_arrival_ns"):
                 assert getattr(alike, bound)(one, other) == getattr(general, bound)(one, other)
-        assert alike.apart_ns() == general.apart_ns() == s(least_s - 2 * 2)
+        assert (
+            alike.bounds.least_apart_ns() == general.bounds.least_apart_ns() == s(least_s - 2 * 2)
+        )
 
 
 @given(seed=st.integers(0, 2**32))
 def test_least_delays_are_those_of_the_bounds(seed: int) -> None:
-    """`Delays` keeps what `Bounds.least_path` finds pair by pair."""
     for bounds in (LAN_WAN, UNLIKE, EXACT):
         delays = Delays(bounds, range(4))
         for one, other in itertools.product(range(4), repeat=2):
             assert delays.least_ns(one, other) == bounds.least_path_ns(one, other, (0, 1, 2, 3))
-
-
-@every
-@pytest.mark.parametrize("put_on", ["the class", "the member"])
-def test_a_due_time_of_ones_own_is_gone_by(name: str, put_on: str) -> None:
-    """`due_s` is exact; whoever puts another in its place is held to that, to the nanosecond."""
-    cls = CLASSES[name]
-
-    def later(self: TopicProtocol, waiting: Waiting) -> Fraction:
-        return cls.due_s(self, waiting) + Fraction(3, 2) + Fraction(1, 3 * NS)
-
-    subscriptions = Subscriptions(dict.fromkeys(range(3), ("x",)))
-    options: Any = {"subscriptions": subscriptions, "bounds": GROUPS["alike, good clocks"]}
-    plain = cls(1, range(3), **options)
-    other = type("Later", (cls,), {"due_s": later} if put_on == "the class" else {})
-    own = other(1, range(3), **options)
-    if put_on == "the member":
-        own.due_s = later.__get__(own)
-    event = published(cls(0, range(3), **options), "x", s(100), "e")
-    for one in (plain, own):
-        assert not any(isinstance(e, Deliver) for e in one.receive(event, now=s(101)))
-    (waiting,) = plain.held.values()
-    assert plain.due_s(waiting) == Fraction(plain.due_ns(waiting), NS)
-    last = plain.due_ns(waiting) + NS * 3 // 2
-    assert plain.tick(last - NS * 3 // 2) == ()
-    assert plain.tick(last - NS * 3 // 2 + 1) == (Deliver(event),)
-    assert own.tick(last) == ()
-    assert own.tick(last + 1) == (Deliver(event),)

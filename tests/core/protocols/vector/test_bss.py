@@ -112,7 +112,6 @@ def test_a_newcomers_first_difference_is_its_whole_frontier() -> None:
 
 
 def test_differences_reach_a_newcomer_without_a_base_of_its_own() -> None:
-    """The sender's second message leaves out what its first said; the frontier covers that."""
     sponsor, other, third = (Bss(k, range(3), differences=True) for k in range(3))
     t1 = sent(third)
     other.receive(t1)

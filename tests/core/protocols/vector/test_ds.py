@@ -33,7 +33,6 @@ def test_sequences_are_the_send_numbers_of_the_past(seed: int, members: int) -> 
 
 @given(seed=st.integers(0, 2**32), members=st.integers(2, 5))
 def test_bytes_and_deliveries_are_those_of_bss(seed: int, members: int) -> None:
-    """On one run of the network, where each says exactly what it holds, and why."""
     one, other = play(Ds, seed, members=members), play(Bss, seed, members=members)
     assert one.truth.delivered == other.truth.delivered
     assert (one.holds, one.discards) == (other.holds, other.discards)

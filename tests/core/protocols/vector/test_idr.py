@@ -59,7 +59,6 @@ def test_ci_is_that_of_the_rule_with_sets(seed: int, members: int) -> None:
 
 @given(seed=st.integers(0, 2**32))
 def test_what_travels_is_exactly_the_immediate_dependencies(seed: int) -> None:
-    """No carried message is in the past of another; together they imply the whole past."""
     network = Network(Idr, 4, seed).steps(60)
     for key, message in network.sent.items():
         carried = set(items(message.causes))
@@ -85,7 +84,6 @@ def test_a_chain_carries_one_pair() -> None:
 
 
 def test_a_newcomer_depends_on_its_sponsors_frontier() -> None:
-    """Its first message must not overtake the sponsor's last, nor what that did not imply."""
     sponsor, other = Idr(0, range(2)), Idr(1, range(2))
     o1 = sent(other)
     s1 = sent(sponsor)

@@ -79,10 +79,7 @@ def encode_sparse(found: int, counters: Iterable[tuple[int, int]]) -> bytes:
 
 
 def nonzero(vector: int) -> Iterator[tuple[int, int]]:
-    """Yield (lane, content) for every lane that is not 0, ascending; guard bits count.
-
-    What `lanes.items` does, in time that follows the number of such lanes: for long vectors.
-    """
+    """Yield (lane, content) for every lane that is not 0: `lanes.items` for long vectors."""
     raw = vector.to_bytes(-(-vector.bit_length() // LANE_BITS) * LANE_BYTES, "little")
     return _pick(raw, occupied(planes(raw)))
 
@@ -94,11 +91,7 @@ def _pick(raw: bytes, used: bytes) -> Iterator[tuple[int, int]]:
 
 
 def read_compact(reader: Reader, most: int) -> int:
-    """Read what `encode_compact` wrote, of at most so many lanes.
-
-    Raises DecodeError, UnknownMemberError for a lane beyond `most`, and SequenceError for a
-    counter that no lane holds.
-    """
+    """Read what `encode_compact` wrote, of at most so many lanes. Raises a RemoteError."""
     start = reader.offset
     width = reader.take(1)[0]
     if width > LANE_BYTES:

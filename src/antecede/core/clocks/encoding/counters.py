@@ -85,11 +85,7 @@ def encode_lanes(vector: int) -> bytes:
 
 
 def decode_lanes(data: bytes) -> int:
-    """Return the packed vector that `encode_lanes` was given.
-
-    Raises DecodeError, UnknownMemberError for a member above MAX_MEMBER, and SequenceError for
-    a counter that no lane holds.
-    """
+    """Return the vector that `encode_lanes` was given. Raises a RemoteError."""
     members, counters = decode(data)
     if not members:
         return 0

@@ -26,11 +26,7 @@ def encode_pairs(vector: int) -> bytes:
 
 
 def read_pairs(reader: Reader) -> int:
-    """Read what `encode_pairs` wrote into a packed vector.
-
-    Raises DecodeError, UnknownMemberError for a member above MAX_MEMBER, and SequenceError for
-    a counter that no lane holds.
-    """
+    """Read what `encode_pairs` wrote into a packed vector. Raises a RemoteError."""
     data, at, end = reader.data, reader.offset, len(reader.data)
     count = reader.varint()
     if 2 * count > end - reader.offset:

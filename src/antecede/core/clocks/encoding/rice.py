@@ -90,10 +90,7 @@ def zeros(lengths: Sequence[int]) -> list[bytes]:
 
 
 def read(text: bytes, count: int, low: int, most: int = MOST_LOW) -> tuple[list[int], bytes]:
-    """Read so many numbers from the front of a text; return them and the text that is left.
-
-    Raises DecodeError when the text is too short, or another parameter is the best.
-    """
+    """Read so many numbers from the front; return them and the rest. Raises DecodeError."""
     pieces, rest = _unary(text, count, low, most)
     numbers = list(map(len, pieces))
     for start in range(0, low, 8):
@@ -106,10 +103,9 @@ def read(text: bytes, count: int, low: int, most: int = MOST_LOW) -> tuple[list[
 
 
 def read_runs(text: bytes, count: int, low: int, most: int, span: int) -> tuple[bytes, bytes]:
-    """Read numbers as `read` does; return the text of so many zeros each, ended by a one each.
+    """Read numbers as `read` does, with `low` from 1 to 8, as text: zeros ended by a one each.
 
-    For `low` from 1 to 8: the unary zeros become 2 ** low zeros in one replacement. Raises
-    SequenceError when the text would be much longer than `span`.
+    Raises SequenceError when the text would be much longer than `span`.
     """
     _, rest = _unary(text, count, low, most)
     mixed = [b""] * (2 * count)

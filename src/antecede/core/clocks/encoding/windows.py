@@ -31,10 +31,7 @@ _FLIP = bytes.maketrans(b"01", b"10")
 
 
 def encode(base: int, bits: int, near: int | None = None) -> bytes:
-    """Encode a window whose bit 0 is set, or the empty one (base ignored).
-
-    With `near`, a number that the receiver knows, the base is written as its distance from it.
-    """
+    """Encode a trimmed window; with `near`, which the receiver knows, the base relative to it."""
     if not bits:
         return b"\0"
     text = bin(bits)[:1:-1].encode()

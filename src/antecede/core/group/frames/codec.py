@@ -68,10 +68,9 @@ class Frames:
         return FIXED_BYTES + NUMBER_BYTES * numbers + table
 
     def most_beside(self, parents: int, topics: Iterable[str]) -> int | None:
-        """Return more bytes than the next own message will have beside its payload.
+        """Return more bytes than the next own message has beside its payload; None: not told.
 
-        In O(1) but for texts, and lives that began anew. `parents`: how many messages it answers;
-        `topics`: what it is about. None where the protocol does not tell.
+        `parents`: how many messages it answers; `topics`: what it is about. O(texts, new lives).
         """
         self._refresh()
         most, state = self._beside, self._state
@@ -153,10 +152,7 @@ class Frames:
     # -- reading ----------------------------------------------------------------------------
 
     def unpack(self, wire: bytes) -> tuple[Frame, int]:
-        """Return a frame of this group, and how many joins its sender knows beyond those told here.
-
-        Raises DecodeError, and MismatchError for a frame of another group.
-        """
+        """Return a frame and the joins not told here. Raises DecodeError and MismatchError."""
         roster = self._state.roster
         if roster.version is not self._heads_under or len(self._heads) >= HEADS:
             self._heads, self._heads_under = {}, roster.version
@@ -185,8 +181,7 @@ class Frames:
             raise MismatchError("room", "a message of another room= than this group's")
         if parts.options != state.options:
             raise MismatchError(
-                "options",
-                f"a message of a group of {state.order} that was made with other options",
+                "options", f"a message of a group of {state.order} that was made with other options"
             )
 
     def decoded(self, parts: Frame) -> Any:

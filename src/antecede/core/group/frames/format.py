@@ -97,10 +97,9 @@ def sizes(wire: bytes) -> Sizes:
 
 
 def counted(frame: Frame) -> int:
-    """Return the bytes of a frame as `max_packet` counts them: the same in every copy of it.
+    """Return the bytes of a frame as `max_packet` counts them, without lives and joins.
 
-    Lives that began anew and joins are left out: whoever writes the message again (a
-    retransmission, what a sponsor hands over) tells those that are known by then.
+    These grow when the message is written again (a retransmission, a sponsor's copy).
     """
     view = None if frame.view is None else View(0, 0)
     plain = head(frame._replace(by=Incarnation(0, 0), known=(), view=view))

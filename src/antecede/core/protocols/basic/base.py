@@ -1,11 +1,10 @@
-"""What the protocols without causal information share: messages with a number of their sender.
+"""Base of the protocols whose messages carry nothing but their sender's number.
 
 Theory of operation
 -------------------
-State: for each member the numbers that have arrived, as intervals (`core.clocks.intervals`), one
-node as long as nothing is missing: they tell duplicates. A departed member's intervals stay,
-so that late copies are still known as duplicates. Control information is the number: one
-varint on the wire, 4 bytes in the accounting of the sources.
+The numbers that arrived from each member are intervals (`core.clocks.intervals`): one node as long
+as nothing is missing. They tell duplicates, also of members that left. Control information is the
+number: one varint on the wire, 4 bytes in the accounting of the sources.
 """
 
 from __future__ import annotations
@@ -32,10 +31,7 @@ class NumberedMessage(NamedTuple):
 
 
 class NumberedProtocol(Protocol):
-    """Base of protocols whose messages carry a number and nothing else.
-
-    Subclasses implement `receive`, `newest`, `frontier` and `causes`.
-    """
+    """Base of these protocols; subclasses have `receive`, `newest`, `frontier` and `causes`."""
 
     control_power: ClassVar[int | None] = 0
 
@@ -67,7 +63,6 @@ class NumberedProtocol(Protocol):
         """Return the greatest number delivered from a member; 0: none."""
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return 1 up to the newest number of everybody, as bounds."""
         newest = {member: self.newest(member) for member in self.arrived}
         return changes.runs_of({**newest, self.me: self.sent})
 
@@ -89,10 +84,7 @@ class NumberedProtocol(Protocol):
     # -- membership -------------------------------------------------------------------------
 
     def adopt(self, frontier: Any) -> None:
-        """Regard everything in a frontier of (member, bounds) and (member, last) as delivered.
-
-        Only as a newcomer; raises LocalError later.
-        """
+        """Regard a frontier of (member, bounds) and (member, last) as delivered."""
         arrived, last = frontier
         changes.check_new(self.sent, *self.arrived.values())
         self.arrived = {member: list(bounds) for member, bounds in arrived if member != self.me}
@@ -100,7 +92,6 @@ class NumberedProtocol(Protocol):
         self.members = changes.still_here((*self.arrived, self.me), self.last)
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count the messages of other members up to these numbers as arrived."""
         for member, number in newest.items():
             self.arrived[member] = intervals.with_all_up_to(self.arrived[member], number)
 
@@ -108,24 +99,20 @@ class NumberedProtocol(Protocol):
         """Return: a message is preceded by earlier ones of its sender, or by none."""
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Expect the newcomer's messages."""
         known = self.arrived.keys() | {self.me}
         self.members = changes.with_newcomers(self.members, known, (member,))
         self.arrived[member] = []
         return NOTHING
 
     def unjoin(self, members: Sequence[int]) -> None:
-        """Take back a join of members of whom nothing has come."""
         for member in members:
             del self.arrived[member]
         self.members = changes.without(self.members, members)
 
     def departed(self) -> Mapping[int, int]:
-        """Return the number of the last message of each member that left."""
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member; its messages up to `last` are still delivered."""
         changes.check_leaver(self.members, self.me, member)
         changes.check_last(member, last, self.newest(member))
         self.members = changes.without(self.members, (member,))
@@ -133,11 +120,9 @@ class NumberedProtocol(Protocol):
         return NOTHING
 
     def check_whole(self) -> None:
-        """Raise ValueError unless the tables have the same members."""
         changes.check_whole(self.me, self.members, self.arrived, self.last, {}, {})
 
     def forget(self, member: int) -> None:
-        """Drop the numbers of a member that left and of which all has come."""
         bounds = self.arrived[member]
         whole = len(bounds) == 2 and bounds[0] == 1
         changes.check_delivered(member, self.last, bounds[1] - 1 if whole else 0)
@@ -146,19 +131,15 @@ class NumberedProtocol(Protocol):
     # -- size and wire ----------------------------------------------------------------------
 
     def mentions(self, message: NumberedMessage) -> tuple[int, ...]:
-        """Return the sender: the control information speaks of nobody else."""
         return (message.sender,)
 
     def renumber(self, message: NumberedMessage, numbers: Mapping[int, int]) -> NumberedMessage:
-        """Return the message with its sender's number replaced."""
         return message._replace(sender=numbers[message.sender])
 
     def encode(self, message: NumberedMessage) -> bytes:
-        """Return sender and number as two varints."""
         return varint(message.sender) + varint(message.seq)
 
     def decode(self, control: bytes, payload: Any) -> NumberedMessage:
-        """Return the message; raises DecodeError."""
         reader = Reader(control)
         message = NumberedMessage(reader.varint(), reader.varint(), payload)
         reader.finish()

@@ -4,11 +4,9 @@ Source: Sahai et al. 2020, "Message ordering", the FIFO model. Nothing is promis
 
 Theory of operation
 -------------------
-State: what `core.protocols.basic.base` keeps (`arrived[k]`, the numbers that arrived from member k,
-as intervals), and the held messages by (k, number). What is delivered from k is the run 1 .. n
-at the start of the intervals, so a duplicate, the next message and the nearest gap are all one
-look-up, however many messages are held. The frontier for a newcomer is the number of the last
-delivered message of each member.
+The run 1 .. n at the start of a member's intervals is delivered. So a duplicate, the next message
+and the nearest gap are one look-up each, however many messages are held. The frontier for a
+newcomer is the number of the last delivered message of each member.
 """
 
 from __future__ import annotations
@@ -44,10 +42,7 @@ class Fifo(NumberedProtocol):
         self.held: dict[MessageId, NumberedMessage] = {}
 
     def receive(self, message: NumberedMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the sender's next message, and the held ones that follow without a gap.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Deliver the sender's next message, and the held ones that follow without a gap."""
         sender, seq = message.sender, message.seq
         if sender == self.me:
             return (Discard(message, OWN),)
@@ -61,7 +56,6 @@ class Fifo(NumberedProtocol):
         return self._deliver_run(message)
 
     def would_hold(self, message: NumberedMessage, now: int | None = None) -> bool:
-        """Tell whether a message would be held; see the base."""
         sender, seq = message.sender, message.seq
         if sender == self.me:
             return False
@@ -83,15 +77,11 @@ class Fifo(NumberedProtocol):
         return (MessageId(sender, gap),) if gap else ()
 
     def newest(self, member: int) -> int:
-        """Return the number of the last message delivered from a member; 0: none."""
         bounds = self.arrived[member]
         return bounds[1] - 1 if bounds and bounds[0] == 1 else 0
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages by (sender, number), each with the nearest gap before it.
-
-        The gap is looked up once for each run of numbers that arrived, not for each message.
-        """
+        """Return held messages; the gap is looked up once for each run of numbers."""
         found, held = [], self.held
         sender = stop = -1
         missing: tuple[MessageId, ...] = ()
@@ -103,7 +93,6 @@ class Fifo(NumberedProtocol):
         return tuple(found)
 
     def held_count(self) -> int:
-        """Return how many messages are held back."""
         return len(self.held)
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
@@ -126,16 +115,11 @@ class Fifo(NumberedProtocol):
         super().adopt((arrived, last))
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member; its messages up to `last` are still delivered.
-
-        Held messages of it numbered above `last` can not be right and are discarded.
-        """
         super().leave(member, last)
         late = sorted(key for key in self.held if key.sender == member and key.seq > last)
         return tuple(Discard(self.held.pop(key), AFTER_LEAVE) for key in late)
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Go on behind messages that are lost; see the base."""
         return pass_over(self, lost, self.newest, self.held.__contains__, self._pass)
 
     def _pass(self, lost: MessageId) -> Sequence[Effect]:
@@ -144,7 +128,6 @@ class Fifo(NumberedProtocol):
         return () if following is None else self._deliver_run(following)
 
     def check_whole(self) -> None:
-        """Raise ValueError unless what is held has arrived, and is not delivered."""
         super().check_whole()
         for key, message in self.held.items():
             number = key.seq
@@ -157,7 +140,6 @@ class Fifo(NumberedProtocol):
     # -- what a message says ------------------------------------------------------------------
 
     def causes(self, message: NumberedMessage) -> tuple[MessageId, ...]:
-        """Return the sender's message before this one."""
         return (MessageId(message.sender, message.seq - 1),) if message.seq > 1 else ()
 
     def storage_bytes(self) -> int:

@@ -5,15 +5,12 @@ ordering list of Bhavanasi and Iyer, section VI.B.
 
 Theory of operation
 -------------------
-State: for each member the numbers that have arrived, as intervals (`core.clocks.intervals`), one
-node as long as nothing is missing. The frontier for a newcomer is these intervals: what the
-sponsor has delivered in any order is not owed to the newcomer again. A departed member's
-intervals stay, so that late copies are still known as duplicates. It builds on
-`core.protocols.basic.base`.
+The frontier for a newcomer is the intervals of the numbers that arrived: the sponsor's deliveries
+are not owed to it again.
 
-A number that never comes leaves a gap, two integers, for ever. So of each member `max_gaps` of them
-are remembered; beyond that the oldest sixteenth counts as filled. What comes of these numbers after
-all is discarded, with a reason that says so: it cannot be told from a duplicate.
+A number that never comes leaves a gap, two integers, for ever. So `max_gaps` of each member are
+remembered; beyond that the oldest sixteenth counts as filled. Late messages of these numbers are
+discarded with a reason that says so: they cannot be told from duplicates.
 """
 
 from __future__ import annotations
@@ -43,10 +40,7 @@ GIVEN = frozenset({"max_gaps", "guarantee"})
 
 
 class Unordered(NumberedProtocol):
-    """One member of a group without order; members may come and go.
-
-    `max_gaps`: gaps remembered in the numbers of each member, None: all.
-    """
+    """One member without order. `max_gaps`: gaps remembered of each member, None: all."""
 
     guarantee: Guarantee = Guarantee(Relation.NONE, joins=True, leaves=True)
     own_options: ClassVar[frozenset[str]] = frozenset({"max_gaps"})
@@ -61,10 +55,7 @@ class Unordered(NumberedProtocol):
         """By member: up to this number gaps count as filled."""
 
     def receive(self, message: NumberedMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message unless it was here before.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Deliver the message unless it was here before."""
         sender, seq = message.sender, message.seq
         if sender == self.me:
             return (Discard(message, OWN),)
@@ -76,14 +67,10 @@ class Unordered(NumberedProtocol):
         return (Discard(message, SEEN[intervals.is_closed(self.closed, sender, seq)]),)
 
     def newest(self, member: int) -> int:
-        """Return the greatest number delivered from a member; 0: none."""
         return self.arrived[member][-1] - 1 if self.arrived[member] else 0
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return the numbers that arrived from everybody, as bounds.
-
-        In gaps older than `max_gaps` those too that never came.
-        """
+        """Return the numbers that arrived, and those of gaps older than `max_gaps`."""
         return {**self.arrived, self.me: Intervals.up_to(self.sent).bounds}
 
     def frontier(self) -> Hashable:
@@ -92,31 +79,26 @@ class Unordered(NumberedProtocol):
         return tuple(sorted(arrived)), tuple(sorted(self.last.items()))
 
     def causes(self, message: NumberedMessage) -> tuple[MessageId, ...]:
-        """Return nothing: no message waits for another."""
         return ()
 
     # -- snapshot ---------------------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        """Return the state, a subclass's too, without what the constructor was given."""
         kept = {name: value for name, value in vars(self).items() if name not in GIVEN}
         if not self.closed:
             del kept["closed"]
         return freeze(kept)
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned, in an object made with the same options."""
         given = {name: value for name, value in vars(self).items() if name in GIVEN}
         vars(self).clear()
         vars(self).update({"closed": {}, **given, **thaw(state)})
 
     def forget(self, member: int) -> None:
-        """Drop the numbers of a member that left and of which all has come."""
         super().forget(member)
         self.closed.pop(member, None)
 
     def check_whole(self) -> None:
-        """Raise ValueError unless the tables have the same members."""
         super().check_whole()
         if not self.arrived.keys() >= self.closed.keys():
             raise ValueError(f"closed: members {sorted(self.closed)}")

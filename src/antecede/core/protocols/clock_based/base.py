@@ -1,18 +1,18 @@
-"""A whole protocol around `timed.delivery`: options, promise, membership, sizes, bytes.
+"""Whole protocol around `clock_based.delivery`: options, promise, membership, sizes, bytes.
 
 Source: Tsuneizumi et al., sections 2 (groups), 6 (fields, variables); the repairs of the errata.
 
 Theory of operation
 -------------------
-A member joins without anybody's messages: what was sent before its join names its receivers, and
-it is none of them. It takes over the sponsor's linear time, so that what it sends comes after all
-that the sponsor knew. With physical time the same holds because an invitation takes the
-least delay of a channel like any message. Members that were sent other numbers before get a copy
-with another number before it, so a broadcast is two `Transmit`s after a join, once.
+A member joins without anybody's messages: earlier ones name their receivers. It takes over the
+sponsor's linear time, so that its messages come after all that the sponsor knew. With physical time
+the same holds because an invitation takes the least delay of a channel like any message. Members
+that were sent other numbers before get a copy with another number before it. So a broadcast is two
+`Transmit`s after a join, once.
 
-A member that left is waited for until its last number is here, or for as long as its messages can
-be under way, when bounds are known. In a selective group its last number may have been for
-others: there the bounds are needed.
+A member that left is waited for until its last number is here. With bounds the wait ends when its
+messages can no longer be under way; a selective group needs that, since the last number may have
+been for others.
 """
 
 from __future__ import annotations
@@ -23,14 +23,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from typing import Any, ClassVar
 
 from antecede.core.clocks import Bounds, exact, plain, seconds_text, up_ns
-from antecede.core.protocols.base import (
-    AFTER_LEAVE,
-    Discard,
-    Effect,
-    Guarantee,
-    Held,
-    MessageId,
-)
+from antecede.core.protocols.base import AFTER_LEAVE, Discard, Effect, Guarantee, Held, MessageId
 from antecede.core.protocols.base import Relation as CausalRelation
 from antecede.core.protocols.clock_based import messages as wire
 from antecede.core.protocols.clock_based.channel import KEEP, Channel
@@ -58,7 +51,7 @@ class ClockOrdered(ClockDelivery):
     is on, and asks again so often. `recovery_s`: by how much recovery may make a message late,
     for delivery "bound". `keep`: messages kept to be sent again, None: all. `buffer_limit`:
     messages held or ahead. `max_jump`: by how much a message's LT may be above one's own;
-    `max_ahead_s`: by how much its PT, beyond the accuracies (see `jumps`; None: any). `printed`:
+    `max_ahead_s`: by how much its PT, beyond the accuracies (None: any). `printed`:
     defects of Tsuneizumi et al. to show. Raises LocalError.
     """
 
@@ -154,9 +147,7 @@ class ClockOrdered(ClockDelivery):
             channel.heartbeat_ns = None
 
     def _promise(self) -> Guarantee:
-        """Return what holds under these options; a printed variant claims what Tsuneizumi et al.
-        claim.
-        """
+        """Return what holds under these options; printed variants keep the source's claims."""
         promise, keep = PROMISE, self.channel.keep
         recovers, silent = self.channel.retry_ns is not None, self.channel.heartbeat_ns is None
         if recovers:
@@ -197,16 +188,11 @@ class ClockOrdered(ClockDelivery):
         """Return the relation to order by; raises LocalError when the bounds forbid it."""
 
     def carry_in_lanes(self) -> None:
-        """Number all messages as in a group that nobody joins late; wait as if there were always
-        a third member, who may not be known here yet.
-        """
+        """Number as if nobody joined late; wait as if there were always a third member."""
         self.in_lanes = self.channel.in_lanes = True
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Regard each other member's messages up to a number as delivered; in lanes alone.
-
-        Raises LocalError where that is not so, or something has come.
-        """
+        """Regard messages up to these numbers as delivered; in lanes alone, and when new."""
         channel = self.channel
         if not self.in_lanes:
             raise LocalError(
@@ -222,17 +208,15 @@ class ClockOrdered(ClockDelivery):
                 self.delivered[member] = number
 
     def mentions(self, message: AnyMessage) -> tuple[int, ...]:
-        """Return the sender; raises LocalError where no lanes are carried.
+        """Return the sender; raise LocalError without lanes.
 
-        Who else may have spoken before is not said, so in an open group a member could deliver
-        too early, as long as it does not know of somebody.
+        Unnamed members may have spoken before: an open group could deliver too early.
         """
         if not self.in_lanes:
             return super().mentions(message)
         return (message.sender,)
 
     def renumber(self, message: AnyMessage, numbers: Mapping[int, int]) -> AnyMessage:
-        """Return the message with its sender's number replaced; in lanes alone."""
         if not self.in_lanes:
             return super().renumber(message, numbers)  # type: ignore[no-any-return]
         return message._replace(sender=numbers[message.sender])
@@ -267,7 +251,6 @@ class ClockOrdered(ClockDelivery):
         return least_ns + 2 * self.bounds.error_ns(self.me) if least_ns else 0
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Send to the newcomer too, and wait for it as for everybody."""
         known = (*self.channel.newest, self.me)
         members = changes.with_newcomers(self.members, known, (member,))
         self._relate((*known, member))
@@ -279,11 +262,9 @@ class ClockOrdered(ClockDelivery):
         return ()
 
     def departed(self) -> Mapping[int, int]:
-        """Return the number of the last message of each member that left."""
         return self.channel.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Send to the member no more; its messages up to `last` are still delivered."""
         changes.check_leaver(self.members, self.me, member)
         changes.check_last(member, last, self.channel.newest[member])
         self.members = changes.without(self.members, (member,))
@@ -330,10 +311,7 @@ class ClockOrdered(ClockDelivery):
         self.look_again()
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Give up numbers that are known to miss, and all before them that are not here.
-
-        Numbers before may be for others. Raises LocalError for one that is not known to miss.
-        """
+        """Give up numbers known to miss, and all before them: these may be for others."""
         channel, effects = self.channel, list[Effect]()
         for sender, seq in sorted(lost):
             gaps = channel.gaps(sender) if sender in channel.newest else []
@@ -345,16 +323,12 @@ class ClockOrdered(ClockDelivery):
         return effects
 
     def snapshot(self) -> Hashable:
-        """Return the state, without what the constructor was given."""
         parts = ((self, ("members",)), (self.channel, Channel.state), (self, self.own_state))
         values = (freeze(getattr(part, k)) for part, names in parts for k in names)
         return self.me, *values, *self.entry
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned, in an object made with the same options.
-
-        Raises ValueError for numbers sent to somebody that were not given out yet.
-        """
+        """Raise ValueError for numbers sent to somebody that were not given out yet."""
         self.me, self.members, *values = state
         parts = ((self.channel, Channel.state), (self, self.own_state))
         names = [(part, name) for part, own in parts for name in own]
@@ -370,7 +344,6 @@ class ClockOrdered(ClockDelivery):
         self.look_again()
 
     def check_whole(self) -> None:
-        """Raise ValueError unless all tables have their members, and what is held can be."""
         channel, present = self.channel, set(self.others())
         whole: dict[str, Collection[int]] = {
             "ahead": channel.ahead,
@@ -407,32 +380,24 @@ class ClockOrdered(ClockDelivery):
     # -- what a message says ------------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:
-        """Tell whether a message is a null message, a request or an answer to one."""
         return not isinstance(message, StampedMessage)
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return what is held or ahead of a gap, by (sender, number), with what it waits for.
-
-        O(held x members) under delivery "null".
-        """
+        """Return what is held or ahead of a gap. O(held x members) under delivery "null"."""
         ahead = [one for member in self.channel.ahead.values() for one in member.values()]
         every = sorted([one.message for one in self.held.values()] + ahead, key=self.identity)
         return tuple(map(self.explained, every))
 
     def held_count(self) -> int:
-        """Return how many messages are held back. O(1), and for each member with a gap."""
         return len(self.held) + sum(len(self.channel.ahead[member]) for member in self.gapped)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return 1 up to the newest number delivered of everybody, as bounds."""
         return changes.runs_of({**self.delivered, self.me: self.channel.sent})
 
     def kept_messages(self) -> Iterator[StampedMessage]:
-        """Yield what is kept to be sent again; a copy for each number before it."""
         return (message for _, message in self.channel.kept)
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
-        """Return the sender's message to the same receiver before: the only one that is named."""
         if isinstance(message, StampedMessage) and message.before:
             return (MessageId(message.sender, message.before),)
         return ()
@@ -457,11 +422,9 @@ class ClockOrdered(ClockDelivery):
     # -- size and wire ----------------------------------------------------------------------
 
     def encode(self, message: AnyMessage) -> bytes:
-        """Return the control information; see `timed.messages`."""
         return wire.encode(message, lt=self.carries_lt, pt=self.carries_pt)
 
     def decode(self, control: bytes, payload: Any) -> AnyMessage:
-        """Return what `encode` wrote. Raises DecodeError and SequenceError."""
         return wire.decode(control, payload, lt=self.carries_lt, pt=self.carries_pt)
 
     def control_bytes(self, message: AnyMessage) -> int:
@@ -469,10 +432,7 @@ class ClockOrdered(ClockDelivery):
         return wire.control_bytes(message, lt=self.carries_lt, pt=self.carries_pt)
 
     def storage_bytes(self) -> int:
-        """Return SEQ and LT; of each other member REQ, the number before, and its floor.
-
-        Without what is held, or kept to be sent again: `memory_bytes`.
-        """
+        """Return SEQ and LT; of each other member REQ, the number before, and its floor."""
         times = INTEGER_BYTES * self.carries_lt + CLOCK_BYTES * self.carries_pt
         own = INTEGER_BYTES * (1 + self.carries_lt)
         return own + len(self.channel.newest) * (2 * INTEGER_BYTES + times)

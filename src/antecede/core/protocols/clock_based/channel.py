@@ -1,4 +1,4 @@
-"""The data transmission procedure of Tsuneizumi et al.: numbers, gaps, recovery, null messages.
+"""Data transmission procedure of Tsuneizumi et al.: numbers, gaps, recovery, null messages.
 
 Source: Tsuneizumi et al., section 6, with the repairs of the errata: the message that reveals a
 gap is kept; recovery asks for REQ_j .. m.seq - 1, both included; null messages carry the last
@@ -6,19 +6,17 @@ number, so that the loss of a last message is found.
 
 Theory of operation
 -------------------
-Of every other member j: `newest[j]`, the number of the last message taken in (REQ_j - 1);
-`ahead[j]`, what came after a gap, by the number before it; `high[j]`, the highest
-number known to be for me. A message is next when the message before it (`before`, see
-`timed.messages`) is taken in. One that is next is taken in with all that is ahead and
-follows without a gap; one that is not opens a gap, or lies in one.
+A message is next when the message before it (`before`, see `clock_based.messages`) is taken in. One
+that is next is taken in with all that is ahead and follows without a gap. Any other opens a gap, or
+lies in one.
 
 Recovery (`retry_s`): a new gap is asked for at once, and all gaps again every `retry_s` seconds.
-The source sends again from what it keeps. Of what it keeps no longer it says so, and the
-receiver gives that up: the sender's next message is a `DeliverIncomplete` that names the
-newest number given up. Messages of others that depend on it cannot be told and are not marked.
+The source sends again from what it keeps, and names what it keeps no longer. The receiver gives
+that up: the sender's next message is a `DeliverIncomplete` that names the newest number given up.
+Messages of others that depend on it cannot be told and are not marked.
 
-Null messages (`heartbeat_s`): a member that has sent nothing to another for so long says what
-its last number to it was, and its times.
+Null messages (`heartbeat_s`): a member that has sent nothing to another for so long tells its last
+number to it, and its times.
 """
 
 from __future__ import annotations
@@ -28,12 +26,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from antecede.core.clocks import LONGEST_NS, MAX_NUMBER, plain, span_ns
-from antecede.core.protocols.base import (
-    Effect,
-    MessageId,
-    Protocol,
-    Transmit,
-)
+from antecede.core.protocols.base import Effect, MessageId, Protocol, Transmit
 from antecede.core.protocols.clock_based.messages import (
     AnyMessage,
     Gone,
@@ -61,10 +54,9 @@ class Taken(NamedTuple):
 
 
 class Channel:
-    """What one member numbers, asks for, keeps and sends again; others order and deliver it.
+    """Numbers, requests, kept messages and answers of one `member`.
 
-    `member`: whose part it is; its number, its other members and the payload of its notes are
-    asked for there. Raises LocalError for options that cannot be.
+    Raises LocalError for options that cannot be.
     """
 
     state: ClassVar[tuple[str, ...]] = (
@@ -146,10 +138,7 @@ class Channel:
         return effects
 
     def _by_number(self, targets: Iterable[int], newest: int) -> list[tuple[int, tuple[int, ...]]]:
-        """Return (number before, targets): in a broadcast group one, whoever the targets are.
-
-        `newest`: the number before for everybody, where that is so (`in_lanes`).
-        """
+        """Return (number before, targets); in lanes `newest` is before for everybody."""
         if self.in_lanes:
             return [(newest, tuple(targets))]
         groups: dict[int, list[int]] = {}
@@ -187,10 +176,7 @@ class Channel:
     # -- recovery -----------------------------------------------------------------------------
 
     def gaps(self, member: int) -> list[tuple[int, int]]:
-        """Return (first, last) of the numbers from a member that I know to miss, ascending.
-
-        The last of each is a message for me; those before it may have been for others.
-        """
+        """Return (first, last) of gaps, ascending; only the last is surely for this member."""
         found = []
         low = self.done(member) + 1
         for before, message in sorted(self.ahead[member].items()):
@@ -345,10 +331,7 @@ class Channel:
         self.high.update(last)
 
     def leave(self, member: int, last: int) -> list[StampedMessage]:
-        """Stop sending to a member that left after `last`, and asking it.
-
-        Returns what came of it that can not be right, in order.
-        """
+        """Stop sending to and asking a member that left; return what can not be right."""
         self.last[member] = last
         for table in (self.before, self.spoke_ns, self.asked_ns):
             table.pop(member, None)

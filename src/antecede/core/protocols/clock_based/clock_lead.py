@@ -1,20 +1,19 @@
-"""How far the times in one message may be above what is known here.
+"""Limits on how far the times of one message may be above those known here.
 
-Linear times, topic counts and vector entries are taken over by whoever gets them. So one message
-with an absurd number would let the numbers of the whole group run out, and all later messages be
-refused. Where a message waits by its physical time, one far in the future keeps it held for ever.
-Neither paper limits them (Tsuneizumi et al., Nakayama 2017); these limits are ours.
+Receivers take over linear times, topic counts and vector entries. One absurd number would let the
+numbers of the whole group run out. A message that waits by a physical time far in the future is
+held for ever. Neither paper limits them (Tsuneizumi et al., Nakayama 2017); these limits are ours.
 
-A linear time grows by one a message at most, so an honest one is above one's own by no more than
-the messages that the group has sent since one last heard of it. The bound is of one message: who
-sends many can raise a time by as much with each, 2^26 of them until a topic count runs out. And
-who sends a message at the bound to some members only, by intent, makes what these send then too
-high for the others, until that message is there too: refused is not lost, it may be offered again.
+An honest linear time is above one's own by no more than the messages that the group has sent since
+one last heard of it. The bound is of one message: many messages can raise a time by as much with
+each, 2^26 of them until a topic count runs out. Messages that depend on one at the bound, which was
+sent to some members only, are refused elsewhere until that message arrives; they may be offered
+again.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from antecede.core.clocks import Seconds, plain, seconds_text, span_ns
 from antecede.errors import LimitError, LocalError
@@ -25,16 +24,7 @@ MAX_AHEAD_S = 60.0
 """Default of `max_ahead_s`: a minute beyond what the clocks' accuracies explain."""
 
 
-class Numbered(Protocol):
-    """A message as an error names it."""
-
-    @property
-    def sender(self) -> int: ...  # noqa: D102
-    @property
-    def seq(self) -> int: ...  # noqa: D102
-
-
-def _whose(message: Numbered) -> str:
+def _whose(message: Any) -> str:
     which = f"message {message.seq}" if message.seq else "a null message"
     return f"{which} of member {message.sender}"
 
@@ -54,10 +44,9 @@ class Limits(NamedTuple):
         counts: bool = True,
         clocks: bool = False,
     ) -> Limits:
-        """Return the limits that options ask for; raises LocalError.
+        """Return the limits that options ask for. Raises LocalError, also for idle ones.
 
         `counts`, `clocks`: whether messages carry linear times or counts, and physical times.
-        An option that would limit nothing is refused.
         """
         if not counts and max_jump != MAX_JUMP:
             raise LocalError("max_jump limits linear times, and messages here carry none")
@@ -69,7 +58,7 @@ class Limits(NamedTuple):
         ahead_ns = None if max_ahead_s is None else span_ns(max_ahead_s, "max_ahead_s")
         return cls(max_jump, ahead_ns)
 
-    def check_number(self, message: Numbered, what: str, number: int, here: int) -> None:
+    def check_number(self, message: Any, what: str, number: int, here: int) -> None:
         """Raise LimitError for a number that is too far above the one known here."""
         if self.jump is not None and number - here > self.jump:
             raise LimitError(
@@ -77,11 +66,8 @@ class Limits(NamedTuple):
                 f"known here; {self.jump} is the most that is believed (max_jump)"
             )
 
-    def check_reading(self, message: Numbered, pt_ns: int, now: int, error_ns: int) -> None:
-        """Raise LimitError for a physical time that the own reading `now` does not explain.
-
-        `error_ns`: how far the two clocks can be apart.
-        """
+    def check_reading(self, message: Any, pt_ns: int, now: int, error_ns: int) -> None:
+        """Raise LimitError for a physical time beyond `now`, the clocks' error and the limit."""
         if self.ahead_ns is not None and pt_ns - now - error_ns > self.ahead_ns:
             raise LimitError(
                 f"{_whose(message)} has physical time {seconds_text(pt_ns)} s, which is "

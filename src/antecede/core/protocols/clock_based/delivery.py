@@ -1,13 +1,12 @@
-"""What `linear`, `physical` and `linear-physical` do: hold until nothing earlier can come.
+"""Delivery of the orders by clocks: hold a message until nothing earlier can come.
 
 Source: Tsuneizumi et al., sections 5 and 6 (receipt buffer RBF, DelCond, Deliver), with the
-repairs of the errata. The relations are in `timed.relations`, numbers and recovery in
-`timed.channel`.
+repairs of the errata.
 
 Theory of operation
 -------------------
-A message names no causes: its stamp says what may come before it and what cannot. It goes to
-the application when nothing held comes before it, and nothing can come any more that does:
+A message names no causes: its stamp says what may come before it. It is delivered when nothing held
+comes before it, and nothing can come any more that does:
 
     delivery "null"    from every other member something has come, a message or a null message,
                        after which nothing of it can come before this one (DelCond). Needs no
@@ -15,20 +14,17 @@ the application when nothing held comes before it, and nothing can come any more
     delivery "bound"   so much time has passed that whatever comes before it has arrived, and no
                        gap is known that may hide such a message. Needs true bounds.
 
-`floors[j]` is what all later messages of j have at least: their LT and PT. It rises with what is
-taken in of j, so never past a gap.
-
-LT follows arrivals, not deliveries; those of messages ahead of a gap and of discarded ones too,
-because all of them are in the causal past of what is sent then.
+`floors[j]` are the least LT and PT of all later messages of j. It rises with what is taken in of j,
+so never past a gap. LT follows arrivals, also of messages ahead of a gap and of discarded ones:
+all of them are in the causal past of later messages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from typing import Any, ClassVar
 
-from antecede.core.clocks import LONGEST_NS, MAX_NUMBER, NS, Bounds, OwnClock, up_ns
+from antecede.core.clocks import LONGEST_NS, MAX_NUMBER, Bounds, OwnClock
 from antecede.core.protocols.base import (
     DUPLICATE,
     NOTHING,
@@ -70,9 +66,9 @@ REVEALS = "reveals a gap: dropped, as printed"
 
 
 class ClockDelivery(NewcomerWait, Protocol):
-    """Sends, takes in, holds and delivers; `timed.base` makes a whole protocol of it.
+    """Sends, takes in, holds and delivers; `clock_based.base` makes a whole protocol of it.
 
-    What a subclass may decide otherwise: `wait_s` or `wait_ns` (the wait under delivery "bound"),
+    What a subclass may decide otherwise: `wait_ns` (the wait under delivery "bound"),
     `relate` (the relation), and the methods in `HOOKS`. With one of these the index is not used
     and every message is looked at: slower, and decided by what the subclass says.
     """
@@ -145,8 +141,7 @@ class ClockDelivery(NewcomerWait, Protocol):
     ) -> Sequence[Effect]:
         """Stamp and number the message; transmit it to the members in `to`, None meaning all.
 
-        One `Transmit` in a broadcast group; where members were sent different numbers before,
-        one for each. Raises LocalError for strangers, oneself, or nobody.
+        One `Transmit` for each number that receivers were sent before. Raises LocalError.
         """
         reading, clock = self.read_clock(now)
         targets = self.channel.targets(to)
@@ -169,10 +164,7 @@ class ClockDelivery(NewcomerWait, Protocol):
     # -- receiving --------------------------------------------------------------------------
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Take in a message and deliver what can go; or hold it; ask for what it reveals to miss.
-
-        Raises UnknownMemberError, SequenceError and LimitError.
-        """
+        """Take in a message and deliver what can go, or hold it; ask for what misses."""
         now, clock = self.read_clock(now)
         if isinstance(message, StampedMessage) and self._is_plain(message):
             self._check_times(message, now)
@@ -218,7 +210,6 @@ class ClockDelivery(NewcomerWait, Protocol):
         return effects
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
-        """Tell it of messages after a gap: those that are next may let others go."""
         reading, _ = self.read_clock(now)
         if self.is_note(message) or message.sender == self.me or self.printed:
             return False
@@ -229,7 +220,6 @@ class ClockDelivery(NewcomerWait, Protocol):
         return bool(message.before > self.channel.done(message.sender))
 
     def comes_first(self, message: Any) -> bool:
-        """Tell whether a message is next of its sender and ranks before all that is held."""
         known = not self.is_note(message) and message.sender in self.channel.newest
         return known and not self.channel.is_old(message) and self.buffer.is_first(message)
 
@@ -245,10 +235,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         )
 
     def _receive_next(self, message: StampedMessage, now: int) -> list[Effect]:
-        """Do what `receive` does, where nothing of the sender misses and there is room.
-
-        Of a sender without a gap nothing was asked: `asked_ns` is left alone.
-        """
+        """Do what `receive` does, where nothing of the sender misses and there is room."""
         sender, seq = message.sender, message.seq
         self._advance(message.lt)
         self._note_arrival(message, now)
@@ -406,10 +393,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         return effects
 
     def _look(self) -> None:
-        """File what is not looked at under one member that it waits for, or as clear.
-
-        Under delivery "bound" a gap may open later: what is clear is asked again when it is due.
-        """
+        """File each unseen message under a member that it waits for, or as clear."""
         for key in self.unseen:
             member = self._in_the_way(key)
             if member is None:
@@ -459,10 +443,7 @@ class ClockDelivery(NewcomerWait, Protocol):
         return None
 
     def _hiding(self, message: StampedMessage) -> list[int]:
-        """Return the members of others that have a gap, and are not clear.
-
-        Of those that left too: a gap of theirs ends before or at their last message.
-        """
+        """Return the members with a gap, also of those that left, that are not clear."""
         sender, excludes, floors = message.sender, self.relation.excludes, self.floors
         return [k for k in self.gapped if k != sender and not excludes(floors[k], k, message)]
 
@@ -484,30 +465,30 @@ class ClockDelivery(NewcomerWait, Protocol):
         return message.pt_ns if self.carries_pt else self.arrived_ns[self.identity(message)]
 
     def wait_ns(self, sender: int) -> int:
-        """Return `wait_s` in nanoseconds, worked out once while nobody joins."""
-        if sender not in self._waits_ns:
-            self._waits_ns[sender] = up_ns(self.wait_s(sender), "the wait")
-        return self._waits_ns[sender]
-
-    def wait_s(self, sender: int) -> Fraction:
-        """Return how long a message waits under delivery "bound", in exact seconds of my clock.
+        """Return how long a message waits under delivery "bound", by my clock.
 
         After its PT; or after its arrival, where it carries none. A cause of a third member k was
         sent the least delay of a path from k to the sender before; the readings differ from
-        true time by the accuracies. Causes of the sender itself come by number.
+        true time by the accuracies. Causes of the sender itself come by number. Worked out once
+        while nobody joins.
         """
+        if sender not in self._waits_ns:
+            self._waits_ns[sender] = self._derived_wait_ns(sender)
+        return self._waits_ns[sender]
+
+    def _derived_wait_ns(self, sender: int) -> int:
         assert self.bounds is not None
         stretch_ns = self.separation.stretch_ns(sender, self.me)
         if stretch_ns is None and self.in_lanes:  # a third member may not be known here yet
             stretch_ns = self.bounds.most_ns - self.bounds.least_ns
         if stretch_ns is None:
-            return Fraction(NOBODY_NS, NS)
+            return NOBODY_NS
         mine_ns = self.bounds.error_ns(self.me)
         if self.carries_pt:
             wait_ns = stretch_ns + self.bounds.error_ns(sender) + mine_ns
         else:
             wait_ns = stretch_ns - self.bounds.least_delay_ns(sender, self.me) + 2 * mine_ns
-        return Fraction(wait_ns + self.recovery_ns, NS)
+        return wait_ns + self.recovery_ns
 
     # -- time ---------------------------------------------------------------------------------
 
@@ -522,7 +503,6 @@ class ClockDelivery(NewcomerWait, Protocol):
         return self.own_clock.at(now, whose, error_ns=error_ns, physical=self.carries_pt)
 
     def tick(self, now: int) -> Sequence[Effect]:
-        """Deliver what has waited long enough; ask again; send null messages."""
         now, self.own_clock = self.read_clock(now)
         if self.entry:
             self.note_entry(now)
@@ -554,10 +534,9 @@ class ClockDelivery(NewcomerWait, Protocol):
     # -- explanations -------------------------------------------------------------------------
 
     def missing(self, message: StampedMessage) -> tuple[MessageId, ...]:
-        """Return what a held message waits for, as far as that is known to exist.
+        """Return the last messages of the first gaps that a held message waits for.
 
-        The last message of the first gap: of its sender when it is ahead, else of each other
-        member whose gap may hide something before it. Empty: it waits for time, or null messages.
+        Of its sender when it is ahead, else of each member whose gap may hide something.
         """
         if not self.gapped:
             return ()
@@ -567,10 +546,9 @@ class ClockDelivery(NewcomerWait, Protocol):
         return tuple([self.gapped[member] for member in sorted(self._hiding(message))])
 
     def explained(self, message: StampedMessage) -> Held:
-        """Return what a held message waits for: messages, members to be heard of, or the clock.
+        """Return what a held message waits for: messages, silent members, or the clock.
 
-        Where all these are there, the messages before it that are held, for they wait themselves;
-        none: its turn comes with the next tick.
+        Else the held messages before it; none: its turn comes with the next tick.
         """
         missing = self.missing(message)
         if self._is_ahead(message):

@@ -11,7 +11,7 @@ from antecede.core.protocols.clock_based.relations import Floor, Relation, Separ
 
 
 class DeliveryState(Protocol):
-    """State and decisions of a member; `timed.delivery.ClockDelivery` has them."""
+    """State and decisions of a member; `ClockDelivery` has them."""
 
     carries_lt: ClassVar[bool]
     carries_pt: ClassVar[bool]
@@ -26,17 +26,11 @@ class DeliveryState(Protocol):
     gapped: dict[int, MessageId]
 
     @property
-    def decides_as_defined(self) -> bool:
-        """Return False where a subclass decides otherwise."""
-
-    def identity(self, message: Any) -> MessageId:
-        """Return the identity of a message."""
-
+    def decides_as_defined(self) -> bool: ...
+    def identity(self, message: Any) -> MessageId: ...
     def wait_ns(self, sender: int) -> int:
         """Return how long a message of a sender waits under delivery "bound"."""
 
     def _precedes(self, a: StampedMessage, b: StampedMessage) -> bool: ...
-
     def _rank(self, message: StampedMessage) -> tuple[int, int, int, int]: ...
-
     def _newest_hiding(self, message: StampedMessage) -> int | None: ...

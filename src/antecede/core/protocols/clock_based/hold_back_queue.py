@@ -1,23 +1,16 @@
-"""A hold-back queue for orders that are relations: who may go, without looking at all that is held.
+"""Hold-back queue for orders that are relations on timestamps (Tsuneizumi et al., Nakayama 2017).
 
-The same messages leave in the same order as by
-`core.protocols.clock_based.hold_back_queue.released`, which says it readably.
+A message may go when its time has come and nothing that precedes it is held. `released` is the
+readable definition; `HoldBackQueue` releases the same messages in the same order without looking at
+all that is held.
 
 Theory of operation
 -------------------
-What precedes a message has a lesser rank, and (where physical time is part of the relation) a
-physical time that is less by `apart_ns` at least, or comes from the same sender. So what may stand
-in its way is a prefix of the held messages by rank, and one by physical time; the shorter of them
-is looked through. A message that may go but for a held one is filed behind that, and looked at
-again when that leaves. In a busy group both prefixes are nearly empty: messages leave about in the
-order of both times. At worst, with clocks much coarser than the network, a prefix is all that is
-held.
-
-Which held-back messages may go, where an order is a relation and not a count of causes.
-
-Tsuneizumi et al. and Nakayama 2017 order messages by relations on their timestamps. A message may
-go when its time has come (nothing that precedes it can still be under way) and nothing that
-precedes it is held.
+A predecessor has a lesser rank, and (where physical time is part of the relation) a physical time
+that is less by `apart_ns` at least, or comes from the same sender. So the candidates are a prefix
+of the held messages by rank, and one by physical time; the shorter is searched. A message that
+waits for a held one only is filed behind that. In a busy group both prefixes are nearly empty. At
+worst, with clocks much coarser than the network, a prefix is all that is held.
 """
 
 from __future__ import annotations
@@ -73,8 +66,7 @@ class Entry(NamedTuple):
 class HoldBackQueue:
     """Held messages by rank, by physical time and by sender; `precedes` respects the rank.
 
-    `apart_ns`: by how much a cause of another sender is earlier in physical time, at least; None
-    where the relation does not go by physical time.
+    `apart_ns`: least difference in physical time of a cause of another sender, or None.
     """
 
     def __init__(self, precedes: Callable[[Any, Any], bool], apart_ns: int | None) -> None:
@@ -102,8 +94,7 @@ class HoldBackQueue:
     ) -> list[MessageId]:
         """Take out those of `keys`, and of what waited behind them, that nothing held precedes.
 
-        In rounds by rank, as `released` goes. Who may not go is dropped from the rounds: the
-        caller names it again. `may_go` None: all may.
+        In rounds by rank. `may_go` (None: all may) drops keys: the caller names them again.
         """
         entries = self.entries
         current = [(entries[key].rank, key) for key in keys if may_go is None or may_go(key)]

@@ -1,9 +1,8 @@
-"""The indexes by which a member of `timed.delivery` finds who may go, derived from its state.
+"""Indexes of the held messages of `ClockDelivery`, derived from its state.
 
-`ClockDelivery._deliver_readably` says what is found, and is the reference. Under delivery "null"
-`hold_back.floor_index` tells what nothing can precede any more; it needs one separation for all
-pairs. Under delivery "bound" a heap tells whose time has come. Then `hold_back.queue` keeps the
-order.
+`ClockDelivery._deliver_readably` is the reference. Under delivery "null" a `FloorIndex` finds what
+nothing can precede any more; it needs one separation for all pairs. Under delivery "bound" a heap
+finds whose time has come. Then `HoldBackQueue` keeps the order.
 """
 
 from __future__ import annotations
@@ -25,10 +24,9 @@ _RELATIONS = (LinearRelation, PhysicalRelation, LinearPhysicalRelation)
 
 
 def can_index(member: DeliveryState) -> bool:
-    """Tell whether an index finds the same: not for printed relations, nor what is one's own.
+    """Tell whether an index finds the same as the definition.
 
-    It asks none of the methods that decide by the definition, so where a subclass has its own of
-    one of them, the definition decides.
+    Not for printed or own relations, nor where a subclass has its own method of `HOOKS`.
     """
     if type(member.relation) not in _RELATIONS or "dseq" in member.printed:
         return False

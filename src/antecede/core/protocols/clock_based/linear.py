@@ -1,14 +1,11 @@
 """Linear: causal order by Lamport's clock alone, for 8 bytes a message however large the group.
 
 Source: Tsuneizumi et al., sections 4.1 and 6, with the clock repaired: on receipt LT becomes
-`max(LT, m.LT + 1)`, so that a message sent after a receipt is later by the clock. As printed,
-`max(LT, m.LT)` (`equal-times`), both can be equal, and the answer overtakes.
+`max(LT, m.LT + 1)`, so that later messages are later by the clock. As printed, `max(LT, m.LT)`
+(`equal-times`), both can be equal, and the answer overtakes.
 
-Theory of operation
--------------------
-A message carries LT, which then goes on by one. A message comes before every other with a
-greater LT, whether it was known there or not: most of the pairs so ordered are concurrent. The
-rest is `timed.delivery` (when a message may go) and `timed.channel` (numbers, recovery).
+A message carries LT, which then goes on by one. It comes before every other with a greater LT; most
+of the pairs so ordered are concurrent.
 """
 
 from __future__ import annotations
@@ -33,10 +30,7 @@ class Linear(ClockOrdered):
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
-        """Return clocks that err by a second, and delays that let an answer overtake.
-
-        To a fourth member the channels differ.
-        """
+        """Return clocks off by a second, and delays that let answers overtake, one pair unlike."""
         unlike = {(3, 0): (3.0, 6.0), (3, 2): (1.0, 6.0)}
         bounds = Bounds[int](accuracy_s=1, least_s=1, most_s=3, channels=unlike)
         return {"bounds": bounds, "heartbeat_s": 2.0}

@@ -1,14 +1,11 @@
 """Linear-physical: causal order by Lamport's clock, less the pairs that real clocks exclude.
 
 Source: Tsuneizumi et al., section 5, with rules 1 and 2 replaced by a sound one: a comes before b
-when a.LT is less AND b.PT - a.PT is at least what separates a causal pair (`timed.relations`). As
-printed (`rule-1b`) pairs within 2 lambda are called concurrent, and so some causal ones are.
+when a.LT is less AND b.PT - a.PT is at least the separation of a causal pair
+(`clock_based.relations`). As printed (`rule-1b`) pairs within 2 lambda are called concurrent, and
+so some causal ones are.
 
-Theory of operation
--------------------
-A message carries LT and PT. The better the clocks, and the longer the least delay, the fewer
-pairs are ordered unnecessarily. Clocks that are too coarse for `physical` cost nothing but
-that gain.
+The better the clocks, and the longer the least delay, the fewer pairs are ordered unnecessarily.
 """
 
 from __future__ import annotations

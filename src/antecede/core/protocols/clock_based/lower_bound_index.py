@@ -1,21 +1,19 @@
-"""Which held messages can no longer be preceded by anything that is still to come.
+"""Index of the held messages that nothing still to come can precede.
 
-For delivery by null messages in groups whose separation is the same for all pairs. A message b is
-clear when every other member's floor (the least times of all that it sends from now on) has an LT
-that is not less than b's, or a PT that is above b.PT less the separation.
+For delivery by null messages where the separation is the same for all pairs. A message b is clear
+when every other member's floor has an LT that is not less than b's, or a PT above b.PT less the
+separation.
 
 Theory of operation
 -------------------
 Let f(x) be the least PT of the floors whose LT is below x; b is clear when f(b.LT) is above its
 limit, b.PT less the separation. Floors only rise, so f does. Its least value is the PT of the
-member furthest behind: what has its limit below that is clear whatever its LT, and a list by limit
-finds it. For an LT above that member's f has no other value. For the few LT up to it that are held,
-f is worked out, from the floors by LT. A sender's own floor is past its messages by LT, or by PT
-where there is no LT.
+member furthest behind: messages with a lower limit are clear whatever their LT, and a list by limit
+finds them. For an LT above that member's, f has no other value. For the few held LT up to it f is
+worked out from the floors by LT. A sender's own floor is past its messages.
 
-Work is put off until it is asked for: the heap of floors has one entry a member, which is brought
-up to date when it comes to the top; floors are filed by LT when f is worked out; lists keep what is
-no longer held until they are looked at, or are more of that than not.
+Work is put off: the heap of floors has one entry a member, renewed at the top; floors are filed by
+LT when f is worked out; lists keep what left until they are looked at, or are mostly that.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""What travels between members of `timed.channel`: messages, null messages, requests, refusals.
+"""Messages between members of `clock_based.channel`: application messages, null messages, requests.
 
-Source: Tsuneizumi et al., section 6: m.src, m.seq, m.PT, m.LT, m.data. A message also says which
-message of its sender to the same receiver came before it: in a broadcast group always seq - 1, so
-that nothing is added; in a selective one it closes the gaps that other receivers' messages leave.
+Source: Tsuneizumi et al., section 6: m.src, m.seq, m.PT, m.LT, m.data. A message also names its
+sender's message to the same receiver before it: in a broadcast group seq - 1, which adds nothing.
+In a selective one it closes the gaps that other receivers' messages leave.
 
-On the wire: the kind and the sender; then of a message its number, how many numbers back the
-one before is, LT as a varint where the protocol carries it, and PT as 8 bytes
-(nanoseconds, with a sign) where it does.
+On the wire: kind and sender; number; how many numbers back the one before is; LT as a varint and PT
+as 8 bytes (nanoseconds, with a sign), where the protocol carries them.
 """
 
 from __future__ import annotations

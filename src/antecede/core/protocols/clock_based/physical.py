@@ -1,15 +1,9 @@
 """Physical: causal order by synchronized clocks alone, where they are better than the network.
 
 Source: Tsuneizumi et al., sections 4.2, 5 and 6. A causal pair is apart by the least delay of a
-path at least; where that exceeds what two clocks err by, for every pair of members, the readings
-tell.
-
-Theory of operation
--------------------
-A message carries PT, its sender's clock. It comes before every other message whose PT is later
-by `separation` or more (see `timed.relations`). Where the clocks are not good enough for that
-the constructor refuses. Tsuneizumi et al. also read property (7) the other way round and orders
-only pairs that are surely causal; `printed=("property-7",)` does that, and misses causal pairs.
+path at least. The constructor refuses bounds with which that does not exceed the error of two
+clocks. Tsuneizumi et al. also read property (7) the other way round and order only pairs that are
+surely causal; `printed=("property-7",)` does that, and misses causal pairs.
 """
 
 from __future__ import annotations
@@ -38,10 +32,7 @@ class Physical(ClockOrdered):
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
-        """Return clocks that are good enough, and delays that let an answer overtake.
-
-        From a fourth member a way through a third is faster than the channel itself.
-        """
+        """Return good clocks, and delays with a faster way through a third member."""
         unlike = {(3, 0): (3.0, 6.0), (3, 2): (1.0, 6.0)}
         bounds = Bounds[int](accuracy_s=0.25, least_s=1, most_s=3, channels=unlike)
         return {"bounds": bounds, "heartbeat_s": 2.0}

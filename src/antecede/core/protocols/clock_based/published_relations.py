@@ -1,9 +1,7 @@
-"""The properties and rules of Tsuneizumi et al. as printed: to measure them, and to show where
-they fail.
+"""Properties and rules of Tsuneizumi et al. as printed: predicates on stamps and bounds.
 
-Source: Tsuneizumi et al., sections 3 to 5: properties (1) to (7), rules 1 and 2. The functions are
-pure predicates on stamps and bounds; tests/core/protocols/clock_based/test_clock_relations.py says
-which hold.
+Source: Tsuneizumi et al., sections 3 to 5: properties (1) to (7), rules 1 and 2.
+tests/core/protocols/clock_based/test_clock_relations.py says which hold.
 """
 
 from __future__ import annotations
@@ -36,10 +34,7 @@ def temporally_concurrent(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
 
 
 def surely_causal(a: Stamped, b: Stamped, bounds: Bounds[int]) -> bool:
-    """Tell whether a had surely arrived at b's sender: (4), (7), the theorem of section 4.2.
-
-    For a message a that was addressed to b's sender, and was not lost.
-    """
+    """Tell whether a, sent to b's sender, had surely arrived: (4), (7), theorem of 4.2."""
     apart_ns = b.pt_ns - a.pt_ns
     most_ns = bounds.most_delay_ns(a.sender, b.sender)
     return apart_ns > bounds.error_ns(a.sender) + bounds.error_ns(b.sender) + most_ns
@@ -51,10 +46,7 @@ def linearly_precedes(a: Stamped, b: Stamped) -> bool:
 
 
 def readings_apart(source: int, target: int, bounds: Bounds[int]) -> tuple[int, int]:
-    """Return the least and greatest PT_j - PT_i of a receipt and its sending: property (2).
-
-    Printed with one delay on both sides; the left side takes the least, the right the largest.
-    """
+    """Return the least and greatest PT_j - PT_i of a receipt and its sending: property (2)."""
     off_ns = bounds.error_ns(source) + bounds.error_ns(target)
     return bounds.least_delay_ns(source, target) - off_ns, bounds.most_delay_ns(
         source, target
@@ -79,10 +71,7 @@ def rules_as_printed(a: Stamped, b: Stamped, accuracy_ns: int, delay_ns: int) ->
 
 
 class PrintedRelation:
-    """Rules 1 and 2 as printed; needs a homogeneous group.
-
-    A floor excludes what the rules would not put before b, whatever its linear time.
-    """
+    """Rules 1 and 2 as printed; floors too go by the rules. Needs a homogeneous group."""
 
     def __init__(self, bounds: Bounds[int]) -> None:
         if not bounds.homogeneous:
@@ -92,11 +81,9 @@ class PrintedRelation:
         self.accuracy_ns, self.delay_ns = bounds.accuracy_ns, bounds.most_ns
 
     def precedes(self, a: Stamped, b: Stamped) -> bool:
-        """Tell whether a of another sender comes before b."""
         return rules_as_printed(a, b, self.accuracy_ns, self.delay_ns) is Order.BEFORE
 
     def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
-        """Tell whether nothing that `member` sends from `floor` on can come before b."""
         apart_ns = b.pt_ns - floor.pt_ns
         if apart_ns > 2 * self.accuracy_ns + self.delay_ns:
             return False
@@ -112,9 +99,7 @@ class ConverseRelation:
         self.bounds = bounds
 
     def precedes(self, a: Stamped, b: Stamped) -> bool:
-        """Tell whether a of another sender comes before b."""
         return surely_causal(a, b, self.bounds)
 
     def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
-        """Tell whether nothing that `member` sends from `floor` on can come before b."""
         return not surely_causal(Stamp(member, 0, 0, floor.pt_ns), b, self.bounds)

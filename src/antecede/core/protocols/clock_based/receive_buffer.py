@@ -1,15 +1,13 @@
-"""The receipt buffer of Tsuneizumi et al., and who goes when it is full.
+"""Receipt buffer of Tsuneizumi et al.
 
 Source: Tsuneizumi et al., sections 2 ("a peer might lose messages due to buffer overrun") and 6
 (RBF).
 
-Theory of operation
--------------------
-In the buffer are the messages held (taken in, not delivered) and those ahead of a gap. A full
-buffer discards what arrives; recovery brings it again. Two messages are taken in all the same,
-else a buffer full of messages that wait for the one it refuses would wait for ever: the next of its
-sender, when it ranks before all that is held; and the next of its sender when something is ahead of
-a gap, which is discarded in its place. So the buffer holds at most one more for each member.
+The buffer has the messages held and those ahead of a gap. A full buffer discards arrivals; recovery
+brings them again. Two messages are taken in all the same, else the messages held could wait for
+ever for the one refused: the next of its sender, when it ranks before all that is held; and the
+next of its sender when something is ahead of a gap, which is discarded in its place. So the buffer
+exceeds its limit by one message a member at most.
 """
 
 from __future__ import annotations
@@ -21,10 +19,7 @@ from antecede.core.protocols.clock_based.messages import StampedMessage
 
 
 class ReceiveBuffer:
-    """How much may wait at one member: `limit` messages held or ahead.
-
-    With None everything may, and nobody asks whether it is full.
-    """
+    """Limit of the messages held or ahead at one member; None: no limit, and never asked."""
 
     def __init__(self, member: DeliveryState, limit: int | None) -> None:
         self.member, self.limit = member, limit

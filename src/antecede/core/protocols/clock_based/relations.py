@@ -1,12 +1,7 @@
-"""What orders messages by linear and physical time stamps: stamps, relations, separation
-(Tsuneizumi et al.).
+"""Relations that order messages by linear and physical time stamps, sound for true bounds.
 
-Source: Tsuneizumi et al., sections 3 to 5, with the repairs of the errata. What the text says as
-printed is in
-`printed.timed_relations`, the relations by physical time in `timed.relations_physical`.
-
-A stamp is any message with `sender`, `seq`, `lt` (linear time, LT) and `pt_ns` (what the
-sender's clock showed, PT, in whole nanoseconds).
+Source: Tsuneizumi et al., sections 3 to 5, with the repairs of the errata. As printed:
+`clock_based.published_relations`.
 
 Theory of operation
 -------------------
@@ -16,27 +11,21 @@ clocks err by at most the sum of their accuracies. So a causal pair is at least
     separation(i, j) = least delay over any path from i to j - (lambda_i + lambda_j)
 
 apart in physical time, and later in linear time. A relation that holds for every pair that can
-be causal misses none; what else it holds for is ordered unnecessarily. The relations by linear
-time, by physical time and by both are free of cycles, because they follow these times.
+be causal misses none; what else it holds for is ordered unnecessarily. The relations follow these
+times, so they have no cycles.
 
 Every relation answers two questions: does a come before b; and, from the stamp of the last
 thing that came from a member, can anything that it sends later come before b.
-
-The relations by physical time, alone and with linear time; sound for true bounds (Tsuneizumi et
-al.).
-
-Source: Tsuneizumi et al., sections 4.2 and 5, with the repairs of the errata; why they miss no
-causal pair is said in `timed.relations`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 from itertools import permutations
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
-from antecede.core.clocks import LONGEST_NS, NS, Bounds, down_ns, seconds_text
+from antecede.core.clocks import LONGEST_NS, Bounds, seconds_text
+from antecede.core.protocols.clock_based.messages import StampedMessage
 from antecede.errors import LocalError
 
 
@@ -47,11 +36,9 @@ class PhysicalRelation:
         self.separation = separation
 
     def precedes(self, a: Stamped, b: Stamped) -> bool:
-        """Tell whether a of another sender comes before b."""
         return b.pt_ns - a.pt_ns >= self.separation.between_ns(a.sender, b.sender)
 
     def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
-        """Tell whether nothing that `member` sends from `floor` on can come before b."""
         return b.pt_ns - floor.pt_ns < self.separation.between_ns(member, b.sender)
 
 
@@ -62,32 +49,17 @@ class LinearPhysicalRelation:
         self.separation = separation
 
     def precedes(self, a: Stamped, b: Stamped) -> bool:
-        """Tell whether a of another sender comes before b."""
         if a.lt >= b.lt:
             return False
         return b.pt_ns - a.pt_ns >= self.separation.between_ns(a.sender, b.sender)
 
     def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
-        """Tell whether nothing that `member` sends from `floor` on can come before b."""
         if floor.lt >= b.lt:
             return True
         apart_ns = self.separation.same_ns
         if apart_ns is None or member == b.sender:
             apart_ns = self.separation.between_ns(member, b.sender)
         return b.pt_ns - floor.pt_ns < apart_ns
-
-
-class Stamped(Protocol):
-    """What a relation looks at."""
-
-    @property
-    def sender(self) -> int: ...  # noqa: D102
-    @property
-    def seq(self) -> int: ...  # noqa: D102
-    @property
-    def lt(self) -> int: ...  # noqa: D102
-    @property
-    def pt_ns(self) -> int: ...  # noqa: D102
 
 
 class Stamp(NamedTuple):
@@ -97,6 +69,9 @@ class Stamp(NamedTuple):
     seq: int
     lt: int = 0
     pt_ns: int = 0
+
+
+Stamped: TypeAlias = Stamp | StampedMessage
 
 
 class Floor(NamedTuple):
@@ -129,16 +104,10 @@ class Separation:
         """Return the least delay over any path."""
         return self.bounds.least_path_ns(source, target, self.members)
 
-    def between_s(self, source: int, target: int) -> Fraction:
-        """Return what b.PT - a.PT of a causal pair is at least, in exact seconds."""
-        off_ns = self.bounds.error_ns(source) + self.bounds.error_ns(target)
-        return Fraction(self.path_ns(source, target) - off_ns, NS)
-
     @property
     def as_derived(self) -> bool:
-        """Whether separations are those of the bounds: nobody put others in their place."""
-        hooks = [getattr(one, "__func__", None) for one in (self.between_s, self.between_ns)]
-        return hooks == [Separation.between_s, Separation.between_ns]
+        """Whether separations are those of the bounds: no other `between_ns` is in its place."""
+        return getattr(self.between_ns, "__func__", None) is Separation.between_ns
 
     @property
     def uniform(self) -> bool:
@@ -147,34 +116,24 @@ class Separation:
 
     def least_between_ns(self) -> int | None:
         """Return what no separation of two members is below, where that can be told."""
-        if not self.as_derived:
-            return None
-        bounds = self.bounds
-        least_ns = min([bounds.least_ns, *(least for least, _ in bounds.channels_ns.values())])
-        return least_ns - 2 * max([bounds.accuracy_ns, *bounds.clocks_ns.values()])
+        return self.bounds.least_apart_ns() if self.as_derived else None
 
     def between_ns(self, source: int, target: int) -> int:
-        """Return `between_s` in nanoseconds; worked out once for each pair."""
+        """Return the least b.PT - a.PT of a causal pair; worked out once for each pair."""
         if self.same_ns is not None and source != target:
             return self.same_ns
         key = source, target
         if key not in self._between:
-            self._between[key] = self._worked_out_ns(source, target)
+            off_ns = self.bounds.error_ns(source) + self.bounds.error_ns(target)
+            self._between[key] = self.path_ns(source, target) - off_ns
             if self.uniform and source != target:
                 self.same_ns = self._between[key]
         return self._between[key]
 
-    def _worked_out_ns(self, source: int, target: int) -> int:
-        if self.as_derived:
-            off_ns = self.bounds.error_ns(source) + self.bounds.error_ns(target)
-            return self.path_ns(source, target) - off_ns
-        return down_ns(self.between_s(source, target), "a separation")
-
     def stretch_ns(self, sender: int, target: int) -> int | None:
-        """Return how long after the sending of a message its causes can still arrive.
+        """Return how long after a message, in true time, its causes can still arrive.
 
-        In true time, for causes from third members: largest delay to `target` less the least
-        delay by which they came to `sender` before. None where there is no third.
+        Over third members: largest delay to `target` less least delay to `sender`; or None.
         """
         if not self.bounds.channels_ns:
             others = len(self.members) - 1 - (sender != target)
@@ -209,9 +168,7 @@ class LinearRelation:
     """a before b when a's linear time is less (4.1, with the clock repaired: see `linear`)."""
 
     def precedes(self, a: Stamped, b: Stamped) -> bool:
-        """Tell whether a of another sender comes before b."""
         return a.lt < b.lt
 
     def excludes(self, floor: Floor, member: int, b: Stamped) -> bool:
-        """Tell whether nothing that `member` sends from `floor` on can come before b."""
         return floor.lt >= b.lt

@@ -15,16 +15,18 @@ returns messages in the order in which the role must take them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from antecede.core.clocks import MAX_SPAN, absorb, positions, window_bytes
-from antecede.core.protocols.base import Held, MessageId
+from antecede.core.protocols.base import DUPLICATE, OWN, Discard, Effect, Held, Hold, MessageId
 from antecede.core.protocols.hierarchical.messages import (
     EMPTY,
     INTEGER_BYTES,
     External,
     Flush,
+    Role,
     Window,
 )
 from antecede.core.protocols.membership import changes
@@ -43,10 +45,7 @@ class ExternalClock:
         self.last: dict[int, int] = {}
 
     def arrivals(self, message: External) -> list[External]:
-        """Take in a message that `check` has passed; return what can be delivered, in order.
-
-        Every message returned is in VTx already. Empty: the message is held.
-        """
+        """Take in a checked message; return what can be delivered, in order, in VTx already."""
         ready: list[External] = []
         woken = self._note_translated(message)
         self._offer(message, ready)
@@ -54,10 +53,7 @@ class ExternalClock:
         return self._followed(ready)
 
     def flushed(self, note: Flush) -> list[External]:
-        """Take in I alone; return what can be delivered (nothing while pruning is safe).
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Return what I alone lets go. Raises UnknownMemberError and SequenceError."""
         if note.sender not in self.vectors:
             raise UnknownMemberError(f"a flush of I from {note.sender}, no other super peer")
         base, bits = note.translated
@@ -94,10 +90,7 @@ class ExternalClock:
     # -- the listings -----------------------------------------------------------------------
 
     def _note_translated(self, message: External | Flush) -> list[MessageId]:
-        """Listing 10, on receipt: numbers in I are none of the super peer's own messages.
-
-        Returns the held messages that waited on one of them: none while pruning is safe.
-        """
+        """Listing 10: take numbers in I as known; return the held messages that waited."""
         base, bits = message.translated
         if not bits:
             return []
@@ -111,10 +104,7 @@ class ExternalClock:
         return [k for n in numbers for k in self.waiting.pop(MessageId(message.sender, n), ())]
 
     def missing(self, message: External) -> tuple[MessageId, ...]:
-        """Return what the message waits for by Listing 11; empty: it can be delivered.
-
-        Of a bit vector's positions the newest comes first.
-        """
+        """Return what the message waits for by Listing 11, the newest position first."""
         absent: list[MessageId] = []
         count = self.counts.get(message.sender)
         if count is not None and message.seq != count + 1:
@@ -276,9 +266,7 @@ class ExternalClock:
             self.waiting.setdefault(self.missing(message)[0], []).append(key)
 
     def storage_bytes(self) -> int:
-        """Return Evropeytsev et al.'s count: 4 for each integer, each bit vector's window (own
-        element: 4).
-        """
+        """Return the source's count: 4 for each integer, each bit vector's window."""
         vectors = sum(window_bytes(bits) for _, bits in self.vectors.values())
         return INTEGER_BYTES * (len(self.counts) + 1) + vectors
 
@@ -289,3 +277,32 @@ class ExternalClock:
         for process, (base, bits) in self.vectors.items():
             shown[process] = "1" * base + bin(bits)[:1:-1] * bool(bits) or "Ø"
         return f"({', '.join(shown[process] for process in sorted(shown))})"
+
+
+class OuterRole(Role):
+    """Base of the roles that stand in the external group."""
+
+    clock: ExternalClock
+
+    def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
+        """Take in a message of the external group: Listings 10 to 13."""
+        if message.sender == self.me:
+            return (Discard(message, OWN),)
+        clock = self.clock
+        if isinstance(message, Flush):
+            return self._take(clock.flushed(message))
+        clock.check(message)
+        self._check_own(message)
+        if clock.is_duplicate(message):
+            return (Discard(message, DUPLICATE),)
+        effects = self._take(clock.arrivals(message))
+        if clock.held and MessageId(message.sender, message.seq) in clock.held:
+            effects.insert(0, Hold(message, clock.missing(message)))
+        return effects
+
+    @abstractmethod
+    def _take(self, ready: Iterable[External]) -> list[Effect]:
+        """Deliver or forward what lacks nothing any more, in this order."""
+
+    def _check_own(self, message: External) -> None:
+        """Raise SequenceError where a message names own ones that were not sent."""

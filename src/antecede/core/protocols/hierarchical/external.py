@@ -18,22 +18,17 @@ from typing import Any, ClassVar
 from antecede.core.clocks import positions, span_bytes, trim
 from antecede.core.protocols.base import (
     AFTER_LEAVE,
-    DUPLICATE,
     NOTHING,
-    OWN,
     Deliver,
     Discard,
     Effect,
     Guarantee,
     Held,
-    Hold,
     MessageId,
-    Protocol,
     Relation,
     Transmit,
 )
-from antecede.core.protocols.hierarchical import messages as wire
-from antecede.core.protocols.hierarchical.clock import ExternalClock
+from antecede.core.protocols.hierarchical.clock import ExternalClock, OuterRole
 from antecede.core.protocols.hierarchical.internal import notation, with_position
 from antecede.core.protocols.hierarchical.messages import EMPTY, PAIR_BYTES, External, Flush, Window
 from antecede.core.protocols.membership import changes
@@ -41,11 +36,11 @@ from antecede.core.protocols.membership import changes
 LISTING12 = "listing12"
 
 
-class ExternalPeer(Protocol):
+class ExternalPeer(OuterRole):
     """One peer of the external group, which consists of `peers` and `super_peers`."""
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
-    renumbers: ClassVar[bool] = True
+    accepted: ClassVar[tuple[type, ...]] = (External, Flush)
 
     def __init__(
         self,
@@ -77,22 +72,7 @@ class ExternalPeer(Protocol):
     def _ci(self) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, Window], ...]]:
         return tuple(sorted(self.counts.items())), tuple(sorted(self.vectors.items()))
 
-    def receive(self, message: External | Flush, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver by Listings 10 to 12. Raises UnknownMemberError or SequenceError."""
-        if message.sender == self.me:
-            return (Discard(message, OWN),)
-        clock = self.clock
-        if isinstance(message, Flush):
-            return self._deliver(clock.flushed(message))
-        clock.check(message)
-        if clock.is_duplicate(message):
-            return (Discard(message, DUPLICATE),)
-        effects = self._deliver(clock.arrivals(message))
-        if clock.held and MessageId(message.sender, message.seq) in clock.held:
-            effects.insert(0, Hold(message, clock.missing(message)))
-        return effects
-
-    def _deliver(self, ready: Iterable[External]) -> list[Effect]:
+    def _take(self, ready: Iterable[External]) -> list[Effect]:
         effects: list[Effect] = []
         for message in ready:
             self._follow(message)
@@ -133,20 +113,10 @@ class ExternalPeer(Protocol):
             return dep
         return trim(base, bits & ~((gone & ((1 << (bits.bit_length() - low)) - 1)) << low))
 
-    def identity(self, message: Any) -> MessageId:
-        """Return (sender, number)."""
-        return wire.identity(message)
-
-    def is_note(self, message: Any) -> bool:
-        """Tell whether this is a flush of I, which carries nothing to deliver."""
-        return isinstance(message, Flush)
-
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages by (sender, number), each with all that it names and misses."""
         return self.clock.blocked_on()
 
     def held_count(self) -> int:
-        """Return how many messages are held back."""
         return len(self.clock.held)
 
     # -- membership -------------------------------------------------------------------------
@@ -154,8 +124,7 @@ class ExternalPeer(Protocol):
     def frontier(self) -> Hashable:
         """Return (members, VTx integers and bit vectors, CI, last numbers of those who left).
 
-        CI is the sponsor's with its own last message added: what the newcomer's first message
-        follows is all that the sponsor has sent or delivered.
+        CI has the sponsor's own last message too.
         """
         counts, vectors = self._ci()
         clock_counts, clock_vectors = self.clock.frontier()
@@ -173,7 +142,6 @@ class ExternalPeer(Protocol):
         self.counts, self.vectors = dict(counts), dict(vectors)
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Expect messages of a new external peer from number 1 on, and send to it."""
         self.clock.join(member)
         self.members = changes.with_newcomers(self.members, self.members, (member,))
         return NOTHING
@@ -185,10 +153,6 @@ class ExternalPeer(Protocol):
         return NOTHING
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to an external peer or a super peer; take its messages up to number `last`.
-
-        Held messages of it numbered above `last` can not be right and are discarded.
-        """
         changes.check_leaver(self.members, self.me, member)
         late = self.clock.leave(member, last)
         self.members = changes.without(self.members, (member,))
@@ -197,17 +161,14 @@ class ExternalPeer(Protocol):
     # -- snapshot, size, wire ---------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        """Return members, VTx, CI and held messages as plain tuples."""
         return self.members, self.number, self._ci(), self.clock.snapshot()
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned, in a peer made with the same arguments."""
         self.members, self.number, ci, clock = state
         self.counts, self.vectors = dict(ci[0]), dict(ci[1])
         self.clock.restore(clock)
 
     def check_whole(self) -> None:
-        """Raise ValueError unless members, VTx and CI are of one group."""
         self.clock.check_whole(self.others())
         clock = self.clock
         if self.me not in self.members or not clock.counts.keys() >= self.counts.keys():
@@ -222,23 +183,7 @@ class ExternalPeer(Protocol):
         pairs = ", ".join(f"<{process}, {shown[process]}>" for process in sorted(shown))
         return {"VTx": self.clock.describe(self.number), "CI": pairs or "Ø"}
 
-    def encode(self, message: Any) -> bytes:
-        """Return the control information as bytes."""
-        return wire.encode(message)
-
-    def decode(self, control: bytes, payload: Any) -> Any:
-        """Return a message of the external group. Raises DecodeError or SequenceError."""
-        return wire.decode(control, payload, (External, Flush))
-
-    def control_bytes(self, message: Any) -> int:
-        """Return Evropeytsev et al.'s count: 8 a pair, the spans of the bit vectors in CI and of
-        I.
-        """
-        return wire.control_bytes(message, with_floor=False)
-
     def storage_bytes(self) -> int:
-        """Return Evropeytsev et al.'s count: VTx, 8 for each pair of CI, the spans of its bit
-        vectors.
-        """
+        """Return the source's count: VTx, 8 a pair of CI, the spans of its bit vectors."""
         vectors = sum(span_bytes(bits) for _, bits in self.vectors.values())
         return self.clock.storage_bytes() + PAIR_BYTES * len(self.counts) + vectors

@@ -1,4 +1,4 @@
-"""An internal peer of the hierarchical protocol: bit vectors RV and DV over the group's numbers.
+"""Internal peer of the hierarchical protocol: bit vectors RV and DV over the group's numbers.
 
 Source: Evropeytsev et al. 2016, Listings 1, 4, 5 and 6, with Listing 6 line 3 as `DV := DV &
 ~m.DV` (the NOT is lost in print; `printed={"listing6"}` keeps the printed line).
@@ -8,15 +8,14 @@ Theory of operation
 The super peer numbers all messages of the group 1, 2, 3, ... RV holds the numbers that came in
 and were delivered; DV those delivered since the last sending that nothing delivered later
 names: the immediate dependencies of the next message. Both are windows of packed integers, so a
-delivery condition is a shift and an AND, whatever the size of the group. A held message waits
-on its newest missing number and is looked at again when that is delivered.
+delivery condition is a shift and an AND. A held message waits on its newest missing number.
 
-The peer learns the number of its own message only from the copy that the super peer returns.
-A message that depends on it and overtakes the copy waits for the copy: an unnecessary wait that
-is part of the protocol (`no_unnecessary_wait` is False; docs/protocols/hierarchical.md).
+The peer learns the number of its own message only from the copy that the super peer returns. A
+dependent message that overtakes the copy waits for it: an unnecessary wait that is part of the
+protocol (docs/protocols/hierarchical.md).
 
-For safe pruning each message tells its `floor`: no later message of this peer will name a
-number at or below it. After `ack_after` deliveries without sending, the peer says so alone.
+For safe pruning each message tells its `floor`: no later message of this peer will name a number at
+or below it. After `ack_after` deliveries without sending, an acknowledgement tells it alone.
 """
 
 from __future__ import annotations
@@ -36,15 +35,14 @@ from antecede.core.protocols.base import (
     Held,
     Hold,
     MessageId,
-    Protocol,
     Relation,
     Transmit,
 )
-from antecede.core.protocols.hierarchical import messages as wire
 from antecede.core.protocols.hierarchical.messages import (
     EMPTY,
     Acknowledgement,
     Downward,
+    Role,
     Upward,
     Window,
 )
@@ -55,10 +53,7 @@ LISTING6 = "listing6"
 
 
 def follow(dv: Window, message: Downward) -> Window:
-    """Return DV after the delivery of a message: Listing 6 lines 3 to 5, repaired.
-
-    What the message names is no immediate dependency any more; the message itself is one.
-    """
+    """Return DV after a delivery: Listing 6 lines 3 to 5, repaired."""
     base, bits = dv
     named_base, named = message.dv
     if bits:
@@ -80,13 +75,13 @@ def with_position(base: int, bits: int, position: int) -> Window:
     return trim(position - 1, bits << (base - position + 1) | 1)
 
 
-class InternalPeer(Protocol):
+class InternalPeer(Role):
     """One internal peer; `super_peer` is the address of the super peer of its group."""
 
     guarantee: Guarantee = Guarantee(
         Relation.BY_DELIVERY, no_unnecessary_wait=False, joins=True, leaves=True
     )
-    renumbers: ClassVar[bool] = True
+    accepted: ClassVar[tuple[type, ...]] = (Downward,)
 
     def __init__(
         self,
@@ -101,8 +96,7 @@ class InternalPeer(Protocol):
     ) -> None:
         """Begin as Listing 1 says: SN = 0, RV and DV empty.
 
-        `ack_after`: deliveries without sending after which a floor is acknowledged (0: never).
-        `ack_payload`: what an acknowledgement carries as payload on this host's transport.
+        After `ack_after` silent deliveries (0: never) a floor goes out, with `ack_payload`.
         """
         super().__init__(me, members)
         if super_peer == me or super_peer not in self.members:
@@ -144,8 +138,7 @@ class InternalPeer(Protocol):
     def receive(self, message: Downward, *, now: int | None = None) -> Sequence[Effect]:
         """Deliver when all that the message names is delivered; else hold it.
 
-        Raises SequenceError for a number below 1 or more than MAX_SPAN above the first gap, and
-        for a message that names itself or a later one.
+        Raises SequenceError beyond MAX_SPAN, below 1, and for a name that is no earlier one.
         """
         seq = message.seq
         distance = seq - self.base - 1
@@ -231,42 +224,30 @@ class InternalPeer(Protocol):
         return tuple(MessageId(self.super_peer, p) for p in positions(self.base, absent))
 
     def identity(self, message: Any) -> MessageId:
-        """Return (super peer, its number): numbers of the group are the super peer's."""
         return MessageId(self.super_peer, message.seq)
 
-    def is_note(self, message: Any) -> bool:
-        """Tell whether this is an acknowledgement: nothing to deliver."""
-        return isinstance(message, Acknowledgement)
-
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages by number, each with all that it names and that is missing."""
         return tuple(
             Held(message, self._names(self._absent(message)))
             for _, message in sorted(self.held.items())
         )
 
     def held_count(self) -> int:
-        """Return how many messages are held back."""
         return len(self.held)
 
     # -- membership -------------------------------------------------------------------------
 
     def adopt(self, frontier: Any) -> None:
-        """Begin from a super peer's frontier (members, RV's prefix, DV).
-
-        All up to the prefix counts as delivered, so the first own message follows all of it.
-        """
+        """Regard a super peer's frontier (members, RV's prefix, DV) as delivered."""
         members, self.base, self.dv = frontier
         self.members = tuple(sorted({*members, self.me}))
         self.told = self._floor()
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Note a newcomer to this internal group; control information does not change."""
         self.members = changes.with_newcomers(self.members, self.members, (member,))
         return NOTHING
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Note that a peer of this internal group left; its messages keep their numbers."""
         if member not in self.members or member in (self.me, self.super_peer):
             raise LocalError(f"member {member} cannot leave the group of {self.members}")
         self.members = changes.without(self.members, (member,))
@@ -275,13 +256,11 @@ class InternalPeer(Protocol):
     # -- snapshot, size, wire ---------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        """Return members, SN, RV, DV, held messages, and what acknowledging needs."""
         held = tuple(message for _, message in sorted(self.held.items()))
         rest = (self.silent, self.told) if self.ack_after else (0, 0)
         return self.members, self.sn, self.base, self.bits, self.dv, held, rest
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned, in a peer made with the same arguments."""
         self.members, self.sn, self.base, self.bits, self.dv, held, rest = state
         self.silent, self.told = rest
         self.held = {message.seq: message for message in held}
@@ -291,7 +270,6 @@ class InternalPeer(Protocol):
             self.waiting.setdefault(newest, []).append(message.seq)
 
     def check_whole(self) -> None:
-        """Raise ValueError unless the super peer is there."""
         if self.me not in self.members or self.super_peer not in self.members:
             raise ValueError(f"members {self.members} without this peer or its super peer")
 
@@ -300,24 +278,8 @@ class InternalPeer(Protocol):
         rv = "1" * self.base + bin(self.bits)[:1:-1] * bool(self.bits)
         return {"SN": str(self.sn), "RV": rv or "Ø", "DV": notation(self.dv)}
 
-    def encode(self, message: Any) -> bytes:
-        """Return the control information as bytes."""
-        return wire.encode(message)
-
-    def decode(self, control: bytes, payload: Any) -> Any:
-        """Return a message from the super peer. Raises DecodeError or SequenceError."""
-        return wire.decode(control, payload, (Downward,))
-
-    def control_bytes(self, message: Any) -> int:
-        """Return Evropeytsev et al.'s count: the span of DV; with safe pruning 4 more for the
-        floor, upward.
-        """
-        return wire.control_bytes(message, with_floor=self.pruning == "safe")
-
     def storage_bytes(self) -> int:
-        """Return Evropeytsev et al.'s count: RV from its first gap to its last bit, and the span of
-        DV.
-        """
+        """Return the source's count: RV from its first gap to its last bit, the span of DV."""
         return window_bytes(self.bits) + span_bytes(self.dv[1])
 
 

@@ -17,12 +17,11 @@ last.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from antecede.core.clocks import encode_window, read_window, span_bytes
 from antecede.core.clocks.encoding import Reader, block, counters, varint, windows
-from antecede.core.protocols.base import MessageId
+from antecede.core.protocols.base import MessageId, Protocol
 from antecede.errors import DecodeError, LocalError
 
 Window: TypeAlias = tuple[int, int]
@@ -96,9 +95,7 @@ Message: TypeAlias = Upward | Downward | Acknowledgement | External | Flush
 
 
 def identity(message: Message) -> MessageId:
-    """Return the id by which its receivers name a message; notes are told apart by what they say,
-    as a negative number.
-    """
+    """Return the id by which receivers name a message; notes have negative numbers."""
     if isinstance(message, Acknowledgement):
         return MessageId(message.sender, -message.floor)
     if isinstance(message, Flush):
@@ -110,8 +107,7 @@ def identity(message: Message) -> MessageId:
 def control_bytes(message: Message, *, with_floor: bool) -> int:
     """Return the bytes of control information by Evropeytsev et al.'s accounting.
 
-    Integers 4, pairs 8, a bit vector ceil(span / 8); headers (Id, SN, Last) are not counted.
-    The floor, which the source does not have, counts as one integer.
+    Integers (the floor is one) 4, pairs 8, a bit vector ceil(span / 8); no headers.
     """
     if isinstance(message, External):
         vectors = sum(span_bytes(bits) for _, (_, bits) in message.vectors)
@@ -154,9 +150,9 @@ def decode(control: bytes, payload: Any, accepted: tuple[type, ...]) -> Any:
     """Return what `encode` wrote; raises DecodeError, also for a kind not in `accepted`."""
     reader = Reader(control)
     kind = reader.take(1)[0]
-    if kind >= len(_READERS):
-        raise DecodeError(f"message kind {kind} is unknown; there are 0 to {len(_READERS) - 1}")
-    message = _READERS[kind](reader, reader.varint(), reader.varint(), payload)
+    if kind > 4:
+        raise DecodeError(f"message kind {kind} is unknown; there are 0 to 4")
+    message = _read(reader, kind, payload)
     reader.finish()
     if not isinstance(message, accepted):
         names = " or ".join(kind.__name__ for kind in accepted)
@@ -164,28 +160,21 @@ def decode(control: bytes, payload: Any, accepted: tuple[type, ...]) -> Any:
     return message
 
 
-def _upward(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
-    floor = reader.varint()
-    return Upward(sender, seq, windows.decode(reader.rest(), near=floor), floor, payload)
-
-
-def _downward(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
-    last = reader.varint()
-    return Downward(sender, seq, last, windows.decode(reader.rest(), near=seq), payload)
-
-
-def _acknowledgement(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
-    return Acknowledgement(sender, seq, reader.varint(), payload)
-
-
-def _external(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
-    counts = tuple(zip(*counters.decode(reader.block()), strict=True))
-    vectors = _vectors(reader)
-    translated = windows.decode(reader.rest())
-    return External(sender, seq, counts, vectors, translated, payload)
-
-
-def _flush(reader: Reader, sender: int, seq: int, payload: Any) -> Message:
+def _read(reader: Reader, kind: int, payload: Any) -> Message:
+    sender, seq = reader.varint(), reader.varint()
+    match kind:
+        case 0:
+            floor = reader.varint()
+            return Upward(sender, seq, windows.decode(reader.rest(), near=floor), floor, payload)
+        case 1:
+            last = reader.varint()
+            return Downward(sender, seq, last, windows.decode(reader.rest(), near=seq), payload)
+        case 2:
+            return Acknowledgement(sender, seq, reader.varint(), payload)
+        case 3:
+            counts = tuple(zip(*counters.decode(reader.block()), strict=True))
+            vectors = _vectors(reader)
+            return External(sender, seq, counts, vectors, windows.decode(reader.rest()), payload)
     if seq:
         raise DecodeError(f"a flush of I with number {seq}; it has none")
     return Flush(sender, 0, windows.decode(reader.rest()), payload)
@@ -204,10 +193,25 @@ def _vectors(reader: Reader) -> tuple[tuple[int, Window], ...]:
     return tuple(entries)
 
 
-_READERS: tuple[Callable[[Reader, int, int, Any], Message], ...] = (
-    _upward,
-    _downward,
-    _acknowledgement,
-    _external,
-    _flush,
-)
+class Role(Protocol):
+    """Base of the three roles, which share a wire format and number messages anew."""
+
+    renumbers: ClassVar[bool] = True
+    accepted: ClassVar[tuple[type, ...]]
+    """Types of the messages that the role takes."""
+    pruning: str = "none"
+
+    def identity(self, message: Any) -> MessageId:
+        return identity(message)
+
+    def is_note(self, message: Any) -> bool:
+        return isinstance(message, Acknowledgement | Flush)
+
+    def encode(self, message: Any) -> bytes:
+        return encode(message)
+
+    def decode(self, control: bytes, payload: Any) -> Any:
+        return decode(control, payload, self.accepted)
+
+    def control_bytes(self, message: Any) -> int:
+        return control_bytes(message, with_floor=self.pruning == "safe")

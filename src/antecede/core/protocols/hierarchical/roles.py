@@ -1,11 +1,8 @@
-"""The hierarchical protocol of Evropeytsev et al. 2016: internal groups, their super peers, one
-external group.
+"""Hierarchical protocol of Evropeytsev et al. 2016: internal groups, super peers, external group.
 
 Source: Evropeytsev et al. 2016, whole; errata, the worked example and how to choose:
 docs/protocols/hierarchical.md.
 
-Theory of operation
--------------------
                  internal group                external group
     InternalPeer ... InternalPeer   SuperPeer  SuperPeer ... ExternalPeer ... ExternalPeer
 
@@ -13,12 +10,12 @@ Internal peers talk to their super peer only and keep two bit vectors. External 
 super peers talk to each other; a super peer stands in both groups and translates. A message
 reaches every peer of every group, in causal order by delivery. The modules:
 
-    hierarchical_messages      layouts, wire bytes, byte accounting
-    hierarchical_internal      Listings 1, 4, 5, 6
-    hierarchical_external      Listings 2, 9, 12
-    hierarchical_clock         Listings 10, 11: VTx and held messages of the external group
-    hierarchical_super         Listings 3, 7, 8, 13
-    hierarchical_translation   Listings 14, 15: TT, I and pruning
+    messages      layouts, wire bytes, byte accounting
+    internal      Listings 1, 4, 5, 6
+    external      Listings 2, 9, 12
+    clock         Listings 10, 11: VTx and held messages of the external group
+    super_peer    Listings 3, 7, 8, 13
+    translation   Listings 14, 15: TT, I and pruning
 """
 
 from __future__ import annotations
@@ -38,20 +35,6 @@ PRINTED = (LISTING6, LISTING12)
 """Listings whose printed form can be chosen because it behaves differently."""
 ACK_AFTER = 64
 """Deliveries without sending after which an internal peer acknowledges (safe pruning)."""
-
-__all__ = [
-    "ACK_AFTER",
-    "NONE",
-    "PRINTED",
-    "PRUNING",
-    "PUBLISHED",
-    "SAFE",
-    "ExternalPeer",
-    "InternalPeer",
-    "SuperPeer",
-    "Topology",
-    "hierarchical",
-]
 
 
 class Topology(NamedTuple):

@@ -1,19 +1,18 @@
-"""A super peer: it numbers the messages of its group and forwards between the groups.
+"""Super peer: numbers the messages of its group and forwards between the groups.
 
 Source: Evropeytsev et al. 2016, Listings 3, 7, 8 and 13; Listing 8 line 3 `VT` is `VTx`. Several
 super peers may stand in the external group, each with an internal group of its own.
 
 Theory of operation
 -------------------
-A message from an internal peer needs FIFO order only: what it depends on has passed through
-here. It gets the group's next number, goes back into the whole group (its sender too) and,
-translated, to the external group. A message from the external group waits for its causal
-past (`ExternalClock`), then gets a number too and goes, translated, into the internal group. A
-super peer has no application: it neither sends nor delivers.
+A message from an internal peer needs FIFO order only: what it depends on has passed through here.
+It gets the group's next number, goes back into the whole group (its sender too) and, translated, to
+the external group. A message from the external group waits for its causal past (`ExternalClock`),
+then gets a number too and goes, translated, into the internal group. A super peer has no
+application.
 
-While its group sends nothing, I grows by a bit for each message from outside, and so does what
-the others must keep of VTx. When I spans `flush_after` numbers, it goes out by itself (`Flush`),
-so that all of this is bounded however long the group is silent.
+While its group sends nothing, I and the VTx of the others grow by a bit for each message from
+outside. When I spans `flush_after` numbers, it goes out by itself (`Flush`), which bounds both.
 """
 
 from __future__ import annotations
@@ -26,19 +25,16 @@ from antecede.core.protocols.base import (
     AFTER_LEAVE,
     DUPLICATE,
     NOTHING,
-    OWN,
     Discard,
     Effect,
     Guarantee,
     Held,
     Hold,
     MessageId,
-    Protocol,
     Relation,
     Transmit,
 )
-from antecede.core.protocols.hierarchical import messages as wire
-from antecede.core.protocols.hierarchical.clock import ExternalClock
+from antecede.core.protocols.hierarchical.clock import ExternalClock, OuterRole
 from antecede.core.protocols.hierarchical.internal import follow, notation, with_position
 from antecede.core.protocols.hierarchical.messages import (
     EMPTY,
@@ -59,12 +55,12 @@ FLUSH_AFTER = 1 << 16
 OVERTAKEN = "acknowledgement that overtook a message"
 
 
-class SuperPeer(Protocol):
+class SuperPeer(OuterRole):
     """Super peer of the internal `group`, in an external group of `peers` and `super_peers`."""
 
     guarantee: Guarantee = Guarantee(Relation.BY_DELIVERY, joins=True, leaves=True)
     application: ClassVar[bool] = False
-    renumbers: ClassVar[bool] = True
+    accepted: ClassVar[tuple[type, ...]] = (Upward, Acknowledgement, External, Flush)
 
     def __init__(
         self,
@@ -79,8 +75,7 @@ class SuperPeer(Protocol):
     ) -> None:
         """Begin as Listing 3 says: VTx zero, LR all <0, 0>, TT and I empty.
 
-        `even_to_nobody`: transmit also while a group is empty, for a host that keeps messages for
-        those who will come.
+        `even_to_nobody`: transmit also to empty groups, for a host that keeps messages.
         """
         flush_after = plain(flush_after)
         if not 1 <= flush_after <= FLUSH_AFTER:
@@ -110,7 +105,7 @@ class SuperPeer(Protocol):
     ) -> Sequence[Effect]:
         """Forward by Listings 7 and 8, or 10, 11 and 13. Raises a RemoteError."""
         if isinstance(message, External | Flush):
-            return self._from_outside(message)
+            return super().receive(message)
         if isinstance(message, Acknowledgement):
             return self._acknowledged(message)
         return self._from_inside(message)
@@ -212,22 +207,7 @@ class SuperPeer(Protocol):
 
     # -- from the external group (Listings 10, 11 and 13) -----------------------------------
 
-    def _from_outside(self, message: External | Flush) -> Sequence[Effect]:
-        if message.sender == self.me:
-            return (Discard(message, OWN),)
-        clock = self.clock
-        if isinstance(message, Flush):
-            return self._translate(clock.flushed(message))
-        clock.check(message)
-        self._check_own(message)
-        if clock.is_duplicate(message):
-            return (Discard(message, DUPLICATE),)
-        effects = self._translate(clock.arrivals(message))
-        if clock.held and MessageId(message.sender, message.seq) in clock.held:
-            effects.insert(0, Hold(message, clock.missing(message)))
-        return effects
-
-    def _translate(self, messages: Iterable[External]) -> list[Effect]:
+    def _take(self, messages: Iterable[External]) -> list[Effect]:
         """Listing 13: number what can go into the group; flush I when that has grown long."""
         effects: list[Effect] = []
         for ready in messages:
@@ -250,21 +230,11 @@ class SuperPeer(Protocol):
                     f"{base + bits.bit_length()} of this super peer, which has sent {self.number}"
                 )
 
-    def identity(self, message: Any) -> MessageId:
-        """Return (sender, its own number); acknowledgements get negative numbers."""
-        return wire.identity(message)
-
-    def is_note(self, message: Any) -> bool:
-        """Tell whether this is an acknowledgement or a flush: nothing to deliver."""
-        return isinstance(message, Acknowledgement | Flush)
-
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages of the internal group, then of the external group."""
         inside = tuple(Held(m, self._gap(m)) for _, m in sorted(self.held.items()))
         return inside + self.clock.blocked_on()
 
     def held_count(self) -> int:
-        """Return how many messages are held back."""
         return len(self.held) + len(self.clock.held)
 
     # -- membership -------------------------------------------------------------------------
@@ -274,7 +244,6 @@ class SuperPeer(Protocol):
         return (*self.group, self.me), self.number, self.heads
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Take a new internal peer into the own group; it begins from `frontier` of now."""
         self._add_member(member)
         self.group, self._outside = tuple(sorted((*self.group, member))), None
         self.lr[member] = EMPTY
@@ -302,8 +271,7 @@ class SuperPeer(Protocol):
     def outer_frontier(self) -> Hashable:
         """Return for a new external or super peer what `ExternalPeer.frontier` does.
 
-        CI is what the first message of a newcomer inside would name, said in the terms of the
-        external group: all that passed through here precedes it.
+        CI is what the first message of a newcomer inside would name, in outside terms.
         """
         counts, vectors = self.table.translated(self.heads)
         own = ((self.me, (self.number, 0)),)
@@ -313,10 +281,9 @@ class SuperPeer(Protocol):
         return members, clock_counts, (*clock_vectors, *own), counts, vectors, last
 
     def adopt(self, frontier: Any) -> None:
-        """As a new super peer, whose group is empty: begin from a frontier of the external group.
+        """As a new super peer, whose group is empty: begin from a frontier outside.
 
-        What CI names gets numbers as if it had just been translated, so that whatever the group
-        says first follows it.
+        What CI names gets numbers as if just translated, so the group's messages follow it.
         """
         members, clock_counts, clock_vectors, counts, vectors, last = frontier
         changes.check_new(self.number, self.group)
@@ -330,11 +297,6 @@ class SuperPeer(Protocol):
             self.heads = with_position(*self.heads, self.number)
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """An internal peer of the own group, or a member of the external group, left after message
-        `last`.
-
-        Held messages of it numbered above `last` can not be right and are discarded.
-        """
         late: list[Any]
         if member in self.lr and member not in self.last:
             changes.check_last(member, last, self.lr[member][0])
@@ -349,10 +311,7 @@ class SuperPeer(Protocol):
         return tuple(Discard(message, AFTER_LEAVE) for message in late)
 
     def _forget(self, peer: int) -> None:
-        """Let a peer that left block no pruning, once its last message is forwarded.
-
-        Its pair in LR stays, so that a late duplicate is known for one.
-        """
+        """Let a peer that left block no pruning, once its last message is forwarded."""
         if self.last.get(peer) == self.lr[peer][0]:
             self.table.floors.pop(peer, None)
             self.table.prune(self.heads[0])
@@ -360,14 +319,12 @@ class SuperPeer(Protocol):
     # -- snapshot, size, wire ---------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        """Return the whole state as plain tuples."""
         held = tuple(message for _, message in sorted(self.held.items()))
         groups = self.members, self.group, tuple(self.lr.items()), tuple(self.last.items())
         inner = self.clock.snapshot(), self.table.snapshot()
         return *groups, self.number, self.heads, held, *inner
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned, in a super peer made with the same arguments."""
         self.members, self.group, lr, last, self.number, self.heads, held, clock, table = state
         self.lr, self.last, self._outside = dict(lr), dict(last), None
         self.held = {MessageId(m.sender, m.seq): m for m in held}
@@ -376,7 +333,6 @@ class SuperPeer(Protocol):
         self.table.restore(table)
 
     def check_whole(self) -> None:
-        """Raise ValueError unless LR, floors and VTx are of the peers that are here."""
         here = set(self.group)
         if here != self.lr.keys() - self.last.keys() or not self.lr.keys() >= self.last.keys():
             raise ValueError(f"LR: peers {sorted(self.lr)} in place of {sorted(here)}")
@@ -401,22 +357,6 @@ class SuperPeer(Protocol):
         shown = {"VTx": self.clock.describe(self.number), "LR": f"({lr})", "TT": tt or "Ø"}
         return {**shown, "I": notation(self.table.fresh)}
 
-    def encode(self, message: Any) -> bytes:
-        """Return the control information as bytes."""
-        return wire.encode(message)
-
-    def decode(self, control: bytes, payload: Any) -> Any:
-        """Return a message of either group. Raises DecodeError or SequenceError."""
-        return wire.decode(control, payload, (Upward, Acknowledgement, External, Flush))
-
-    def control_bytes(self, message: Any) -> int:
-        """Return Evropeytsev et al.'s count; with safe pruning 4 more for the floor of an upward
-        message.
-        """
-        return wire.control_bytes(message, with_floor=self.pruning == SAFE)
-
     def storage_bytes(self) -> int:
-        """Return VTx, 8 for each peer in LR, TT, I and the floors (Evropeytsev et al. 2016 give no
-        figure).
-        """
+        """Return VTx, 8 a peer in LR, TT, I and the floors (the source gives no figure)."""
         return self.clock.storage_bytes() + PAIR_BYTES * len(self.lr) + self.table.storage_bytes()

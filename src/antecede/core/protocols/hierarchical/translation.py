@@ -36,9 +36,7 @@ PRUNING = (SAFE, NONE, PUBLISHED)
 
 
 class Translation:
-    """TT and I of super peer `me`, whose group has `peers`; it and `super_peers` are numbered by
-    bit vectors, the rest of the external group by integers.
-    """
+    """TT and I of super peer `me`, whose group has `peers`."""
 
     def __init__(
         self, me: int, peers: Iterable[int], super_peers: Iterable[int], pruning: str
@@ -55,11 +53,7 @@ class Translation:
     # -- the listings -----------------------------------------------------------------------
 
     def outward(self, message: Upward, seq: int, last: int) -> External:
-        """Return the message for the external group: Listing 14.
-
-        Line 4 (`last`) carries the sender's FIFO order outside. Lines 5 to 21 go through TT;
-        going through the bits that are set comes to the same.
-        """
+        """Return the message for the external group: Listing 14, by the bits that are set."""
         base, own = with_position(*message.dv, last) if last else message.dv
         translated, self.fresh = self.fresh, EMPTY
         counts: dict[int, int] = {}
@@ -149,10 +143,7 @@ class Translation:
             self.prune()
 
     def prune(self, heads: int = 0) -> None:
-        """Delete what all floors have passed ("published": what has an heir that they passed).
-
-        In a group without peers `heads` stands for them: a newcomer names nothing up to it.
-        """
+        """Delete what all floors have passed; without peers, up to `heads`."""
         lowest = self._lowest() if self.floors else heads
         if self.pruning == PUBLISHED:
             done = [out for out, heir in self.heirs.items() if heir <= lowest]

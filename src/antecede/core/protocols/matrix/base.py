@@ -1,38 +1,25 @@
-"""Causal broadcast by matrix clocks, and which messages are stable, without recovery.
+"""Causal broadcast by matrix clocks, and stability of messages, without recovery.
 
 Source: Sahai et al. 2020, "Matrix Time", R1 and R2 with R2 repaired (`core.clocks.matrix`). Only
 sending advances one's own clock: [i, k] is the number of k's last message that i has delivered.
 
 Theory of operation
 -------------------
-The principal vector is what BSS keeps, and orders delivery as it does there (`vector.base`); a
-message carries it as `causes` and its number. Delivery is R2: the sender's row becomes its
-principal vector, all other rows the maximum. Rows are kept for the other current members only:
-one's own is `clock`, and who left no longer counts.
+The principal vector orders delivery as in BSS (`vector.base`); a message carries it as `causes` and
+its number. Delivery is R2: the sender's row becomes its principal vector, all other rows the
+maximum. Rows are kept for the other current members only: one's own is `clock`.
 
 A row of k, wherever it is known, is k's principal vector at some time, and that only grows. So
 of two rows of k one is at or above the other in EVERY entry, and the maximum is the later row.
-Packed vectors that are ordered so are ordered as integers: R2 is one comparison of integers a
-row, which ends at the first difference, and copies nothing.
+Packed vectors that are ordered so are ordered as integers: R2 is one comparison of integers a row.
 
-What all are known to have is the least of each column. It is worked out once in as many
-deliveries as there are members, which costs less than one R2 a delivery, and then the buffer
-forgets it.
+A message is stable when every member is known to have it: the least of its sender's column. Until
+then everybody who has it keeps it (`StableBuffer`), and may be asked for it. The least of all
+columns is worked out once in as many deliveries as there are members, which costs less than one R2
+a delivery.
 
-With `differences` a message carries only the rows that changed since its sender's message
-before. R2 is a maximum and that message is delivered before this one, also when it was lost and
-sent again, so the rows left out are known. The principal vector is carried always.
-
-Messages kept for those who may still lack them, until they are known to be stable.
-
-A message is stable when every member is known to have it (Sahai et al. 2020, Matrix Time: the
-least of its sender's column). Until then anybody who has it may be asked for it.
-
-Theory of operation
--------------------
-Messages of one sender come in without gaps (they are kept when they are delivered), so each
-sender has one run: the number of its first kept message, and the messages. Forgetting up to
-given counts cuts runs at the front and costs what it drops.
+With `differences` a message carries only the rows that changed since its sender's message before,
+which is delivered before this one. The principal vector is carried always.
 """
 
 from __future__ import annotations
@@ -171,10 +158,7 @@ class MatrixBase(CountingProtocol):
         return tuple(row if row != before else 0 for row, before in pairs)
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when its causes are delivered, and what waited for it; or hold it.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Deliver the message when its causes are delivered, and what waited for it; or hold it."""
         assert isinstance(message, MatrixMessage)
         sender, seq, causes = message.sender, message.seq, message.causes
         # `lacks` is written out here, as in BSS; the maximum of R2 costs most of the time.
@@ -201,10 +185,7 @@ class MatrixBase(CountingProtocol):
             self.sweep()
 
     def learn(self, message: MatrixMessage | Heartbeat) -> None:
-        """Apply R2 to the rows of the others: the maximum, the sender's row being its vector.
-
-        Rows of those who left, or whose join was not told here yet, are passed over.
-        """
+        """Apply R2 to the rows of the other current members."""
         rows = list(map(max, self.matrix, message.rows))
         rows += self.matrix[len(rows) :]
         sender = message.sender
@@ -241,10 +222,7 @@ class MatrixBase(CountingProtocol):
         return tuple(key for key in self.buffer if key.seq > stable[key.sender])
 
     def knows(self, member: int, of: int) -> int:
-        """Return the number of the last message of `of` that `member` is known to have.
-
-        0 for who is not in the group. Raises LocalError for a number that nobody ever had.
-        """
+        """Return the last number of `of` that `member` is known to have; 0: who left."""
         counts = {**self.counts, self.me: self.sent}
         if member not in counts or of not in counts:
             raise LocalError(f"members {member} and {of} are not both in the group")
@@ -260,20 +238,14 @@ class MatrixBase(CountingProtocol):
     # -- membership and snapshot --------------------------------------------------------------
 
     def frontier(self) -> Hashable:
-        """Return the counts and who left, the rows with my own among them, and what I keep.
-
-        A newcomer counts as having the frontier, so it must be able to hand it on.
-        """
+        """Return counts, who left, all rows, and what is kept: a newcomer may be asked for it."""
         rows = list(self.matrix)
         rows[self.me] = self.clock ^ self.guard
         whole = tuple((k, row) for k, row in enumerate(rows) if row)
         return super().frontier(), whole, self.buffer.snapshot()
 
     def adopt(self, frontier: Any) -> None:
-        """Regard everything up to the frontier as delivered; the sponsor's matrix becomes mine.
-
-        So do the messages that it keeps. Raises ValueError for rows or messages that are none.
-        """
+        """Take over counts, matrix and kept messages. Raises ValueError for what is none."""
         counts, whole, kept = frontier
         rows = dict(whole)
         if not all(0 <= k < MAX_SIDE and row >= 0 for k, row in rows.items()):
@@ -289,7 +261,6 @@ class MatrixBase(CountingProtocol):
         self._check_kept(kept)
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count messages as delivered. Nothing that is kept of these members follows on them."""
         grown = {k: number for k, number in newest.items() if number > self.counts[k]}
         super().begin_at(newest)
         self.buffer.forget(grown)
@@ -314,47 +285,36 @@ class MatrixBase(CountingProtocol):
             raise ValueError("rows of a matrix with messages that are not here")
 
     def forget(self, member: int) -> None:
-        """Raise LocalError: rows of others may speak of the member for ever."""
         raise LocalError("order 'matrix' needs what it knows of members that left")
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Give the newcomer a row and a column; until it is heard, nothing more is stable."""
         if member >= MAX_SIDE:
             raise LocalError(f"member {member} is not in 0 to {MAX_SIDE - 1}")
         return super().join(member)
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member; its messages up to `last` are still delivered.
-
-        It no longer counts for stability.
-        """
         effects = super().leave(member, last)
         self._lay_out()
         self.sweep()
         return effects
 
     def extra(self) -> Hashable:
-        """Return the rows, and what is kept for others."""
         return self.matrix, self.stamped, self.unswept, self.buffer.snapshot()
 
     def set_extra(self, extra: Any) -> None:
-        """Take over what `extra` returned."""
         self.matrix, self.stamped, self.unswept, kept = extra
         self._check_rows((*self.matrix, *self.stamped))
         self.buffer.restore(kept)
         self._check_kept(kept)
 
     def check_whole(self) -> None:
-        """Raise ValueError unless there is a row for each number, 0 for who is not here."""
         super().check_whole()
         for rows in (self.matrix, self.stamped):
             if len(rows) != self.lanes or rows != self._fit(rows):
                 raise ValueError(f"{len(rows)} rows of a matrix for {self.lanes} numbers")
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
-        """Return the matrix by rows as in Sahai et al. 2020, and the messages that are not known
-        stable.
-        """
+        """Return the matrix by rows as in Sahai et al. 2020, and the unstable messages."""
         known = sorted({*self.counts, self.me})
         rows = {
             f"mt[{names[k]}]": "(" + ", ".join(str(self.knows(k, of)) for of in known) + ")"
@@ -366,23 +326,18 @@ class MatrixBase(CountingProtocol):
     # -- size and wire ----------------------------------------------------------------------
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
-        """Return the sender's message before this one and the newest cause of each member."""
         return () if isinstance(message, Request) else super().causes(message)
 
     def mentions(self, message: AnyMessage) -> tuple[int, ...]:
-        """Return the sender and all whom the matrix, or a request, speaks of."""
         return wire.mentioned(message)
 
     def renumber(self, message: AnyMessage, numbers: Mapping[int, int]) -> AnyMessage:
-        """Return the message with every member's number replaced."""
         return wire.renumbered(message, numbers)
 
     def encode(self, message: AnyMessage) -> bytes:
-        """Return the control information as bytes (`matrix.messages`)."""
         return wire.encode(message)
 
     def decode(self, control: bytes, payload: Any) -> AnyMessage:
-        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
         return wire.decode(control, payload)
 
     def control_bytes(self, message: AnyMessage) -> int:
@@ -396,12 +351,8 @@ class MatrixBase(CountingProtocol):
         return INTEGER_BYTES * (members + rows * (members + 1))
 
     def kept_messages(self) -> Iterator[Any]:
-        """Yield what is kept until everybody has it."""
         return (self.buffer.get(*key) for key in self.buffer)
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes an entry of the matrix; with differences twice that (last sent).
-
-        What is kept for others is counted apart, in `buffer.bytes` and `memory_bytes`.
-        """
+        """Return 4 bytes an entry; with differences twice that. `buffer.bytes` is apart."""
         return INTEGER_BYTES * (len(self.counts) + 1) ** 2 * (2 if self.differences else 1)

@@ -1,24 +1,23 @@
-"""Matrix: causal broadcast by matrix clocks; stable messages; recovery of lost ones.
+"""Matrix: causal broadcast by matrix clocks, with recovery of lost messages.
 
-Source: Sahai et al. 2020, "Matrix Time" (see `matrix.base` for the order and for stability).
-Recovery is our own.
+Source: Sahai et al. 2020, "Matrix Time" (see `matrix.base` for order and stability). Recovery is
+our own.
 
 Theory of operation
 -------------------
-With `recovering` a member that has sent nothing for `heartbeat_s` sends its matrix as a note. A
-note is like a message without a number: its causes are its sender's principal vector. When
-they are delivered, R2 is applied; until then the note, the newest of each member, says what is
-lacking here, as held messages do and as the last number of a member that left does.
+With `recovering` a member that has sent nothing for `heartbeat_s` sends its matrix as a note: a
+message without a number, whose causes are its sender's principal vector. When they are delivered,
+R2 is applied. Until then the newest note of each member names what is lacking here, as held
+messages and the last number of a member that left do.
 
 What is lacking for `retry_s` is asked for, all gaps of one origin in one request: first of the
-origin, then in turn of every member that is known to have it (the sender of a note or of a held
-message that covers it), again every `retry_s`. Who is asked sends what its buffer has, as it was
-sent. Nobody who lacks a message is counted as having it, so it is in every buffer that it
-reached, and whatever somebody depends on can be had from somebody.
+origin, then in turn of every member that is known to have it, again every `retry_s`. The answer is
+what the buffer has. A member that lacks a message does not count as having it, so the message is in
+every buffer that it reached.
 
-Only messages that reached nobody before their sender left are lost. What a departed member sent
-and what waits for such a message is discarded after TRIES requests found nobody to ask. That is
-no decision of the group: when somebody turns out to have it, it is asked for again.
+Only messages that reached nobody before their sender left are lost. They, and what waits for them,
+are discarded after TRIES requests found nobody to ask. When a member turns out to have one, it is
+asked for again.
 """
 
 from __future__ import annotations
@@ -107,10 +106,7 @@ class Matrix(MatrixBase):
         return super().send(payload, now=now, after=after)
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver or hold a message; learn from a heartbeat; answer a request.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Deliver or hold a message; learn from a heartbeat; answer a request."""
         if self.recovering:
             self.own_clock.at(now, RECOVERY)  # nothing here goes by it, but who forgets it is told
         if isinstance(message, MatrixMessage):
@@ -125,7 +121,6 @@ class Matrix(MatrixBase):
         return self._hear(message)
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
-        """Tell whether a message would be held; see the base."""
         if self.recovering:
             self.own_clock.at(now, RECOVERY)
         return isinstance(message, MatrixMessage) and super().would_hold(message, now)
@@ -157,7 +152,6 @@ class Matrix(MatrixBase):
         return tuple(Transmit((sender,), self.buffer.get(origin, k)) for k in wanted)
 
     def undelivered(self) -> Iterable[Any]:
-        """Return the held messages, and the heartbeats of members that have more than I."""
         return (*super().undelivered(), *self.notes.values())
 
     def _covers(self, vector: int) -> bool:
@@ -166,7 +160,6 @@ class Matrix(MatrixBase):
     # -- time -------------------------------------------------------------------------------
 
     def tick(self, now: int) -> Sequence[Effect]:
-        """Ask for what is lacking, and say what I have when I have been silent too long."""
         now, self.own_clock = self.own_clock.at(now, RECOVERY)
         for sender in sorted(self.notes):
             if self._covers(self.notes[sender].causes):
@@ -246,16 +239,11 @@ class Matrix(MatrixBase):
     # -- membership and snapshot --------------------------------------------------------------
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member; its messages up to `last` are still delivered.
-
-        It no longer counts for stability, and is asked for nothing.
-        """
         effects = super().leave(member, last)
         self.notes.pop(member, None)
         return effects
 
     def extra(self) -> Hashable:
-        """Return the rows, what is kept for others, and the state of recovery."""
         notes = tuple(note for _, note in sorted(self.notes.items()))
         return (
             super().extra(),
@@ -266,14 +254,12 @@ class Matrix(MatrixBase):
         )
 
     def set_extra(self, extra: Any) -> None:
-        """Take over what `extra` returned."""
         rows, self.spoke_ns, notes, asked, self.own_clock = extra
         super().set_extra(rows)
         self.notes = {note.sender: note for note in notes}
         self.asked = dict(asked)
 
     def check_whole(self) -> None:
-        """Raise ValueError or a RemoteError unless notes and requests are of others here."""
         super().check_whole()
         for note in self.notes.values():
             if note.sender in self.last or note.seq:
@@ -284,5 +270,4 @@ class Matrix(MatrixBase):
             raise ValueError(f"asked: members {sorted(self.asked)}")
 
     def is_note(self, message: AnyMessage) -> bool:
-        """Tell whether this is a heartbeat or a request."""
         return not isinstance(message, MatrixMessage)

@@ -1,4 +1,4 @@
-"""Who is in a group, who ever was, and who left: the rules that all protocols keep.
+"""Rules of membership that all protocols keep: present, former and departed members.
 
 A member is a number that is given out once and never again (`core.protocols.base`). Whoever was in
 the group stays known, because messages that depend on its own may still come; with those that left
@@ -22,8 +22,7 @@ STALE = (
 def beyond(what: str, number: int, member: int, last: int, me: int) -> SequenceError:
     """Return the error for a message that speaks of a number above a member's last one.
 
-    `what`: the message, and how it speaks. Where it is this member's own number, its state is
-    older than what others know of it.
+    `what`: message and verb. An own number means that this member's state is too old.
     """
     which = f"{what} message {number} of member {member}"
     if member == me:
@@ -37,10 +36,9 @@ def with_newcomers(
     newcomers: Iterable[int],
     highest: int | None = None,
 ) -> tuple[int, ...]:
-    """Return the members with newcomers, sorted.
+    """Return the members with newcomers, sorted; `known`: everybody who ever was.
 
-    `known`: everybody who ever was, oneself included; `highest`: the greatest number there can
-    be. Raises LocalError for a number that was given out before or cannot be one.
+    Raises LocalError for a number given out before, below 0 or above `highest`.
     """
     newcomers = tuple(newcomers)
     for member in newcomers:
@@ -106,8 +104,7 @@ def check_whole(
 ) -> None:
     """Raise ValueError unless members and tables of a restored state fit together.
 
-    `known`: the others that ever were members; `last`: those that left. Each table in `whole` has
-    all others, each in `some` no strangers.
+    `known`: all others ever; `whole` tables have all of them, `some` no strangers.
     """
     others = set(known)
     if me in others or me in last or not others.issuperset(last):

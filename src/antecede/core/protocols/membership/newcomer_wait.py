@@ -27,10 +27,7 @@ class NewcomerWait:
     entry: tuple[int | None, ...] = ()
 
     def entry_wait_ns(self) -> int:
-        """Return for how long, by the own clock, a newcomer sends nothing after its first reading.
-
-        0 where the order does not go by times of the network.
-        """
+        """Return the wait of a newcomer after its first reading; 0: no times of the network."""
         raise NotImplementedError
 
     def enter(self) -> None:

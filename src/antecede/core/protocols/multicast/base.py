@@ -1,19 +1,18 @@
-"""What `ses` and `rst` share: messages for some members, causal order among those for oneself.
+"""Base of `ses` and `rst`: messages for some members, causal order among those for oneself.
 
 Theory of operation
 -------------------
-A message names its sender, the sender's number for it (of ALL its messages, whomever they are
-for) and its destinations. Of its causal past only the messages that are addressed to the
-receiver are waited for; how a member knows of them is what the two protocols differ in.
+A message names its sender, the sender's number for it (of ALL its messages) and its destinations.
+Of its causal past a receiver waits only for messages addressed to itself; the two protocols differ
+in how a member knows of them.
 
-Destinations are members at the time of sending. So a newcomer is owed nothing that was sent
-before its join, and what a transport brings it nevertheless is discarded (`NOT_ADDRESSED`).
-Destinations that left are passed over. A message that speaks of a newcomer whose join has not
-been told here yet raises UnknownMemberError: the host tells the join, or offers it again.
+Destinations are members at the time of sending. Earlier messages are not owed to a newcomer, and
+are discarded there (`NOT_ADDRESSED`). A message that speaks of a newcomer whose join has not been
+told raises UnknownMemberError: the host tells the join, or offers the message again.
 
 Order of release: a message goes out, then the held ones that lack nothing since, by (sender,
-number), then those that lack nothing since these, and so on (breadth first). This order follows
-from the state alone, so a snapshot holds no index.
+number), then those that lack nothing since these (breadth first). It follows from the state alone,
+so a snapshot holds no index.
 
 On the wire destinations are runs of member numbers: three bytes for one, five for all.
 """
@@ -49,10 +48,7 @@ NOT_ADDRESSED = "not addressed to this member"
 
 
 class AddressedProtocol(Protocol):
-    """Base of protocols whose messages have the fields sender, seq, payload and to.
-
-    Subclasses implement `send` and the methods that are abstract here.
-    """
+    """Base of protocols whose messages have the fields sender, seq, payload and to."""
 
     control_power: ClassVar[int | None] = 2
 
@@ -78,10 +74,7 @@ class AddressedProtocol(Protocol):
 
     @abstractmethod
     def behind(self, message: Any) -> int:
-        """Return what the message asks for and is not there, as guard bits; 0: nothing.
-
-        It is asked before `check`, and so must bear any message.
-        """
+        """Return guard bits of what any message, unchecked yet, lacks here; 0: nothing."""
 
     @abstractmethod
     def check(self, message: Any, behind: int) -> None:
@@ -132,10 +125,7 @@ class AddressedProtocol(Protocol):
         return chosen
 
     def receive(self, message: Any, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when its causes addressed to me are delivered; or hold it.
-
-        What waited for it follows. Raises UnknownMemberError, SequenceError and RemoteError.
-        """
+        """Deliver the message when its causes addressed to me are delivered; or hold it."""
         if message.sender == self.me:
             return (Discard(message, OWN),)
         behind = self.behind(message)
@@ -151,7 +141,6 @@ class AddressedProtocol(Protocol):
         return self.release(message)
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
-        """Tell whether a message would be held; see the base."""
         if message.sender == self.me:
             return False
         behind = self.behind(message)
@@ -240,17 +229,14 @@ class AddressedProtocol(Protocol):
             )
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages by (sender, number), each with the ids known to be missing."""
         return tuple(
             Held(self.held[key], self.missing(self.held[key])) for key in sorted(self.held)
         )
 
     def held_count(self) -> int:
-        """Return how many messages are held back."""
         return len(self.held)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return 1 up to the newest number known of everybody, as bounds."""
         newest = {member: self.newest(member) for member in self.known}
         return changes.runs_of({**newest, self.me: self.sent})
 
@@ -275,28 +261,20 @@ class AddressedProtocol(Protocol):
         self.set_known(everybody)
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Expect the newcomer's messages, and count it among all others from now on."""
         return self.join_all((member,))
 
     def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
-        """Let several newcomers in, and lay out once."""
         changes.with_newcomers(self.members, self.known, members, self.highest)
         self.set_known(self.known.union(members))
         return NOTHING
 
     def newest(self, member: int) -> int:
-        """Return the greatest number that this member knows another to have used; 0: none."""
         return 0
 
     def departed(self) -> Mapping[int, int]:
-        """Return the number of the last message of each member that left."""
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member; its messages up to `last` are still delivered.
-
-        Held messages of it numbered above `last` can not be right and are discarded.
-        """
         changes.check_leaver(self.members, self.me, member)
         changes.check_last(member, last, self.newest(member))
         self.last[member] = last
@@ -313,7 +291,6 @@ class AddressedProtocol(Protocol):
             self.file(message)
 
     def check_whole(self) -> None:
-        """Raise ValueError or a RemoteError unless members and held messages fit together."""
         known = self.known - {self.me}
         changes.check_whole(self.me, self.members, known, self.last, {}, {})
         if self.me not in self.known:

@@ -9,24 +9,19 @@ and SENT_j[i, d] += 1 for every d in D.
 
 Theory of operation
 -------------------
-Row k of SENT is changed by k alone, when it sends. So every row of k, wherever it is known, is
-k's own row at some time, and that only grows: of two rows of k one is at or above the other in
-EVERY entry, and the maximum is the later row. A row is ONE Python integer of lanes by destination
-(`core.clocks.lanes`); rows that are ordered so are ordered as integers. A message is judged, and
-learnt from, at the rows that are newer in it than here; most are the very same object, for which
-one `is` answers.
+Row k of SENT is changed by k alone, so it only grows: of two rows of k one is at or above the other
+in EVERY entry, and the maximum is the later row. A row is ONE Python integer of lanes by
+destination (`core.clocks.lanes`), and later rows are greater integers. Only rows that are newer in
+a message than here are judged and learnt; most are the very same object, for which `is` answers.
 
-DELIV_j is column j of SENT_j: what j does not know of was not delivered there. So a row that is
-not newer lacks nothing, and of a newer one the difference tells all: an entry for j is a missing
-cause, a guard bit two rows that can not both be.
+DELIV_j is column j of SENT_j. So a row that is not newer lacks nothing. Of a newer one the
+difference tells all: an entry for j is a missing cause, a guard bit two rows that can not both be.
 
-A message's name at j is (sender, its number in the channel to j), SENT_m[sender, j] + 1: so
-causes can be named. `seq` is the sender's number of all its messages. A held message is filed
-under one missing cause and looked at again when that one is delivered.
+A message's name at j is (sender, its number in the channel to j), SENT_m[sender, j] + 1. A held
+message is filed under one missing cause and looked at again when that one is delivered.
 
-Rows that nobody had: a newer row that is not at or above mine is refused. One that passes for an
-older row adds nothing. Two that wait here and contradict each other merge by entries, so nothing
-that is known is ever lost, and DELIV_j stays column j of SENT_j.
+A forged newer row that is not at or above mine is refused. One that passes for an older row adds
+nothing. Two that wait here and contradict each other merge by entries, so nothing known is lost.
 """
 
 from __future__ import annotations
@@ -50,8 +45,8 @@ from antecede.core.protocols.multicast.rst_messages import (
     MAX_SIDE,
     MatrixBytes,
     RstMessage,
-    mentioned,
-    renumbered,
+    entries_of,
+    rows_of,
     trimmed,
 )
 from antecede.errors import LocalError, SequenceError, UnknownMemberError
@@ -93,10 +88,7 @@ class Rst(AddressedProtocol):
         after: Sequence[MessageId] = (),
         to: Iterable[int] | None = None,
     ) -> Sequence[Effect]:
-        """Let the message carry the matrix, count it there, and transmit it to `to` (None: all).
-
-        Raises LocalError for a destination that is not another current member.
-        """
+        """Let the message carry the matrix, count it there, and transmit it to `to` (None: all)."""
         targets = self.targets(to)
         self.sent += 1
         message = RstMessage(self.me, self.sent, payload, targets, trimmed(self.matrix))
@@ -104,10 +96,7 @@ class Rst(AddressedProtocol):
         return (Transmit(targets, message),)
 
     def receive(self, message: RstMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when its causes addressed to me are delivered; or hold it.
-
-        What waited for it follows. Raises UnknownMemberError, SequenceError and RemoteError.
-        """
+        """Deliver the message when its causes addressed to me are delivered; or hold it."""
         sender, to, rows = message.sender, message.to, message.matrix
         # The usual case: the next message of its channel, and nothing that is new is doubtful.
         if self.me not in to or sender not in self.current or len(rows) > len(self.matrix):
@@ -130,10 +119,7 @@ class Rst(AddressedProtocol):
     # -- what a message lacks -----------------------------------------------------------------
 
     def news(self, rows: Sequence[int]) -> list[int]:
-        """Return the members whose rows are newer than mine; the first so many, if there are more.
-
-        Where two are equal I take the other object for mine: later copies will be that object.
-        """
+        """Return the members with newer rows, and take over equal ones as the same object."""
         mine = self.matrix
         found = []
         for k in compress(count(), map(is_not, rows, mine)):
@@ -169,10 +155,7 @@ class Rst(AddressedProtocol):
             self.check_row(what, k, rows[k])
 
     def check_number(self, message: RstMessage) -> None:
-        """Raise SequenceError unless the sender had sent less to everybody than its number says.
-
-        So an entry never grows beyond its lane.
-        """
+        """Raise SequenceError for a row above the message's number: no entry fills its lane."""
         sender, seq, rows = message.sender, message.seq, message.matrix
         row = rows[sender] if sender < len(rows) else 0
         if (((seq - 1) * self.units | self.guard) - row) & self.guard != self.guard:
@@ -209,10 +192,7 @@ class Rst(AddressedProtocol):
         return tuple(found)
 
     def missing(self, message: RstMessage) -> tuple[MessageId, ...]:
-        """Return for each member the newest message to me that this one needs, if it is not here.
-
-        The numbers are those of the channels.
-        """
+        """Return the newest missing message to me of each member, by its number in the channel."""
         needs = self.needs[self.identity(message)]
         return tuple(cause for cause in needs if cause.seq > self.delivered[cause.sender])
 
@@ -221,7 +201,6 @@ class Rst(AddressedProtocol):
         return bool(self.missing(message))
 
     def identity(self, message: RstMessage) -> MessageId:
-        """Return the sender and its number in the channel to me, by which I name the message."""
         sender, rows = message.sender, message.matrix
         return MessageId(sender, get(rows[sender], self.me) + 1 if sender < len(rows) else 1)
 
@@ -284,14 +263,12 @@ class Rst(AddressedProtocol):
         return [waiter for one in filed for waiter in self.woken(one)]
 
     def number_named(self, message: RstMessage, member: int) -> int:
-        """Return the most messages of the member to one destination that the matrix counts."""
         rows = message.matrix
         return max(unpack(rows[member], len(self.matrix))) if member < len(rows) else 0
 
     # -- membership and snapshot --------------------------------------------------------------
 
     def newest(self, member: int) -> int:
-        """Return how many messages of the member to one destination are known at most."""
         return max(unpack(self.matrix[member], len(self.matrix)))
 
     def frontier(self) -> Hashable:
@@ -299,10 +276,7 @@ class Rst(AddressedProtocol):
         return tuple(sorted(self.known)), tuple(sorted(self.last.items())), trimmed(self.matrix)
 
     def adopt(self, frontier: Any) -> None:
-        """Take over the sponsor's SENT, in which nothing was sent to a newcomer.
-
-        Only as a newcomer; raises LocalError later.
-        """
+        """Take over the sponsor's SENT, in which nothing was sent to a newcomer."""
         known, last, matrix = frontier
         self.adopt_members(known, last)
         rows, barred = [*matrix], self.guard | self.strange
@@ -314,29 +288,24 @@ class Rst(AddressedProtocol):
         self.lay_out()
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Raise LocalError: a sender's number does not say how many of its messages were for me."""
         raise LocalError(
             "order 'sent' counts messages by channel: the numbers of a sender do not tell how "
             "many of its messages were for this member. Use an invitation (accept), or order 'ses'"
         )
 
     def check_listening(self) -> None:
-        """Raise LocalError, as `begin_at` does."""
         self.begin_at({})
 
     def snapshot(self) -> Hashable:
-        """Return the state without what follows from it."""
         return self.common_state(), trimmed(self.matrix)
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         common, matrix = state
         self.matrix = [*matrix]
         self.set_common_state(common)
         self.index()
 
     def check_whole(self) -> None:
-        """Raise ValueError or a RemoteError unless the matrix is one of this group."""
         barred, side = self.guard | self.strange, len(self.matrix)
         if side != max(self.known) + 1:
             raise ValueError(f"a matrix of {side} rows")
@@ -349,26 +318,26 @@ class Rst(AddressedProtocol):
     # -- what a message says ------------------------------------------------------------------
 
     def causes(self, message: RstMessage) -> tuple[MessageId, ...]:
-        """Return for each member the newest message to me that this one needs."""
         named = ((k, get(row, self.me)) for k, row in enumerate(message.matrix))
         return tuple(MessageId(k, number) for k, number in named if number)
 
     def mentions(self, message: RstMessage) -> tuple[int, ...]:
-        """Return the sender, the destinations, and all who have an entry in the matrix."""
-        return mentioned(message)
+        named = {member for k, d, _ in entries_of(message.matrix) for member in (k, d)}
+        return tuple(sorted(named.union(message.to, (message.sender,))))
 
     def renumber(self, message: RstMessage, numbers: Mapping[int, int]) -> RstMessage:
-        """Return the message with every member's number replaced."""
-        return renumbered(message, numbers)
+        return message._replace(
+            sender=numbers[message.sender],
+            to=tuple(sorted(numbers[member] for member in message.to)),
+            matrix=rows_of((numbers[k], numbers[d], n) for k, d, n in entries_of(message.matrix)),
+        )
 
     # -- size and wire ----------------------------------------------------------------------
 
     def encode(self, message: RstMessage) -> bytes:
-        """Return head and matrix, all of it or only what is not 0, the shorter."""
         return encode_head(message) + self.bytes.encode(message.matrix)
 
     def decode(self, control: bytes, payload: Any) -> RstMessage:
-        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
         reader = Reader(control)
         sender, seq, to = read_head(reader)
         matrix = self.bytes.read(reader)

@@ -16,7 +16,7 @@ to be the very object that it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress, count
 from math import isqrt
 from operator import is_not, ne
@@ -57,8 +57,7 @@ class RstMessage(NamedTuple):
 def lane(sender: int, target: int) -> int:
     """Return the place of entry [sender, target]: shell by shell around entry [0, 0].
 
-    Shell m has the 2m + 1 entries whose larger index is m: its column first, then its row. So
-    few members with low numbers have low places, however large the group.
+    Shell m has the 2m + 1 entries whose larger index is m: its column, then its row.
     """
     if sender <= target:
         return target * target + sender
@@ -93,26 +92,8 @@ def trimmed(rows: Sequence[int]) -> Rows:
     return tuple(rows[:end])
 
 
-def mentioned(message: RstMessage) -> tuple[int, ...]:
-    """Return the sender, the destinations, and all who have an entry in the matrix."""
-    named = {member for k, d, _ in entries_of(message.matrix) for member in (k, d)}
-    return tuple(sorted(named.union(message.to, (message.sender,))))
-
-
-def renumbered(message: RstMessage, numbers: Mapping[int, int]) -> RstMessage:
-    """Return the message with every member's number replaced."""
-    return message._replace(
-        sender=numbers[message.sender],
-        to=tuple(sorted(numbers[member] for member in message.to)),
-        matrix=rows_of((numbers[k], numbers[d], n) for k, d, n in entries_of(message.matrix)),
-    )
-
-
 class MatrixBytes:
-    """Writes and reads matrices; see the module for what it remembers.
-
-    Four lists have an item for each row of the last matrix.
-    """
+    """Writes and reads matrices; four lists have an item for each row of the last one."""
 
     def __init__(self) -> None:
         self._forget(0, 1)

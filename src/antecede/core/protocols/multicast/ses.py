@@ -11,27 +11,21 @@ V_j by maximum, C_j := max(C_j, t), and V_j[d] := max(V_j[d], t) for every co-de
 Theory of operation
 -------------------
 Vectors are packed lanes. V_m[d] <= t always, and without the sender's own send in it: that is
-checked, and `t - V_m[d]` is what travels, since most of its lanes are small or 0.
+checked, and `t - V_m[d]` travels, since most of its lanes are small or 0.
 
 Every message to j in the past of m has raised V_m[j] to its t, unless all ways from it to m lead
-through j, which had delivered it then. So V_m[j] lies between the maximum of t over the messages
-to j in the past of m that j may lack, and the maximum over all messages to j in that past. And
-C_j[k] >= x exactly when j delivered a message that knows of k's send x, and with it, in order,
-all to j in that one's past. So V_m[j] <= C_j exactly when no message to j in the past of m is
-missing: nothing goes early, nothing waits unnecessarily. By the same argument a message to j is a
-duplicate exactly when its number is at or below C_j[sender], or it is held.
+through j, which had delivered it then. And C_j[k] >= x exactly when j delivered a message that
+knows of k's send x, and with it, in order, all to j in that one's past. So V_m[j] <= C_j exactly
+when no message to j in the past of m is missing: nothing goes early, nothing waits unnecessarily.
+Likewise a message to j is a duplicate exactly when its number is at or below C_j[sender], or it is
+held.
 
-A held message is filed under ONE lane k that is behind, with the value that C_j[k] must reach,
-in a heap for that lane. A delivery looks only at heaps of lanes that it raised.
+A held message is filed under ONE lane k that is behind, with the value that C_j[k] must reach, in a
+heap for that lane. A delivery looks only at heaps of lanes that it raised.
 
-`as_published` chooses one of the rules of this module.
-
-Rules of SES by which V is taken over at a delivery, as printed or as they can be read.
-
-Source: Sahai et al. 2020, Schiper-Eggli-Sandoz Protocol; errata (E17 to E19). True merges as the
-printed example does, V_j := V_m; "overwriting" lets each entry of V_m replace that of V_j;
-"unicast-rule" leaves out the co-destinations. Copies are told apart by number, in intervals,
-because C_j no longer tells them.
+`as_published` takes V over as printed or as can be read (errata E17 to E19). True does as the
+printed example, V_j := V_m; "overwriting" lets each entry of V_m replace that of V_j;
+"unicast-rule" leaves out the co-destinations. C_j no longer tells copies then: intervals do.
 """
 
 from __future__ import annotations
@@ -61,8 +55,6 @@ from antecede.core.protocols.multicast.ses_messages import (
     SesMessage,
     decode_message,
     encode_message,
-    mentioned,
-    renumbered,
 )
 from antecede.errors import DecodeError, LocalError, SequenceError, UnknownMemberError
 
@@ -148,10 +140,7 @@ class Ses(AddressedProtocol):
         after: Sequence[MessageId] = (),
         to: Iterable[int] | None = None,
     ) -> Sequence[Effect]:
-        """Stamp the message, let it carry V, and transmit it to `to` (None: all others).
-
-        Raises LocalError for a destination that is not another current member.
-        """
+        """Stamp the message, let it carry V, and transmit it to `to` (None: all others)."""
         targets = self.targets(to)
         self.sent += 1
         self.clock += unit(self.me)
@@ -243,7 +232,6 @@ class Ses(AddressedProtocol):
         return self.woken(unit(lost.sender) << VALUE_BITS)
 
     def number_named(self, message: SesMessage, member: int) -> int:
-        """Return the member's entry of the stamp."""
         return get(message.stamp, member)
 
     # -- refusals -------------------------------------------------------------------------------
@@ -279,7 +267,6 @@ class Ses(AddressedProtocol):
     # -- membership and snapshot --------------------------------------------------------------
 
     def newest(self, member: int) -> int:
-        """Return the member's entry of C."""
         return get(self.clock, member)
 
     def frontier(self) -> Hashable:
@@ -288,11 +275,7 @@ class Ses(AddressedProtocol):
         return known, last, self.clock, tuple(sorted(self.entries.items()))
 
     def adopt(self, frontier: Any) -> None:
-        """Regard what the sponsor knew of as past. Only as a newcomer; raises LocalError later.
-
-        V has no entry for oneself: nobody can have sent to a newcomer. The sponsor needs none:
-        what was sent to it before this is delivered there.
-        """
+        """Regard what the sponsor knew of as past. V has no entry for oneself: no message came."""
         known, last, clock, entries = frontier
         self.adopt_members(known, last)
         kept = dict(entries)
@@ -300,7 +283,6 @@ class Ses(AddressedProtocol):
         self.clock, self.entries = clock, kept
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count the sends of other members up to these numbers as known here."""
         changes.check_begin(newest, MAX_VALUE)
         self.clock = merge(self.clock, pack(newest.items()), self.guard)
 
@@ -318,20 +300,17 @@ class Ses(AddressedProtocol):
             raise LocalError("a frontier with an entry that cannot be")
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member, and drop its entry; see the base."""
         effects = super().leave(member, last)
         self.entries.pop(member, None)
         return effects
 
     def snapshot(self) -> Hashable:
-        """Return the state without what follows from it."""
         entries = tuple(sorted(self.entries.items()))
         printed = self.printed
         rule = (False, ()) if printed is None else (printed.rule, printed.runs())
         return self.common_state(), (self.clock, entries, *rule)
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         common, (self.clock, entries, rule, arrivals) = state
         self.entries = dict(entries)
         self.printed = PrintedMerge(rule, arrivals) if rule else None
@@ -342,7 +321,6 @@ class Ses(AddressedProtocol):
         self.index()
 
     def check_whole(self) -> None:
-        """Raise ValueError or a RemoteError unless V has entries of others that are here alone."""
         super().check_whole()
         if not self.entries.keys() <= {*self.others()} or not all(self.entries.values()):
             raise ValueError(f"V: entries of members {sorted(self.entries)}")
@@ -350,25 +328,30 @@ class Ses(AddressedProtocol):
     # -- what a message says ------------------------------------------------------------------
 
     def causes(self, message: SesMessage) -> tuple[MessageId, ...]:
-        """Return the newest sends that must be known here before the message is delivered."""
         return tuple(MessageId(member, number) for member, number in items(self.wanted(message)))
 
     def mentions(self, message: SesMessage) -> tuple[int, ...]:
-        """Return all whose sends are known, destinations, and members with an entry."""
-        return mentioned(message)
+        named = {member for member, _ in (*items(message.stamp), *message.entries)}
+        return tuple(sorted(named.union(message.to)))
 
     def renumber(self, message: SesMessage, numbers: Mapping[int, int]) -> SesMessage:
-        """Return the message with every member's number replaced."""
-        return renumbered(message, numbers)
+        def moved(vector: int) -> int:
+            return pack((numbers[member], number) for member, number in items(vector))
+
+        entries = sorted((numbers[member], moved(vector)) for member, vector in message.entries)
+        return message._replace(
+            sender=numbers[message.sender],
+            to=tuple(sorted(numbers[member] for member in message.to)),
+            stamp=moved(message.stamp),
+            entries=tuple(entries),
+        )
 
     # -- size and wire ----------------------------------------------------------------------
 
     def encode(self, message: SesMessage) -> bytes:
-        """Return head, stamp without the sender's lane, and how far each entry is behind it."""
         return encode_message(message)
 
     def decode(self, control: bytes, payload: Any) -> SesMessage:
-        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
         return decode_message(control, payload)
 
     def control_bytes(self, message: SesMessage) -> int:

@@ -11,10 +11,9 @@ small numbers or 0 and take a byte or none, where the entries themselves would t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from antecede.core.clocks import LANE_BITS, MAX_MEMBER, get, guards, items, pack, unit
+from antecede.core.clocks import LANE_BITS, MAX_MEMBER, get, guards, unit
 from antecede.core.clocks.encoding import Reader, encode_compact, read_compact, varint
 from antecede.core.protocols.multicast.base import encode_head, read_head
 from antecede.errors import DecodeError, SequenceError, UnknownMemberError
@@ -49,10 +48,7 @@ def encode_message(message: SesMessage) -> bytes:
 
 
 def decode_message(control: bytes, payload: Any) -> SesMessage:
-    """Return the message that `encode_message` wrote.
-
-    Raises DecodeError, UnknownMemberError and SequenceError.
-    """
+    """Return the message that `encode_message` wrote. Raises a RemoteError."""
     reader = Reader(control)
     sender, seq, to = read_head(reader)
     stamp = read_compact(reader, MAX_MEMBER + 1)
@@ -80,24 +76,3 @@ def _read_entries(reader: Reader, past: int) -> tuple[tuple[int, int], ...]:
     if member > MAX_MEMBER:
         raise UnknownMemberError(f"an entry for member {member}, above {MAX_MEMBER}")
     return tuple(found)
-
-
-def mentioned(message: SesMessage) -> tuple[int, ...]:
-    """Return all whose sends are known, destinations, and members with an entry."""
-    named = {member for member, _ in (*items(message.stamp), *message.entries)}
-    return tuple(sorted(named.union(message.to)))
-
-
-def renumbered(message: SesMessage, numbers: Mapping[int, int]) -> SesMessage:
-    """Return the message with every member's number replaced."""
-
-    def moved(vector: int) -> int:
-        return pack((numbers[member], number) for member, number in items(vector))
-
-    entries = sorted((numbers[member], moved(vector)) for member, vector in message.entries)
-    return message._replace(
-        sender=numbers[message.sender],
-        to=tuple(sorted(numbers[member] for member in message.to)),
-        stamp=moved(message.stamp),
-        entries=tuple(entries),
-    )

@@ -77,10 +77,7 @@ class Excludes(NamedTuple):
 
 
 def check_given(made: Any, options: Mapping[str, Any]) -> None:
-    """Raise LocalError for an option that is not of its declared type, or has no effect.
-
-    Options that do not exist are left to the constructor, and types that nobody declared too.
-    """
+    """Raise LocalError for an option that is not of its declared type, or has no effect."""
     hints = _types(made)
     for name, value in options.items():
         if name in hints and not fits(value, hints[name]) and not _is_default(made, name, value):
@@ -90,10 +87,7 @@ def check_given(made: Any, options: Mapping[str, Any]) -> None:
 
 
 def idle(made: Any, options: Mapping[str, Any]) -> dict[str, Idle]:
-    """Return which of these options have no effect beside the others, and why.
-
-    Raises LocalError for a class whose `dependent_options` are none.
-    """
+    """Return which options have no effect, and why. Raises LocalError for a bad class."""
     return {
         one.option: why
         for one in _dependent(made)
@@ -123,10 +117,7 @@ def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_trial(made: Any, members: Sequence[int], chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return chosen options, and those that a protocol is tried with where nothing is chosen.
-
-    Of the latter, what has no effect beside the chosen ones is left out.
-    """
+    """Return chosen options, and trial options that have an effect beside them."""
     asked = getattr(made, "trial_options", None)
     trial = {} if asked is None else asked(members)
     if not isinstance(trial, Mapping):

@@ -38,10 +38,7 @@ class Option(NamedTuple):
 
 
 def options_of(factory: Callable[..., Any]) -> dict[str, Option]:
-    """Return the options of a class or function by name, in the order in which it names them.
-
-    Raises LocalError for one whose arguments Python cannot tell.
-    """
+    """Return the options of a class or function by name, in order. Raises LocalError."""
     found: dict[str, Option] = {}
     for made in _constructors(factory):
         hints = _hints(made)
@@ -87,10 +84,9 @@ def split_options(words: Iterable[str]) -> list[tuple[str, str]]:
 def read_options(
     protocol: str, factory: Callable[..., Any], given: Iterable[tuple[str, str]]
 ) -> dict[str, Any]:
-    """Return the keyword arguments that the texts stand for.
+    """Return the keyword arguments that the texts stand for; `protocol`: name in errors.
 
-    `protocol` is what errors call it. Raises OptionError for an option that does not exist
-    (naming those that do), or whose text is not of its type.
+    Raises OptionError for an unknown option, or a text that is not of its type.
     """
     known = options_of(factory)
     found: dict[str, Any] = {}

@@ -97,8 +97,7 @@ class Store:
     def blockers(self, key: Key) -> list[Key]:
         """Return the held messages, this one or above it, that lack a parent that is not here.
 
-        Releasing them in this order, ancestors first, lets everything between follow. When
-        there is none, messages wait for each other in a cycle, and one of it stands for all.
+        Ancestors first; of a cycle that lacks nothing, one message.
         """
         order: list[Key] = []
         seen = {key}

@@ -1,4 +1,4 @@
-"""What S_b does where Bhavanasi and Iyer are silent: a full store, and a parent that never comes.
+"""Policies of S_b where Bhavanasi and Iyer are silent: a full store, a parent that never comes.
 
 Section III.A.2 allows one parent; section IV.A.3 assumes that nothing is lost; the footnote of
 VI.C assumes that the store is large enough. None of these holds everywhere, so each has a

@@ -5,18 +5,16 @@ when it sends, not happened-before: unrelated messages never wait for each other
 
 Theory of operation
 -------------------
-State: one ordering list a member (`delivered`, see `core.clocks.intervals`), which holds the
-numbers of all messages that this member sent or had delivered (the ordering tree OT of section
-IV.B.3); and the out-of-sequence store (`reply.hold_back`). A message `<mid_c, mid_p, data>` is
-delivered on arrival when its parent is in the ordering lists or is the root; then everything in the
-store that hung on it follows, depth first (Algorithm 3), with a stack of our own, so that a thread
-may be as deep as memory allows.
+State: one ordering list a member (`delivered`, see `core.clocks.intervals`) with the numbers that
+this member sent or had delivered (the ordering tree OT of section IV.B.3); and the out-of-sequence
+store (`reply.hold_back`). A message `<mid_c, mid_p, data>` is delivered on arrival when its parent
+is in the ordering lists or is the root; then everything in the store that hung on it follows, depth
+first (Algorithm 3), with a stack of our own.
 
-Beyond the text: duplicates and conflicts are discarded; members come and go (`reply.state`); the
-store can be finite, a parent may never come, a message may have several parents (`reply.policy`).
-Algorithms 1 and 2 can be had as printed (`reply.state`). A message that was set aside is
-remembered by its number alone, in ordering lists again (`gone`), and what answers it goes the
-same way: it could never be delivered in order.
+Beyond the text: duplicates and conflicts are discarded; members come and go; the store can be
+finite, a parent may never come, a message may have several parents (`reply.policy`). Algorithms 1
+and 2 can be had as printed (`reply.state`). The numbers of messages that were set aside are kept
+(`gone`), and what answers them is set aside too.
 """
 
 from __future__ import annotations
@@ -99,8 +97,7 @@ class SemanticOrder(SbState):
     ) -> Sequence[Effect]:
         """Transmit a message that answers `after` (RESPOND state, IV.C.6).
 
-        Raises LocalError for more than one parent without `several_parents`, and for a
-        parent that this member has neither sent nor had delivered.
+        Raises LocalError for several parents where one is allowed, and for unknown ones.
         """
         parents = tuple(MessageId(*parent) for parent in dict.fromkeys(after))
         if len(parents) > 1 and not self.policy.several_parents:
@@ -123,10 +120,7 @@ class SemanticOrder(SbState):
     # -- the network's side -----------------------------------------------------------------
 
     def receive(self, message: SbMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message and all that waited for it, or hold it (RECEIVE state, IV.C.3).
-
-        Raises UnknownMemberError, SequenceError or RemoteError for what cannot be right.
-        """
+        """Deliver the message and all that waited for it, or hold it (RECEIVE state, IV.C.3)."""
         reading, clock = self._reading(now)
         sender, seq, parents, _ = message
         known = self._check(sender, seq, parents)
@@ -148,7 +142,6 @@ class SemanticOrder(SbState):
         return self._hand_over(message, Deliver(message))
 
     def would_hold(self, message: SbMessage, now: int | None = None) -> bool:
-        """Tell whether a message would be held; see the base."""
         self._reading(now)
         sender, seq, parents, _ = message
         known, rows, limit = self._check(sender, seq, parents), self.store.rows, self.policy
@@ -255,21 +248,16 @@ class SemanticOrder(SbState):
     # -- what never comes -------------------------------------------------------------------
 
     def _reading(self, now: int | None) -> tuple[int, OwnClock]:
-        """Return the reading where patience needs one, else 0, and the clock after it.
-
-        Raises LocalError.
-        """
+        """Return the reading where patience needs one, else 0, and the clock after it."""
         if self.policy.patience_s is None:
             return 0, self.own_clock
         return self.own_clock.at(now, "an order with patience_s")
 
     @property
     def wants_ticks(self) -> bool:
-        """Whether messages are given up after a time."""
         return self.policy.patience_s is not None
 
     def tick(self, now: int) -> Sequence[Effect]:
-        """Act on messages held for `patience_s` (`now` in nanoseconds, never going back)."""
         patience_ns = self.policy.patience_ns
         if patience_ns is None:
             return NOTHING
@@ -300,11 +288,7 @@ class SemanticOrder(SbState):
         return effects
 
     def _release(self, key: Key) -> list[Effect]:
-        """Hand over a held message in the order that is left to keep.
-
-        Where its parent is held too, the one at the top of the thread is released, marked,
-        and the others follow it in order.
-        """
+        """Hand over a held message behind the marked top of its thread."""
         effects: list[Effect] = []
         store = self.store
         while key in store.rows:
@@ -329,11 +313,7 @@ class SemanticOrder(SbState):
         return effects
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member; its messages up to `last` and answers to them may come.
-
-        Held messages of it numbered above `last` can not be right: they are set aside, with what
-        answers them. Raises LocalError when it is not in the group, is oneself, or sent more.
-        """
+        """Set aside held messages numbered above `last`, and what answers them; see the base."""
         super().leave(member, last)
         late = sorted(key for key in self.store.rows if key[0] == member and key[1] > last)
         return [effect for key in late for effect in self._set_aside(key, AFTER_LEAVE)]

@@ -1,19 +1,14 @@
-"""The state of a member of an S_b group: ordering lists, store, who is there; its size and copies.
+"""State of a member of an S_b group: ordering lists, store, membership; its size and copies.
 
 Source: Bhavanasi and Iyer, sections IV.B.3 and VI.A; the composition of the group is fixed there,
-joins and leaves are ours. The exchange of messages is in `antecede.core.protocols.reply.sb`.
+joins and leaves are ours. The exchange of messages is in `reply.sb`. The ordering list of a member
+that left is kept: an answer to one of its messages may arrive at any time.
 
-The ordering list of a member that left is kept, one node when all its messages came: an answer
-to one of them may arrive at any time.
-
-The ordering list of Bhavanasi and Iyer exactly as printed, to show what its two misprints do.
-
-Algorithm 1 (IsPresentInOL), line 3, returns true for `H_k <= seqno`: a number inside a node is
-denied, a number above the last node is affirmed. Algorithm 2 (InsertInOL), line 8, writes
-`H_k` where `H_{k-1}` is meant: the number is not recorded and the next node is destroyed.
-Where there is no node k, line 8 follows the prose (`H_{k-1}`): the listing has nothing to write.
-
-`antecede.core.clocks.intervals` is the repaired structure that everything else uses.
+`PrintedOrderingList` shows the two misprints of Bhavanasi and Iyer (repaired:
+`core.clocks.intervals`). Algorithm 1 (IsPresentInOL), line 3, returns true for `H_k <= seqno`: a
+number inside a node is denied, one above the last node affirmed. Algorithm 2 (InsertInOL), line 8,
+writes `H_k` for `H_{k-1}`: the number is not recorded and the next node is destroyed. Where there
+is no node k, line 8 follows the prose (`H_{k-1}`).
 """
 
 from __future__ import annotations
@@ -116,16 +111,13 @@ class SbState(Protocol):
         )
 
     def blocked_on(self) -> tuple[Held, ...]:
-        """Return held messages in the order of arrival, each with the parents it waits for."""
         store = self.store
         return tuple(Held(row.message, store.missing(key)) for key, row in store.rows.items())
 
     def held_count(self) -> int:
-        """Return how many messages are held back."""
         return len(self.store.rows)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return the ordering lists, one's own messages among them, as bounds."""
         return dict(self.delivered)
 
     # -- membership -------------------------------------------------------------------------
@@ -138,10 +130,7 @@ class SbState(Protocol):
         )
 
     def adopt(self, frontier: Any) -> None:
-        """Regard what is in the sponsor's ordering lists as delivered.
-
-        Raises RemoteError when this is no frontier, LocalError when messages came before it.
-        """
+        """Regard a frontier as delivered. Raises RemoteError for what is none."""
         changes.check_new(self.sent, self.store.rows, *self.delivered.values())
         try:
             rows = {member: (list(bounds), last) for member, bounds, last in frontier}
@@ -160,14 +149,12 @@ class SbState(Protocol):
                 self.printed[member] = self._printed_list(_nodes(bounds))
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count the messages of other members up to these numbers as delivered."""
         for member, number in newest.items():
             self.delivered[member] = with_all_up_to(self.delivered[member], number)
             if self.printed is not None:
                 self.printed[member] = self._printed_list(_nodes(self.delivered[member]))
 
     def check_listening(self) -> None:
-        """Raise LocalError: an answer names what it answers, and not what that answers."""
         raise LocalError(
             "an answer names what it answers, and not what that answers. A member that begins at "
             "the first message that it hears could not recognize what precedes an assumed "
@@ -176,7 +163,6 @@ class SbState(Protocol):
         )
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Expect messages of the newcomer. Raises LocalError for a number used before."""
         self.members = changes.with_newcomers(self.members, self.delivered, (member,))
         self.receivers = self.others()
         self.delivered[member] = []
@@ -185,7 +171,6 @@ class SbState(Protocol):
         return NOTHING
 
     def unjoin(self, members: Sequence[int]) -> None:
-        """Take back a join of members of whom nothing has come."""
         for member in members:
             del self.delivered[member]
             if self.printed is not None:
@@ -194,14 +179,9 @@ class SbState(Protocol):
         self.receivers = self.others()
 
     def departed(self) -> Mapping[int, int]:
-        """Return the number of the last message of each member that left."""
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member; its messages up to `last` and answers to them may come.
-
-        Raises LocalError when it is not in the group, is oneself, or sent more than `last`.
-        """
         changes.check_leaver(self.members, self.me, member)
         bounds = self.delivered[member]
         changes.check_last(member, last, bounds[-1] - 1 if bounds else 0)
@@ -213,7 +193,6 @@ class SbState(Protocol):
     # -- snapshot ---------------------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        """Return the whole state; the held messages in the order of their arrival."""
         printed = self.printed or {}
         store = self.store
         return (
@@ -229,7 +208,6 @@ class SbState(Protocol):
         )
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         self.me, policy, self.sent, frontier, gone, held, counts, printed, clock = state
         self.delivered = {member: list(bounds) for member, bounds, _ in frontier}
         self.last = {member: last for member, _, last in frontier if last != STILL_HERE}
@@ -250,7 +228,6 @@ class SbState(Protocol):
                 raise ValueError(f"lists as printed of members {sorted(self.printed)}")
 
     def check_whole(self) -> None:
-        """Raise ValueError unless lists and held messages fit together."""
         known = self.delivered.keys() - {self.me}
         some = {"set aside": self.gone.keys() - {self.me}}
         changes.check_whole(self.me, self.members, known, self.last, {}, some)
@@ -267,11 +244,9 @@ class SbState(Protocol):
     # -- size, wire, view -------------------------------------------------------------------
 
     def encode(self, message: SbMessage) -> bytes:
-        """Return sender, number and parents as varints."""
         return messages.encode(message)
 
     def decode(self, control: bytes, payload: Any) -> SbMessage:
-        """Return the message; raises DecodeError."""
         return messages.decode(control, payload)
 
     def control_bytes(self, message: SbMessage) -> int:
@@ -285,21 +260,17 @@ class SbState(Protocol):
         return SEQNO_BYTES + in_lists + self.store.storage_bytes()
 
     def causes(self, message: SbMessage) -> tuple[MessageId, ...]:
-        """Return what the message answers."""
         return message.parents
 
     def mentions(self, message: SbMessage) -> tuple[int, ...]:
-        """Return the sender and the senders of what the message answers."""
         return tuple(dict.fromkeys((message.sender, *(p.sender for p in message.parents))))
 
     def renumber(self, message: SbMessage, numbers: Mapping[int, int]) -> SbMessage:
-        """Return the message with every member's number replaced."""
         parents = tuple(MessageId(numbers[p.sender], p.seq) for p in message.parents)
         return message._replace(sender=numbers[message.sender], parents=parents)
 
     def describe(self, names: Mapping[int, str] | None = None) -> dict[str, str]:
-        """Return the state in the notation of Bhavanasi and Iyer: seqno, OL (numbers by member)
-        and OSMS.
+        """Return seqno, OL (numbers by member) and OSMS in the source's notation.
 
         With `names`, member 1's message 3 is written `B3`, else `1:3`.
         """

@@ -146,10 +146,7 @@ def _name_of(cls: type[Any]) -> str:
 
 
 def pack_state(state: Hashable) -> bytes:
-    """Return nested tuples of plain values and messages as bytes.
-
-    Raises LocalError for a value of another type.
-    """
+    """Return nested tuples of plain values and messages as bytes. Raises LocalError."""
     out = bytearray()
     _write(state, out)
     return MAGIC + bytes((VERSION,)) + zlib.crc32(out).to_bytes(4, "little") + bytes(out)
@@ -197,10 +194,7 @@ def _write_int(value: int, out: bytearray) -> None:
 
 
 def unpack_state(data: bytes, *fields: int) -> tuple[Any, ...]:
-    """Return what `pack_state` was given, a tuple of so many values (one of `fields`).
-
-    Raises DecodeError.
-    """
+    """Return what `pack_state` was given, a tuple of one of these sizes. Raises DecodeError."""
     start = len(MAGIC) + 5
     if not isinstance(data, bytes | bytearray | memoryview):
         raise DecodeError(f"a stored state is bytes, not {type(data).__name__}")

@@ -121,10 +121,7 @@ COUNTS: Shape = Many((MEMBER, COUNT))
 
 
 def misfit(value: Any, shape: Shape, members: Collection[int] | None = None) -> str:
-    """Return where and how a value is not of a shape, or nothing when it is.
-
-    With `members`, every `MEMBER` must be one of them.
-    """
+    """Return where and how a value misfits, or "". Each `MEMBER` is one of `members`."""
     if isinstance(shape, Leaf):
         if not shape.holds(value):
             return f"{value!r:.40} is not {shape.word}"

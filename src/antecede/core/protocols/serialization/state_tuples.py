@@ -31,28 +31,12 @@ def _freeze_dict(value: dict[Any, Any]) -> Hashable:
     return (TAG, DICT, tuple(_sorted(pairs)))
 
 
-def _freeze_list(value: list[Any]) -> Hashable:
-    return (TAG, LIST, tuple([freeze(item) for item in value]))
-
-
-def _freeze_set(value: set[Any]) -> Hashable:
-    return (TAG, SET, tuple(_sorted([freeze(item) for item in value])))
-
-
-def _freeze_deque(value: deque[Any]) -> Hashable:
-    return (TAG, DEQUE, tuple([freeze(item) for item in value]))
-
-
-def _freeze_bytes(value: bytearray) -> Hashable:
-    return (TAG, BYTES, bytes(value))
-
-
 _CONTAINERS: tuple[tuple[type, Callable[[Any], Hashable]], ...] = (
     (dict, _freeze_dict),
-    (list, _freeze_list),
-    (set, _freeze_set),
-    (deque, _freeze_deque),
-    (bytearray, _freeze_bytes),
+    (list, lambda value: (TAG, LIST, tuple([freeze(item) for item in value]))),
+    (set, lambda value: (TAG, SET, tuple(_sorted([freeze(item) for item in value])))),
+    (deque, lambda value: (TAG, DEQUE, tuple([freeze(item) for item in value]))),
+    (bytearray, lambda value: (TAG, BYTES, bytes(value))),
 )
 _FROZEN: dict[type, Callable[[Any], Hashable] | None] = {}
 """How values of a type are frozen, None: they stay. The checker freezes millions of values."""

@@ -1,4 +1,4 @@
-"""What stands in the stored bytes of each protocol, version 1: state and frontier as shapes.
+"""Shapes of the stored states and frontiers of each protocol, version 1.
 
 By the name of the class, for itself and for classes made from it. Who changes what `snapshot` or
 `frontier` returns changes the shape here, and `tests/golden` shows whether bytes that were stored
@@ -113,10 +113,7 @@ STATES: dict[str, Shape] = {
             Named("OwnClock"),
         ),
     ),
-    "Ses": (
-        _addressed("SesMessage"),
-        (BIG, Many((MEMBER, BIG)), ANY, Many((MEMBER, BOUNDS))),
-    ),
+    "Ses": (_addressed("SesMessage"), (BIG, Many((MEMBER, BIG)), ANY, Many((MEMBER, BOUNDS)))),
     "Rst": (_addressed("RstMessage"), Many(BIG)),
     "SbState": (
         MEMBER,
@@ -220,10 +217,7 @@ def check_frontier(protocol: Any, frontier: Any, members: Collection[int]) -> No
 
 
 def _shape_of(protocol: Any, table: dict[str, Shape]) -> Shape:
-    """Return the shape of a protocol's class, or that of the nearest one that it is made from.
-
-    A class from elsewhere, made from one of these, may store more.
-    """
+    """Return the shape of the nearest class of this package; `ANY` for classes from elsewhere."""
     cls = type(protocol)
     if not cls.__module__.startswith("antecede.core.protocols."):
         return ANY

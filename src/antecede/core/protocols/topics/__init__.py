@@ -9,9 +9,5 @@ if TYPE_CHECKING:
     from antecede.core.protocols.topics.subscriptions import Subscriptions
 else:
     __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "messages": "MAX_TOPIC_BYTES checked_topics",
-            "subscriptions": "Subscriptions",
-        },
+        __name__, {"messages": "MAX_TOPIC_BYTES checked_topics", "subscriptions": "Subscriptions"}
     )

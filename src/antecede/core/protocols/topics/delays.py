@@ -1,9 +1,8 @@
-"""How near cause and effect can be, and how long a cause can still be on its way.
+"""Bounds on how near cause and effect can be, and how long a cause can still be on its way.
 
-Source: Nakayama 2017, section 2 (rule 3: mind_ij, maxd_ij, epsilon) and the errata: what is said of
-causes needs the least delay over any PATH, what is said of waiting the largest delay of every
-channel to the receiver, not that between the two publishers. Accuracies may differ by member
-(Tsuneizumi et al., section 4.2: lambda_i + lambda_j stands where Nakayama 2017 has 2 epsilon).
+Source: Nakayama 2017, section 2 (rule 3: mind_ij, maxd_ij, epsilon) and the errata: causes need the
+least delay over any PATH, waits the largest delay of every channel to the receiver. Accuracies may
+differ by member (Tsuneizumi et al., section 4.2: lambda_i + lambda_j stands for 2 epsilon).
 
 Derivation
 ----------
@@ -15,10 +14,9 @@ of k is with receiver i by
 
 With physical time, e.PT >= s - accuracy(j), and i's clock shows at most accuracy(i) more than
 the true time: the bound on i's clock is e.PT plus the maximum plus both accuracies. Without it,
-i only knows that e took at least `least(j, i)` to come: the bound is the reading at its arrival
-plus the maximum minus that delay, plus twice the accuracy of i, because during the wait its clock
-may wander from one end of its accuracy to the other. At the bound itself the cause may be
-arriving, so a receiver lets e go when its clock shows MORE. Both bounds are reached by some run.
+i only knows that e took at least `least(j, i)`: the bound is the reading at its arrival plus the
+maximum minus that delay, plus twice the accuracy of i, whose clock may wander during the wait. At
+the bound itself the cause may be arriving, so the clock must show MORE. Some run reaches either.
 """
 
 from __future__ import annotations
@@ -48,12 +46,6 @@ class Delays:
         if target not in self._least:
             self._least[target] = self._nearest(target)
         return self._least[target][source]
-
-    def apart_ns(self) -> int:
-        """Return what no effect of another source is earlier by, in physical time."""
-        bounds = self.bounds
-        least_ns = min([bounds.least_ns, *(least for least, _ in bounds.channels_ns.values())])
-        return least_ns - 2 * max([bounds.accuracy_ns, *bounds.clocks_ns.values()])
 
     def after_publishing_ns(self, source: int, receiver: int) -> int:
         """Return how far above e.PT the receiver's clock can be when a cause of e arrives."""

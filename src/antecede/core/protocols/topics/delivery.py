@@ -1,33 +1,30 @@
-"""Topic-based delivery: what the five protocols of Nakayama 2017 share. They are in `topics`.
+"""Topic-based delivery, shared by the five protocols of Nakayama 2017 (`topics.protocols`).
 
 Source: Nakayama 2017, section 2 and errata; the text gives relations between events, no delivery
 rule.
 
 Theory of operation
 -------------------
-State: the topic vector TV (a count a topic) and whichever of linear time LT and vector time VT
-the protocol carries; for each member the numbers that arrived, as intervals, which tell
-duplicates; the events held back, each with the reading of the clock at its arrival.
+State: the topic vector TV (a count a topic), linear time LT and vector time VT where carried; for
+each member the numbers that arrived, which tell duplicates; the events held back, each with the
+reading of the clock at its arrival.
 
-Publishing adds one to every topic of the publication e.P, to LT and to the own entry of VT, and
-then stamps; the event goes to the members that subscribe to a topic of e.P. Arrival takes the
-component-wise maximum, LT and VT alike, before anything is held or delivered: the relation is by
-RECEIPT. The sum of TV, LT and VT all grow along causality.
+Publishing adds one to every topic of the publication e.P, to LT and to the own entry of VT, then
+stamps; the event goes to the members that subscribe to a topic of e.P. Arrival takes the
+component-wise maximum before anything is held or delivered: the relation is by RECEIPT.
 
-An event may go when nothing that precedes it can still be on its way (`topics.delays`) and
-nothing that precedes it is held (`topic_relations`). Without physical time the wait counts from
-its arrival; with it, from e.PT or from its arrival, whichever ends first, so that a source whose
-clock is far ahead delays nobody for ever. Counting cannot replace the wait, not even with vector
-time: it names events of the causal past, but not whether they are for this member, and those that
-are not never come.
+An event may go when nothing that precedes it can still be on its way (`topics.delays`) and nothing
+that precedes it is held (`topics.relations`). Without physical time the wait counts from its
+arrival. With it the wait counts from e.PT or from the arrival, whichever ends first, so that a
+source whose clock is far ahead delays nobody for ever. Counting cannot replace the wait: VT does
+not tell whether a past event is for this member.
 
-No order is ever sorted by the relation, which can be cyclic. An event waits for a held one that
-precedes it AND has the lesser rank: LT, or the sum of TV where no LT is carried, then source and
-number. A pair against the rank is not causal, so nothing is lost by leaving it out, and what
-is free goes in the order of the ranks.
+The relation can be cyclic, so nothing is sorted by it. An event waits for a held one that precedes
+it AND has the lesser rank: LT, or the sum of TV, then source and number. A pair against the rank is
+not causal.
 
-Loss and late arrival are not recovered: what depends on an event that comes later than the
-bounds say goes without it; when it comes it is delivered, late.
+Loss and late arrival are not recovered: dependents go without an event that exceeds the bounds;
+when it comes it is delivered, late.
 """
 
 from __future__ import annotations
@@ -62,9 +59,9 @@ class TopicProtocol(TopicState):
 
     `subscriptions`: topics by member, of members to come too. `bounds`: accuracy of clocks and
     delays of channels, which the order rests on. `reading`: "all", "some" or "no-greater", see
-    `topic_relations`. `as_published`: LT and PT precede, and VT counts, as printed. All members
+    `topics.relations`. `as_published`: LT and PT precede, and VT counts, as printed. All members
     choose these alike. `max_jump`: by how much an event's counts, LT and VT may be above one's
-    own (see `timed.jumps`; None: any). `max_gaps`: gaps remembered in the numbers of each source,
+    own (None: any). `max_gaps`: gaps remembered in the numbers of each source,
     None: all; what comes in an older one is discarded. Raises LocalError without bounds.
     """
 
@@ -80,8 +77,7 @@ class TopicProtocol(TopicState):
     ) -> Sequence[Effect]:
         """Publish an event about `topics` to all others that subscribe to one of them.
 
-        Raises LocalError when no topic is named or a name is empty or too long. No effect
-        when nobody subscribes, but in lanes; the event counts all the same.
+        An event for nobody counts, without effect but in lanes. Raises LocalError for topics.
         """
         now, clock = self.read_clock(now)
         publication = checked_topics(topics)
@@ -107,11 +103,7 @@ class TopicProtocol(TopicState):
     # -- arrival and delivery ---------------------------------------------------------------
 
     def receive(self, message: TopicMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Take over the event's times, hold it, and deliver what may go.
-
-        Raises UnknownMemberError, SequenceError, LimitError or RemoteError for what cannot be
-        right.
-        """
+        """Take over the event's times, hold it, and deliver what may go."""
         now, clock = self.read_clock(now)
         key = MessageId(message.sender, message.seq)
         if message.sender == self.me:
@@ -189,7 +181,6 @@ class TopicProtocol(TopicState):
                 limits.check_number(message, "a vector entry of", number, known)
 
     def tick(self, now: int) -> Sequence[Effect]:
-        """Deliver what may go now that the own clock shows `now`."""
         reading, self.own_clock = self.read_clock(now)
         if self.entry:
             self.note_entry(reading)

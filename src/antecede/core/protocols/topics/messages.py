@@ -51,10 +51,7 @@ class TopicMessage(NamedTuple):
 
 
 def stamp(message: TopicMessage, *, vector: bool = True) -> Stamp:
-    """Return what the relations read of a message; `vector`: of its vector time too.
-
-    The vector is as long as the group is large, so who does not read it leaves it out.
-    """
+    """Return what relations read of a message; `vector`: of its (long) vector time too."""
     counts = dict(message.tv)
     vt = put(message.vt, message.sender, message.seq) if vector else 0
     about = {topic: counts[topic] for topic in message.topics}

@@ -3,7 +3,7 @@ orders.
 
 Source: Nakayama 2017, section 2 ("types of protocols based on the ordering rules") and, for TV_VT,
 section 3, where it is the exact relation that the others are measured against. What they do is in
-`topics.delivery`, how they order in `topic_relations`.
+`topics.delivery`, how they order in `topics.relations`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which of two events a subscriber orders first: the relations of HTBC, safe.
+"""Relations of HTBC between two events at a subscriber, safe.
 
 Source: Nakayama 2017, section 2 (ordering rules 1 to 4) and section 3 (the sets TV_i to VT_i);
-errata.
+errata. As printed: `topics.published_relations`.
 
 A relation answers for a pair of events and the subscription p.S of the peer that orders them:
 
@@ -10,17 +10,13 @@ A relation answers for a pair of events and the subscription p.S of the peer tha
     PT      e2.PT - e1.PT is what an effect's can be (rule 3)
     VT      e1.VT <= e2.VT: e1 is in the causal past of e2, by receipt (the yardstick)
 
-and a protocol orders what all of its parts order. TV & VT is exact: what is causally before and
-related in topics. TV, LT and PT, safe, hold of every such pair, so TV, TV_LT, TV_PT and HTBC
-(TBC) order all of them and some more, "unnecessarily". LT and PT as printed are in
-`printed.topic_relations`.
+and a protocol orders what all of its parts order. TV & VT is exact: causally before and related in
+topics. TV, LT and PT, safe, hold of every such pair, so TV, TV_LT, TV_PT and HTBC (TBC) order all
+of them and some more, "unnecessarily". Events of one source go by its own counter.
 
-Events of one source go by its own counter; rule 3 has no delay for them.
-
-None of this may be sorted by. TV is cyclic over topics that overlap: with e1 about {a, b}, e2
-about {b, c} and e3 about {c, a}, each pair has one topic in common and is compared in it alone.
-VT and LT are strict orders; where neither is part of a relation, `Stamp.weight` is: it grows
-along causality, so that a pair against it is no causal one (see `TopicRelation.rank`).
+TV is cyclic over topics that overlap: with e1 about {a, b}, e2 about {b, c} and e3 about {c, a},
+each pair has one topic in common and is compared in it alone. VT and LT are strict orders; where
+neither is part of a relation, `Stamp.weight` is (see `TopicRelation.rank`).
 """
 
 from __future__ import annotations
@@ -58,10 +54,7 @@ class Stamp(NamedTuple):
 
 
 class TopicRelation:
-    """A relation made of TV and any of the others, for a group with these bounds.
-
-    `reading` is one of READINGS. Raises LocalError.
-    """
+    """TV and any of the others, for a group with these bounds. Raises LocalError."""
 
     def __init__(
         self,
@@ -91,8 +84,7 @@ class TopicRelation:
     def rank(self, event: Stamp) -> tuple[int, int, int]:
         """Return a key that is less for e1 whenever e1 is in the causal past of e2.
 
-        The linear time; without it the weight of the topic vector: a source's vector covers
-        that of every event that arrived there, and publishing adds to it, so it is one too.
+        The linear time; without it the weight of the topic vector, which grows likewise.
         """
         return (event.lt if self.linear else event.weight), event.source, event.seq
 
@@ -118,10 +110,7 @@ def linear_precedes(e1: Stamp, e2: Stamp) -> bool:
 
 
 def physical_precedes(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
-    """Tell whether e2 can be an effect of e1, by physical time (Nakayama 2017, rule 3, repaired).
-
-    An effect is published at least the least delay over any path later; each clock may be off.
-    """
+    """Tell whether e2 can be an effect of e1, by physical time (rule 3, repaired)."""
     if e1.source == e2.source:
         return e1.seq < e2.seq
     nearest_ns = delays.least_ns(e1.source, e2.source) - delays.error_ns(e1.source, e2.source)
@@ -129,9 +118,6 @@ def physical_precedes(e1: Stamp, e2: Stamp, delays: Delays) -> bool:
 
 
 def vector_precedes(e1: Stamp, e2: Stamp) -> bool:
-    """Tell whether e1.VT <= e2.VT: of two events, e1 is in the causal past of e2, by receipt.
-
-    Nakayama 2017, section 3; Mattern.
-    """
+    """Tell whether e1.VT <= e2.VT: e1 is in e2's causal past (section 3; Mattern)."""
     width = max(e1.vt.bit_length(), e2.vt.bit_length())
     return dominates(e2.vt, e1.vt, guards(-(-width // LANE_BITS)))

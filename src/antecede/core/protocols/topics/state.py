@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 from antecede.core.clocks import (
     MAX_GAPS,
     MAX_MEMBER,
     NODE_BYTES,
-    NS,
     Bounds,
     OwnClock,
     get,
@@ -125,7 +123,6 @@ class TopicState(NewcomerWait, Protocol):
         self._set_up()
 
     def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the options; that nobody subscribes to anything need not be said."""
         found = dict(super().settled(options))
         told = found.get("subscriptions")
         if told is not None and not told.all_topics():
@@ -149,7 +146,7 @@ class TopicState(NewcomerWait, Protocol):
         """Derive the queue of the held events, and when each is due."""
         physical = self.parts.physical and not self.as_published
         self.queue = HoldBackQueue(
-            self._precedes, self.relation.delays.apart_ns() if physical else None
+            self._precedes, self.bounds.least_apart_ns() if physical else None
         )
         self.due: list[tuple[int, MessageId]] = []
         for key in sorted(self.held):
@@ -169,10 +166,7 @@ class TopicState(NewcomerWait, Protocol):
         return self.relation.precedes(one.stamp, other.stamp, self.subscription)
 
     def note_arrival(self, sender: int, seq: int) -> bool:
-        """Note that a number has arrived; tell whether it is new.
-
-        Beyond `max_gaps` the oldest sixteenth of the gaps counts as filled from then on.
-        """
+        """Note that a number has arrived; tell whether it is new. Old gaps are closed."""
         bounds, most = self.arrived[sender], self.max_gaps
         if not intervals.insert(bounds, seq):
             return False
@@ -183,8 +177,7 @@ class TopicState(NewcomerWait, Protocol):
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
         """Return overlapping subscriptions, clocks off by a delay, and channels that differ.
 
-        One channel is slow at its most, so that the wait is not that of the publisher's own; one
-        at its least, so that a path is faster; a fourth member is further off than clocks err.
+        One slow at its most, one fast at its least, a member further off than clocks err.
         """
         choices = (("x", "y"), ("x",), ("x", "y"))
         topics = {member: choices[member % 3] for member in members}
@@ -194,14 +187,8 @@ class TopicState(NewcomerWait, Protocol):
         bounds: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=1, channels=unlike)
         return {"subscriptions": Subscriptions(topics), "bounds": bounds}
 
-    def due_s(self, waiting: Waiting) -> Fraction:
-        """Return the reading above which nothing that precedes a held event can still come.
-
-        In exact seconds; `due_ns` is the same in nanoseconds.
-        """
-        return Fraction(self._derived_due_ns(waiting), NS)
-
-    def _derived_due_ns(self, waiting: Waiting) -> int:
+    def due_ns(self, waiting: Waiting) -> int:
+        """Return the reading above which nothing that precedes a held event can still come."""
         stamp = waiting.stamp
         after = self._after.get(stamp.source)
         if after is None:
@@ -212,17 +199,6 @@ class TopicState(NewcomerWait, Protocol):
             )
         due_ns = waiting.arrived_ns + after[0]
         return min(due_ns, stamp.pt_ns + after[1]) if self.parts.physical else due_ns
-
-    def _due_is_derived(self) -> bool:
-        """Tell whether `due_s` is as defined here: nobody put another in its place."""
-        return getattr(self.due_s, "__func__", None) is TopicState.due_s
-
-    def due_ns(self, waiting: Waiting) -> int:
-        """Return the reading above which a held event may go, in nanoseconds."""
-        if self._due_is_derived():
-            return self._derived_due_ns(waiting)
-        due_s = self.due_s(waiting)
-        return due_s.numerator * NS // due_s.denominator
 
     def read_clock(self, now: int | None) -> tuple[int, OwnClock]:
         """Return the reading to go by, and the clock after it; raises LocalError."""
@@ -239,8 +215,7 @@ class TopicState(NewcomerWait, Protocol):
     def blocked_on(self) -> tuple[Held, ...]:
         """Return held events by (sender, number), each with the reading at which it may go.
 
-        No cause is known to be missing. Where that reading is past, events that are held
-        themselves come before it, and are named.
+        Where that is past, the held events that come before it are named.
         """
         return tuple(self._held(self.held[key]) for key in sorted(self.held))
 
@@ -265,14 +240,10 @@ class TopicState(NewcomerWait, Protocol):
         self.note_next()
 
     def held_count(self) -> int:
-        """Return how many messages are held back."""
         return len(self.held)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return the numbers that arrived and are not held, of everybody, as bounds.
-
-        In gaps older than `max_gaps` those too that never came.
-        """
+        """Return the numbers that arrived and are not held, and those of closed gaps."""
         runs: dict[int, Sequence[int]] = {
             member: _without(bounds, [key.seq for key in self.held if key.sender == member])
             for member, bounds in self.arrived.items()
@@ -288,8 +259,7 @@ class TopicState(NewcomerWait, Protocol):
     def subscribe(self, member: int, topics: Collection[str]) -> Sequence[Effect]:
         """A member, maybe one to come, subscribes to these topics from now on, and no others.
 
-        Every member is told. Held events about no topic of one's own any more are discarded.
-        Raises LocalError for a bad name and for a member that left.
+        Discards events held for others. Raises LocalError for bad names and who left.
         """
         if member in self.last:
             raise LocalError(f"member {member} has left")
@@ -308,10 +278,9 @@ class TopicState(NewcomerWait, Protocol):
         return *rows, times, self._subscribed()
 
     def adopt(self, frontier: Any) -> None:
-        """Begin with the sponsor's times; know what it had as duplicates. Only as a newcomer.
+        """Begin with the sponsor's times; know what it had as duplicates.
 
-        One's own subscription stays where the sponsor knew of none. Events published before
-        the join are not owed: a subscription begins when the publishers are told of it.
+        The own subscription stays where the sponsor knew of none.
         """
         delivered, last, (tv, lt, vt), subscribed = frontier
         changes.check_new(self.sent, *self.arrived.values())
@@ -329,12 +298,10 @@ class TopicState(NewcomerWait, Protocol):
         return least_ns + 2 * self.bounds.error_ns(self.me) if least_ns else 0
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count the events of other members up to these numbers as arrived."""
         for member, number in newest.items():
             self.arrived[member] = intervals.with_all_up_to(self.arrived[member], number)
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Expect the newcomer's events, and send it those that it subscribes to."""
         known = self.arrived.keys() | {self.me}
         self.members = changes.with_newcomers(self.members, known, (member,), MAX_MEMBER)
         self.arrived[member] = []
@@ -342,14 +309,9 @@ class TopicState(NewcomerWait, Protocol):
         return NOTHING
 
     def departed(self) -> Mapping[int, int]:
-        """Return the number of the last message of each member that left."""
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member; its events up to `last` are still delivered.
-
-        Held events of it numbered above `last` can not be right and are discarded.
-        """
         changes.check_leaver(self.members, self.me, member)
         late = [key for key in self.held if key.sender == member and key.seq > last]
         delivered = _without(self.arrived[member], [key.seq for key in late])
@@ -363,7 +325,6 @@ class TopicState(NewcomerWait, Protocol):
     # -- snapshot ---------------------------------------------------------------------------
 
     def snapshot(self) -> Hashable:
-        """Return the state without the options; held events by (sender, number)."""
         closed = self.closed
         arrived = tuple(
             (k, tuple(bounds), closed[k]) if k in closed else (k, tuple(bounds))
@@ -375,7 +336,6 @@ class TopicState(NewcomerWait, Protocol):
         return *numbers, times, arrived, held, self._subscribed(), self.own_clock, *self.entry
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned, in an object made with the same options."""
         self.me, self.members, self.sent, last, times, arrived, held, to, *rest = state
         self.own_clock = rest[0]
         self.take_entry(tuple(rest[1:]))
@@ -393,7 +353,6 @@ class TopicState(NewcomerWait, Protocol):
         self._set_up()
 
     def check_whole(self) -> None:
-        """Raise ValueError unless tables, times and held events are of members of the group."""
         some = {"closed": self.closed}
         changes.check_whole(self.me, self.members, self.arrived, self.last, {}, some)
         known = {*self.arrived, self.me}
@@ -411,48 +370,36 @@ class TopicState(NewcomerWait, Protocol):
     # -- size, wire, view -------------------------------------------------------------------
 
     def encode(self, message: TopicMessage) -> bytes:
-        """Return sender, number, topics with their counts, and the times of the protocol."""
         return messages.encode(message, self.parts)
 
     def decode(self, control: bytes, payload: Any) -> TopicMessage:
-        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
         return messages.decode(control, payload, self.parts)
 
     def control_bytes(self, message: TopicMessage) -> int:
-        """Return 4 a topic of TV, 4 for LT, 8 for PT, 4 a member for VT; Nakayama 2017 gives no
-        count.
-        """
+        """Return 4 a topic of TV, 4 for LT, 8 for PT, 4 a member for VT (our count)."""
         times = INTEGER_BYTES * self.parts.linear + TIME_BYTES * self.parts.physical
         members = (len(self.arrived) + 1) * self.parts.vector
         return INTEGER_BYTES * (len(message.tv) + members) + times
 
     def storage_bytes(self) -> int:
-        """Return 4 a topic of TV, 4 for LT, 4 a member for VT, and 8 a node of what arrived.
-
-        Without what is held: `memory_bytes`.
-        """
+        """Return 4 a topic of TV, 4 for LT, 4 a member for VT, 8 a node of what arrived."""
         members = (len(self.arrived) + 1) * self.parts.vector
         in_lists = NODE_BYTES * sum(map(intervals.nodes, self.arrived.values()))
         return INTEGER_BYTES * (len(self.tv) + self.parts.linear + members) + in_lists
 
     def control_texts(self) -> Iterable[str]:
-        """Return the topics that are known."""
         return self.tv
 
     def causes(self, message: TopicMessage) -> tuple[MessageId, ...]:
-        """Return nothing: the times name no event that must come before."""
         return ()
 
     def number_named(self, message: TopicMessage, member: int) -> int:
-        """Return the member's entry of the vector time, where one is carried."""
         return 0 if self.as_published else get(message.vt, member)
 
     def mentions(self, message: TopicMessage) -> tuple[int, ...]:
-        """Return the sender and the members of the vector time."""
         return tuple(sorted({message.sender, *(member for member, _ in items(message.vt))}))
 
     def renumber(self, message: TopicMessage, numbers: Mapping[int, int]) -> TopicMessage:
-        """Return the message with every member's number replaced."""
         vt = pack((numbers[member], number) for member, number in items(message.vt))
         return message._replace(sender=numbers[message.sender], vt=vt)
 

@@ -1,6 +1,4 @@
-"""Who subscribes to what: topics of members in a publish/subscribe group (Nakayama 2017, section
-2).
-"""
+"""Subscriptions: topics of members in a publish/subscribe group (Nakayama 2017, section 2)."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ class Subscriptions(Generic[Member]):
         return {member: frozenset(own) for member, own in self.topics.items() if own}
 
     def in_one_writing(self) -> Subscriptions[Member]:
-        """Return the same, written as all that are equal are: lists, sets and [] are told apart by
-        nobody.
-        """
+        """Return the same in canonical form, equal for all that are equal."""
         return Subscriptions({one: tuple(sorted(own)) for one, own in self._sets().items()})
 
     def of(self, member: Member) -> frozenset[str]:
@@ -57,10 +53,9 @@ class Subscriptions(Generic[Member]):
         return Subscriptions({**self.topics, member: frozenset(topics)})
 
     def numbered(self, numbers: Mapping[Any, int]) -> Subscriptions[int]:
-        """Return the same with names replaced by member numbers; raises LocalError.
+        """Return the same with names replaced by member numbers.
 
-        Also for topics that are no lists: a text would be read letter by letter; and for those
-        that no message could name.
+        Raises LocalError for strangers, for topics that are no lists, and for bad names.
         """
         from antecede.core.protocols.topics.messages import checked_topics  # not for every import
 

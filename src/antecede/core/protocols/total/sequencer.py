@@ -7,22 +7,19 @@ broadcasts the message and the sequencer its place.
 Theory of operation
 -------------------
 A sender broadcasts its message with its own number for it. The sequencer (the member with the
-lowest number, or `sequencer`) places the messages of each sender in the order of these numbers,
-at once when they arrive, and broadcasts their places: `Placing`, a run of numbers of one sender.
-Its own messages carry their place. Everybody delivers place 1, 2, 3, ... , each as soon as the
-place is known and the message is here; the sequencer, when it gives the place.
+lowest number, or `sequencer`) places the messages of each sender in the order of these numbers, at
+once, and broadcasts `Placing`, a run of numbers of one sender. Its own messages carry their place.
+Everybody delivers place 1, 2, 3, ... as soon as place and message are here.
 
-Why the order respects causality: whoever answers a message has delivered it, so it has its place
-before the answer is sent; and the messages of one sender are placed in its order.
+The order respects causality: an answer is sent after its question is delivered, hence placed; and
+the messages of one sender are placed in its order. A member's own message is delivered in its turn.
 
-A member's own message is delivered in its turn, too, so not when it is sent. `counts[k]` is the
-number of k's last delivered message; all before it are delivered, which tells duplicates. The
-sequencer also keeps which numbers have come (`arrived`), so that the nearest gap is one look-up.
+`counts[k]` is the number of k's last delivered message, which tells duplicates. The sequencer also
+keeps the numbers that have come (`arrived`), so that the nearest gap is one look-up.
 
-The sequencer is trusted to give every message one place; a place that contradicts an earlier one is
-refused (a sequencer without messages of its own that was restored from too old a state gives its
-places again, and no number of a message tells). When it stops, the group does: there is
-no agreement here on a new one, and nobody joins or leaves.
+The sequencer is trusted to give every message one place; a contradicting place is refused. (A
+sequencer without messages of its own that was restored from too old a state gives its places again,
+and no number tells.) When it stops, the group does, and nobody joins or leaves.
 """
 
 from __future__ import annotations
@@ -108,7 +105,6 @@ class Sequencer(Protocol):
         """At the sequencer: bounds of the numbers that have come."""
 
     def settled(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the options; the member that gives the places by default need not be named."""
         usual = self.sequencer == self.members[0]
         found = super().settled(options)
         return {k: v for k, v in found.items() if k != "sequencer" or not usual}
@@ -127,10 +123,7 @@ class Sequencer(Protocol):
         return (Transmit(self.others(), message),)
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Take in a message or places; deliver what is next in the order.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Take in a message or places; deliver what is next in the order."""
         if message.sender == self.me:
             return (Discard(message, OWN),)
         if isinstance(message, Placing):
@@ -152,7 +145,6 @@ class Sequencer(Protocol):
         return effects if identity not in self.held else (Hold(message, self._lacks()), *effects)
 
     def would_hold(self, message: AnyMessage, now: int | None = None) -> bool:
-        """Tell whether nothing would come of a message but that it waits; see the base."""
         if message.sender == self.me or isinstance(message, Placing):
             return False
         self._check(message)
@@ -260,18 +252,15 @@ class Sequencer(Protocol):
     # -- what is held -----------------------------------------------------------------------
 
     def held_count(self) -> int:
-        """Return how many messages are here and not delivered."""
         return len(self.held)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return 1 up to the newest number delivered of everybody, own in their turn."""
         return changes.runs_of(self.counts)
 
     def blocked_on(self) -> tuple[Held, ...]:
         """Return what is here and not delivered, own messages too, by (sender, number).
 
-        Each waits for the message of the next place, where that place is known; otherwise for
-        the sequencer, which is no message that could be named.
+        Each waits for the message of the next place, or for the sequencer (`Held.silent`).
         """
         held = [message for _, message in sorted(self.held.items())]
         if self.me == self.sequencer:
@@ -286,10 +275,7 @@ class Sequencer(Protocol):
         return () if run is None else (MessageId(run[0], run[1]),)
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Go on behind messages that nobody has; see the base.
-
-        The sequencer gives a lost message no place. Others leave out the place that it has.
-        """
+        """Give a lost message no place (sequencer), or leave out the place that it has."""
         here, count_of = self.held.__contains__, self.counts.__getitem__
         if self.me == self.sequencer:
             return pass_over(self, lost, count_of, here, self._pass_unplaced)
@@ -315,10 +301,9 @@ class Sequencer(Protocol):
         return self._deliver_next()
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count the messages of others up to these numbers as delivered, and the places before.
+        """Count messages of others up to these numbers, and so many places, as delivered.
 
-        Each message has one place, so the next place follows from the numbers of all members
-        together. Raises LocalError at the sequencer, which would give its places again.
+        Raises LocalError at the sequencer, which would give its places again.
         """
         if self.me == self.sequencer:
             raise LocalError(
@@ -332,11 +317,7 @@ class Sequencer(Protocol):
     # -- snapshot ---------------------------------------------------------------------------
 
     def describe(self, names: Mapping[int, str]) -> dict[str, str]:
-        """Return the state in words.
-
-        `place`: the last place of the order that is delivered here; C: messages delivered of each
-        member; `known`: places that are known and not delivered.
-        """
+        """Return the last place and the counts delivered here, and places known beyond."""
         counts = ", ".join(str(self.counts[known]) for known in sorted(self.counts))
         fields = {"sequencer": names[self.sequencer], "place": str(self.delivered)}
         fields["C"] = f"({counts})"
@@ -347,13 +328,11 @@ class Sequencer(Protocol):
         return fields | {"known": "; ".join(runs) or "Ø"}
 
     def snapshot(self) -> Hashable:
-        """Return the state, without what the constructor was given."""
         held = tuple(message for _, message in sorted(self.held.items()))
         counts = tuple(sorted(self.counts.items()))
         return self.me, self.sent, self.delivered, counts, held, tuple(sorted(self.places.items()))
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned, in an object made with the same options."""
         self.me, self.sent, self.delivered, counts, held, places = state
         self.counts, self.places = dict(counts), dict(places)
         self.held = {self.identity(message): message for message in held}
@@ -364,7 +343,6 @@ class Sequencer(Protocol):
                 intervals.insert(self.arrived[message.sender], message.seq)
 
     def check_whole(self) -> None:
-        """Raise ValueError or a RemoteError unless counts, places and held messages are theirs."""
         if set(self.counts) != set(self.members):
             raise ValueError(f"counts: members {sorted(self.counts)}")
         if self.counts[self.me] > self.sent:
@@ -381,11 +359,9 @@ class Sequencer(Protocol):
     # -- what a message says ----------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:
-        """Tell whether a message gives places and carries nothing to deliver."""
         return isinstance(message, Placing)
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
-        """Return the sender's message before this one: the only one that is named."""
         return (MessageId(message.sender, message.seq - 1),) if message.seq > 1 else ()
 
     # -- size and wire ----------------------------------------------------------------------
@@ -398,7 +374,6 @@ class Sequencer(Protocol):
         return b"".join(map(varint, numbers))
 
     def decode(self, control: bytes, payload: Any) -> AnyMessage:
-        """Return what `encode` was given. Raises DecodeError."""
         reader = Reader(control)
         sender, seq, place = reader.varint(), reader.varint(), reader.varint()
         message: AnyMessage = SequencedMessage(sender, seq, payload, place)

@@ -8,23 +8,17 @@ numbers do.
 Theory of operation
 -------------------
 A message carries its sender's number for it and its linear time LT, greater than all that its
-sender had sent or received. Messages are delivered by (LT, sender), each when from every other
-member something has been taken in after which nothing of it can come before the message: a
-message of its own, or an acknowledgement, whose LT is at least as great. So `floors[k]`, the LT
-that all later messages of k exceed, rises with every message and acknowledgement of k that is
-taken in without a gap before it.
+sender had sent or received. Messages are delivered by (LT, sender), each when every other member's
+floor has reached its LT. `floors[k]`, the LT that all later messages of k exceed, rises with every
+message and acknowledgement of k that is taken in without a gap before it.
 
-An acknowledgement says the number of its sender's last message and an LT that all later ones
-exceed. A member broadcasts one when a message comes whose LT is above all that it has said
-itself (`told`): without it a silent member would stop everybody. So a message costs up to n - 1
-broadcasts when the others are silent, and none when they speak anyway. No clock is needed.
+An acknowledgement tells its sender's last number and an LT that all later messages exceed. A member
+broadcasts one when a message comes whose LT is above all that it has said itself (`told`). So a
+message costs up to n - 1 broadcasts when the others are silent, and none when they speak anyway.
 
-Why the order respects causality: whoever has received a message sends with a greater LT. A
-member's own message is delivered in its turn, too, so not when it is sent.
-
-A member that left is waited for until its last message is here. Nobody joins: a newcomer would
-have to learn an LT above all that anybody may have delivered without it, which needs the
-agreement of all.
+The order respects causality, since LT grows along it. A member's own message is delivered in its
+turn. A member that left is waited for until its last message is here. Nobody joins: a newcomer
+would need an LT above all that anybody may have delivered without it, agreed by all.
 """
 
 from __future__ import annotations
@@ -121,10 +115,7 @@ class AgreedTimestamps(Protocol):
         return (Transmit(self.others(), message), *self._deliver())
 
     def receive(self, message: AnyMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Take in a message or acknowledgement; acknowledge it; deliver what is next.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Take in a message or acknowledgement; acknowledge it; deliver what is next."""
         if message.sender == self.me:
             return (Discard(message, OWN),)
         self._check(message)
@@ -144,7 +135,6 @@ class AgreedTimestamps(Protocol):
         return (Hold(message, self._missing(message)), *effects)
 
     def would_hold(self, message: AnyMessage, now: int | None = None) -> bool:
-        """Tell it of messages after a gap: those that are next may let others go."""
         if message.sender == self.me or isinstance(message, Acknowledgement):
             return False
         self._check(message)
@@ -152,7 +142,6 @@ class AgreedTimestamps(Protocol):
         return seq > self.newest[sender] + 1 and seq not in self.ahead[sender]
 
     def comes_first(self, message: AnyMessage) -> bool:
-        """Tell whether a message is next of its sender and before all that is taken in."""
         if isinstance(message, Acknowledgement):
             return False
         here = self.newest.get(message.sender, message.seq)
@@ -233,21 +222,18 @@ class AgreedTimestamps(Protocol):
     # -- what is held -----------------------------------------------------------------------
 
     def held_count(self) -> int:
-        """Return how many messages are here and not delivered."""
         return len(self.queue) + self.ahead_count
 
     def blocked_on(self) -> tuple[Held, ...]:
         """Return what is here and not delivered, own messages too, by (sender, number).
 
-        Each names the nearest missing message of its sender; where none is missing, the members
-        who have not acknowledged it (`Held.silent`).
+        Each names the nearest missing message of its sender, or `silent` members.
         """
         ahead = [message for here in self.ahead.values() for message in here.values()]
         every = [message for _, _, message in self.queue] + ahead
         return tuple(self._held(one) for one in sorted(every, key=self.identity))
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return 1 up to the newest number delivered of everybody, own in their turn. O(held)."""
         counts = {**self.newest, self.me: self.sent}
         for _, sender, message in self.queue:
             counts[sender] = min(counts[sender], message.seq - 1)
@@ -266,14 +252,9 @@ class AgreedTimestamps(Protocol):
     # -- membership -------------------------------------------------------------------------
 
     def departed(self) -> Mapping[int, int]:
-        """Return the number of the last message of each member that left."""
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Send to the member no more, and wait for its messages up to `last` alone.
-
-        Messages of it numbered above `last` can not be right and are discarded.
-        """
         changes.check_leaver(self.members, self.me, member)
         changes.check_last(member, last, self.newest[member])
         self.members = changes.without(self.members, (member,))
@@ -286,7 +267,6 @@ class AgreedTimestamps(Protocol):
         return effects + self._deliver()
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Go on behind messages that nobody has; see the base."""
 
         def is_here(one: MessageId) -> bool:
             return one.seq in self.ahead[one.sender]
@@ -302,7 +282,6 @@ class AgreedTimestamps(Protocol):
         return self._deliver()
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Raise LocalError: numbers do not tell the linear time that this member acknowledged."""
         raise LocalError(
             "order 'total-agreed' waits for acknowledgements of every member, this one's too. "
             "Numbers of messages do not tell the linear time up to which it has acknowledged: "
@@ -325,7 +304,6 @@ class AgreedTimestamps(Protocol):
         return fields | ({"ahead": ", ".join(ahead)} if ahead else {})
 
     def snapshot(self) -> Hashable:
-        """Return the state as nested tuples."""
         tables = self.newest, self.floors, self.last
         ahead = ((k, tuple(sorted(here.items()))) for k, here in sorted(self.ahead.items()))
         promised = ((k, tuple(sorted(here.items()))) for k, here in sorted(self.promised.items()))
@@ -335,7 +313,6 @@ class AgreedTimestamps(Protocol):
         return self.me, self.members, *counts, *sorted_tables, *map(tuple, (ahead, promised)), queue
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         self.me, self.members, self.sent, self.lt, self.told, *tables, queue = state
         self.newest, self.floors, self.last, ahead, promised = map(dict, tables)
         self.ahead = {member: dict(here) for member, here in ahead.items()}
@@ -344,7 +321,6 @@ class AgreedTimestamps(Protocol):
         self.queue = [(message.lt, message.sender, message) for message in queue]
 
     def check_whole(self) -> None:
-        """Raise ValueError or a RemoteError unless all tables have their members."""
         whole: dict[str, Collection[int]] = {"ahead": self.ahead, "promised": self.promised}
         some = {"floors": self.floors}
         changes.check_whole(self.me, self.members, self.newest, self.last, whole, some)
@@ -365,11 +341,9 @@ class AgreedTimestamps(Protocol):
     # -- what a message says ----------------------------------------------------------------
 
     def is_note(self, message: AnyMessage) -> bool:
-        """Tell whether a message is an acknowledgement."""
         return isinstance(message, Acknowledgement)
 
     def causes(self, message: AnyMessage) -> tuple[MessageId, ...]:
-        """Return the sender's message before this one: the only one that is named."""
         return (MessageId(message.sender, message.seq - 1),) if message.seq > 1 else ()
 
     # -- size and wire ----------------------------------------------------------------------
@@ -382,7 +356,6 @@ class AgreedTimestamps(Protocol):
         return b"".join(map(varint, numbers))
 
     def decode(self, control: bytes, payload: Any) -> AnyMessage:
-        """Return what `encode` was given. Raises DecodeError."""
         reader = Reader(control)
         sender, seq, lt = reader.varint(), reader.varint(), reader.varint()
         message: AnyMessage = TimedMessage(sender, seq, payload, lt)

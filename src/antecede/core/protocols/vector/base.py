@@ -1,24 +1,23 @@
-"""What BSS and IDR share: members counted in packed lanes, and messages held back by cause.
+"""Base of BSS and IDR: members counted in packed lanes, and messages held back by cause.
 
 Theory of operation
 -------------------
 `clock` holds for every member the number of its last delivered message, packed (see
 `core.clocks.lanes`) and with all guard bits SET; one's own lane counts the sent messages. A message
-carries `causes`, packed too: for some members the newest number that must be delivered first;
-and its number: the sender's message before it is always a cause. So one subtraction checks
-all causes at once: a guard bit that falls marks a member who is behind.
+carries `causes`, packed too: for some members the newest number that must be delivered first. The
+sender's message before it is always a cause. So one subtraction checks all causes at once: a guard
+bit that falls marks a member who is behind.
 
-A held message is filed under ONE missing cause, `waiting[member, number]`, and looked at
-again only when that message is delivered; nothing else ever rescans it.
+A held message is filed under ONE missing cause, `waiting[member, number]`, and looked at again only
+when that message is delivered.
 
 Order of release: a message goes out, then those that waited for it and now lack nothing, by
-(sender, number), then those that waited for these, and so on (breadth first, without
-recursion). This order follows from the state alone, so a snapshot need not hold the index.
+(sender, number), then those that waited for these (breadth first). It follows from the state alone,
+so a snapshot need not hold the index.
 
-Membership: a lane stays after a member left, so that messages that depend on it can still be
-judged. `frontier` is every member's count. A cause in a lane that was never given out raises
-UnknownMemberError; that is also what happens when a message depends on a newcomer whose join
-has not been told here yet: the host tells the join first, or offers the message again.
+A lane stays after a member left, so that messages that depend on it can still be judged. A cause in
+a lane that was never given out raises UnknownMemberError, also for a newcomer whose join has not
+been told: the host tells the join, or offers the message again.
 """
 
 from __future__ import annotations
@@ -76,10 +75,9 @@ def encode_with_pairs(message: CausesMessage) -> bytes:
 
 
 class CountingProtocol(Protocol):
-    """Base of protocols whose messages are named by sender and number.
+    """Base of protocols whose messages have the fields sender, seq, payload and causes.
 
-    Subclasses implement `send` and `receive` (with the check of `lacks` written out for
-    speed), and `record`. Their messages have the fields sender, seq, payload and causes.
+    Subclasses implement `send`, `receive` (`lacks` written out for speed) and `record`.
     """
 
     control_power: ClassVar[int | None] = 1
@@ -143,10 +141,7 @@ class CountingProtocol(Protocol):
         return tuple(sorted(found))
 
     def receive_slowly(self, message: Any) -> Sequence[Effect]:
-        """Do what a subclass's `receive` does, for messages that its fast path leaves alone.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Do what a subclass's `receive` does, for what its fast path leaves alone."""
         if self.counts.get(message.sender) == message.seq - 1:
             self.check(message)
             if self.lacks(message) is None:
@@ -154,10 +149,7 @@ class CountingProtocol(Protocol):
         return self.set_aside(message)
 
     def set_aside(self, message: Any) -> Sequence[Effect]:
-        """Discard or hold a message that can not be delivered at once, after all checks.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Discard or hold a message that can not be delivered at once, after all checks."""
         sender, seq = message.sender, message.seq
         if sender == self.me:
             return (Discard(message, OWN),)
@@ -169,7 +161,6 @@ class CountingProtocol(Protocol):
         return (Hold(message, missing),)
 
     def would_hold(self, message: Any, now: int | None = None) -> bool:
-        """Tell whether a message would be held; see the base."""
         sender, seq = message.sender, message.seq
         if sender == self.me:
             return False
@@ -235,7 +226,6 @@ class CountingProtocol(Protocol):
         return free
 
     def never_come(self, lost: Collection[MessageId]) -> Sequence[Effect]:
-        """Go on behind messages that are lost; see the base."""
         here = self.held.__contains__
         return pass_over(self, lost, self.counts.__getitem__, here, self._pass)
 
@@ -246,14 +236,12 @@ class CountingProtocol(Protocol):
         return self._let_go(self._woken(*lost))
 
     def number_named(self, message: Any, member: int) -> int:
-        """Return the member's entry among the causes."""
         return get(message.causes, member)
 
     def blocked_on(self) -> tuple[Held, ...]:
         """Return held messages by (sender, number), each with the causes not delivered yet.
 
-        What lacks nothing but messages of its own sender, however many, is told apart at once:
-        a gap of one sender holds most of what is held.
+        Those behind a gap of their own sender alone, mostly all, are told apart at once.
         """
         found, clock, guard = [], self.clock, self.guard
         for key in sorted(self.held):
@@ -266,11 +254,9 @@ class CountingProtocol(Protocol):
         return tuple(found)
 
     def held_count(self) -> int:
-        """Return how many messages are held back."""
         return len(self.held)
 
     def delivered_runs(self) -> Mapping[int, Sequence[int]]:
-        """Return 1 up to the count of everybody, as bounds."""
         return changes.runs_of({**self.counts, self.me: self.sent})
 
     # -- membership -------------------------------------------------------------------------
@@ -290,18 +276,15 @@ class CountingProtocol(Protocol):
         self._lay_out()
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count the messages of other members up to these numbers as delivered."""
         changes.check_begin(newest, MAX_VALUE)
         for member, number in newest.items():
             self.counts[member] = max(self.counts[member], number)
         self._lay_out()
 
     def join(self, member: int) -> Sequence[Effect]:
-        """Give the newcomer a lane and expect its messages from number 1 on."""
         return self.join_all((member,))
 
     def join_all(self, members: Sequence[int]) -> Sequence[Effect]:
-        """Let several newcomers in, and lay out once."""
         known = self.counts.keys() | {self.me}
         self.members = changes.with_newcomers(self.members, known, members, MAX_MEMBER)
         self.counts.update(dict.fromkeys(members, 0))
@@ -326,21 +309,15 @@ class CountingProtocol(Protocol):
         self.ones = self.guard >> VALUE_BITS
 
     def unjoin(self, members: Sequence[int]) -> None:
-        """Take back a join of members of whom nothing has come."""
         for member in members:
             del self.counts[member]
         self.members = changes.without(self.members, members)
         self._lay_out()
 
     def departed(self) -> Mapping[int, int]:
-        """Return the number of the last message of each member that left."""
         return self.last
 
     def leave(self, member: int, last: int) -> Sequence[Effect]:
-        """Stop sending to the member; its messages up to `last` are still delivered.
-
-        Held messages of it numbered above `last` can not be right and are discarded.
-        """
         changes.check_leaver(self.members, self.me, member)
         changes.check_last(member, last, self.counts[member])
         self.members = changes.without(self.members, (member,))
@@ -353,13 +330,11 @@ class CountingProtocol(Protocol):
         return effects
 
     def forget(self, member: int) -> None:
-        """Drop the entry of a member that left; its lane stays empty."""
         changes.check_delivered(member, self.last, self.counts[member])
         del self.counts[member], self.last[member]
         self._lay_out()
 
     def without(self, message: Any, is_forgotten: Callable[[int], bool]) -> Any:
-        """Return a message without the entries of forgotten members."""
         gone = [member for member, _ in items(message.causes) if is_forgotten(member)]
         lanes = sum(unit(member, MAX_VALUE) for member in gone)
         return message._replace(causes=message.causes & ~lanes) if gone else message
@@ -367,56 +342,46 @@ class CountingProtocol(Protocol):
     # -- what a message says ------------------------------------------------------------------
 
     def causes(self, message: Any) -> tuple[MessageId, ...]:
-        """Return the sender's message before this one and the newest cause of each member."""
         found = [MessageId(member, number) for member, number in items(message.causes)]
         if message.seq > 1:
             found.append(MessageId(message.sender, message.seq - 1))
         return tuple(sorted(found))
 
     def pair_bytes(self, message: Any) -> int:
-        """Return 8 bytes for each member that the causes name, as Evropeytsev et al. 2016
-        count.
-        """
+        """Return 8 bytes for each member that the causes name, as Evropeytsev et al. 2016 count."""
         causes: int = message.causes
         named = ((causes | self.guard) - self.ones) & self.guard
         return PAIR_BYTES * named.bit_count()
 
     def mentions(self, message: Any) -> tuple[int, ...]:
-        """Return the sender and the members of all causes."""
         return tuple(sorted({message.sender, *(member for member, _ in items(message.causes))}))
 
     def renumber(self, message: Any, numbers: Mapping[int, int]) -> Any:
-        """Return the message with every member's number replaced."""
         causes = pack((numbers[member], number) for member, number in items(message.causes))
         return message._replace(sender=numbers[message.sender], causes=causes)
 
     def encode(self, message: Any) -> bytes:
-        """Return sender and number, then the causes, as (member, number) or as all counters."""
         return encode_with_pairs(message)
 
     def decode(self, control: bytes, payload: Any) -> Any:
-        """Return the message; raises DecodeError, UnknownMemberError and SequenceError."""
         (sender, seq), causes = read_varints(control, 2)
         return self.message_type(sender, seq, payload, counters.decode_lanes(causes))
 
     # -- snapshot ---------------------------------------------------------------------------
 
     def extra(self) -> Hashable:
-        """Return the state that a subclass adds."""
         return ()
 
     def set_extra(self, extra: Any) -> None:
         """Take over what `extra` returned."""
 
     def snapshot(self) -> Hashable:
-        """Return the state without what follows from it (packed clock, index)."""
         held = tuple([self.held[key] for key in sorted(self.held)])
         counts = tuple(sorted(self.counts.items()))
         last = tuple(sorted(self.last.items()))
         return self.me, self.members, self.sent, counts, last, held, self.extra()
 
     def restore(self, state: Any) -> None:
-        """Become what `snapshot` returned."""
         self.me, self.members, self.sent, counts, last, held, extra = state
         self.counts, self.last = dict(counts), dict(last)
         self.held = {(message.sender, message.seq): message for message in held}
@@ -425,7 +390,6 @@ class CountingProtocol(Protocol):
         self._index()
 
     def check_whole(self) -> None:
-        """Raise ValueError or a RemoteError unless counts and held messages fit together."""
         changes.check_whole(self.me, self.members, self.counts, self.last, {}, {})
         if late := [k for k, last in self.last.items() if self.counts[k] > last]:
             raise ValueError(f"counts: more of member {late[0]} than it sent")

@@ -2,25 +2,18 @@
 
 Source: Sahai et al. 2020, "Birman-Schiper-Stephenson Protocol", with its misprints repaired: the
 timestamp is the WHOLE vector, `t = C_i`, and condition 2 is `C_j[k] >= t[k]` for all k other than
-i.
+i. `as_published=True` takes condition 2 as printed (E14), which needs whole vectors: a message
+overtakes its cause, which then stays.
 
 Theory of operation
 -------------------
-A message from i carries what i had delivered (`causes`) and its number. It is delivered
-when it is the next of i and every cause is delivered; then C[i] grows by one, which under
-these conditions is the same as the component-wise maximum.
+A message from i carries what i had delivered (`causes`) and its number. It is delivered when it is
+the next of i and every cause is delivered; then C[i] grows by one, which under these conditions is
+the component-wise maximum.
 
-With `differences=True` a message carries only the entries that changed since the sender's
-message before it (Singhal and Kshemkalyani). The receiver needs no copy of the older vector:
-the message before is delivered by then, so the entries that did not change are satisfied.
-That holds for a newcomer too, because the sponsor's frontier is closed under causes; and a
-newcomer's own first message carries all its entries.
-
-`as_published=True` takes condition 2 as printed (`lacks_as_printed`).
-
-Condition 2 of BSS as printed, to show its harm: a message overtakes its cause, which then stays.
-
-Source: Sahai et al. 2020, Birman-Schiper-Stephenson Protocol; errata (E14). Needs whole vectors.
+With `differences=True` a message carries only the entries that changed since the sender's message
+before it (Singhal and Kshemkalyani). That message is delivered by then, so the other entries are
+satisfied; for a newcomer too, because the sponsor's frontier is closed under causes.
 """
 
 from __future__ import annotations
@@ -29,14 +22,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from antecede.core.clocks import LANE_BITS, MAX_VALUE, VALUE_BITS, unit
-from antecede.core.protocols.base import (
-    Deliver,
-    Effect,
-    Guarantee,
-    MessageId,
-    Relation,
-    Transmit,
-)
+from antecede.core.protocols.base import Deliver, Effect, Guarantee, MessageId, Relation, Transmit
 from antecede.core.protocols.vector.base import (
     INTEGER_BYTES,
     PAIR_BYTES,
@@ -50,10 +36,7 @@ if TYPE_CHECKING:
 
 
 def lacks_as_printed(member: CountingProtocol, message: CausesMessage) -> tuple[int, int] | None:
-    """Return what a message waits for where `C_j[k] <= t[k]` lets it go; None: nothing.
-
-    The sender's message before it; or the message itself, when none will ever do.
-    """
+    """Return what a message waits for where `C_j[k] <= t[k]` lets it go: maybe itself."""
     sender, seq, _, causes = message
     done = member.counts[sender]
     if seq != done + 1:
@@ -106,10 +89,7 @@ class Bss(CountingProtocol):
         return (Transmit(self.to, self.message_type(self.me, self.sent, payload, causes)),)
 
     def receive(self, message: CausesMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when both conditions hold, and what waited for it; or hold it.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Deliver the message when both conditions hold, and what waited for it; or hold it."""
         sender, seq, _, causes = message
         # `lacks` and `record` are written out here: calls would double the cost of the path.
         # A cause in a lane that nobody has is behind the 0 there, so `check` gets to see it.
@@ -140,27 +120,22 @@ class Bss(CountingProtocol):
         self.clock += unit(message.sender)
 
     def extra(self) -> Hashable:
-        """Return the variant and the last timestamp."""
         return self.differences, self.as_published, self.stamped
 
     def set_extra(self, extra: Any) -> None:
-        """Take over what `extra` returned."""
         self.differences, self.as_published, self.stamped = extra
 
     def forget(self, member: int) -> None:
-        """Drop the entry of a member that left, in the last timestamp too."""
         super().forget(member)
         self.stamped &= ~unit(member, MAX_VALUE)
 
     def check_whole(self) -> None:
-        """Raise ValueError unless the last timestamp is one that there was."""
         super().check_whole()
         past = self.clock - self.stamped
         if self.stamped.bit_length() > self.width or past & self.guard != self.guard:
             raise ValueError("a last timestamp with messages that are not here")
 
     def check_listening(self) -> None:
-        """Raise LocalError with `differences`: entries that a message leaves out are not known."""
         if self.differences:
             raise LocalError(
                 "with differences=True a message leaves out what its sender's message before it "

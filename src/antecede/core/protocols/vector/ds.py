@@ -1,22 +1,15 @@
-"""DS: causal broadcast by dependency sequences, the second comparator of Evropeytsev et al.
-2016.
+"""DS: causal broadcast by dependency sequences, the second comparator of Evropeytsev et al. 2016.
 
 Source: Evropeytsev et al. 2016, section 3.2, whose reference 15 is Prakash and Singhal,
 "Dependency sequences and hierarchical clocks" (1997). Neither writes the rule for one-peer groups
 out. The rule followed here: a message carries for every process in its causal past the sequences
 of that process's send numbers that are in the past.
 
-Theory of operation
--------------------
-Sequences come into being where a support station numbers the sends of several hosts: some of
-its numbers are in the past of a message and some are not. Evropeytsev et al. 2016 give each group
-one peer. Then the past of a message contains, with one send of a process, all sends before it, so
-there is exactly one sequence a process, it begins with 1, and only its end need travel: a pair
-(process, end). Processes of which nothing is in the past do not appear.
-
-Delivery: the message is its sender's next, and of every process in it all numbers up to the end
-are delivered. So with one peer a group DS is BSS: the same causes, the same bytes, the same
-deliveries. What differs is how Evropeytsev et al. 2016 count it, and what a member shows of it.
+With one peer a group the past contains, with one send of a process, all sends before it. So there
+is one sequence a process, from 1, and only its end travels: a pair (process, end). A message is
+delivered when it is its sender's next, and of every process in it all numbers up to the end are
+delivered. So DS is BSS with one peer a group: the same causes, bytes and deliveries. Only the
+accounting of Evropeytsev et al. 2016 differs, and what a member shows of it.
 """
 
 from __future__ import annotations
@@ -44,11 +37,9 @@ class Ds(Bss):
         super().__init__(me, members)
 
     def extra(self) -> Hashable:
-        """Return nothing: there are no variants."""
         return ()
 
     def set_extra(self, extra: Any) -> None:
-        """Take over nothing; what the variants of BSS keep is as in a new member."""
         self.differences, self.as_published, self.stamped = False, False, 0
 
     def sequences(self, message: CausesMessage) -> dict[int, Intervals]:
@@ -66,9 +57,7 @@ class Ds(Bss):
     # -- size ---------------------------------------------------------------------------------
 
     def control_bytes(self, message: CausesMessage) -> int:
-        """Return 8 bytes a sequence: its process and its end, as Evropeytsev et al. 2016 count a
-        pair.
-        """
+        """Return 8 bytes a sequence, its process and its end, as Evropeytsev et al. 2016."""
         return self.pair_bytes(message)
 
     def storage_bytes(self) -> int:

@@ -1,20 +1,17 @@
-"""IDR: causal broadcast that carries only immediate dependencies, the comparator of Evropeytsev et
-al. 2016.
+"""IDR: causal broadcast by immediate dependencies, the comparator of Evropeytsev et al. 2016.
 
 Source: the Immediate Dependency Relation protocol that Evropeytsev et al. 2016 measure theirs
 against; it is not written out there. The rule followed here: a member keeps delivered counts VT
 and a set CI of (member, number). A message carries CI, and CI is emptied by sending. A message of
 k is delivered when it is k's next and every (l, x) it carries has x <= VT[l]; then k's entry in CI
-is replaced by this message, and every entry (l, t) with t <= x for a carried (l, x) goes: what
-the message depends on is implied by the message.
+is replaced by this message, and every entry (l, t) with t <= x for a carried (l, x) goes.
 
 Theory of operation
 -------------------
-An entry of CI for l always names l's last delivered message, (l, VT[l]). So CI is kept as the
-set of lanes alone, as guard bits `ci`, and the pairs are cut out of `clock` when a message is
-sent. With `rest = clock - causes` (guard bits set in `clock`), a guard that fell is a missing
-cause; when none fell, `rest - ones` clears exactly the guards where the difference is 0, that
-is the entries to drop.
+An entry of CI for l always names l's last delivered message, (l, VT[l]). So CI is the set of lanes
+alone, as guard bits `ci`, and the pairs are cut out of `clock` when a message is sent. With
+`rest = clock - causes` (guard bits set in `clock`), a guard that fell is a missing cause; when none
+fell, `rest - ones` clears exactly the guards where the difference is 0: the entries to drop.
 """
 
 from __future__ import annotations
@@ -23,14 +20,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from antecede.core.clocks import LANE_BITS, VALUE_BITS, unit
-from antecede.core.protocols.base import (
-    Deliver,
-    Effect,
-    Guarantee,
-    MessageId,
-    Relation,
-    Transmit,
-)
+from antecede.core.protocols.base import Deliver, Effect, Guarantee, MessageId, Relation, Transmit
 from antecede.core.protocols.vector.base import (
     INTEGER_BYTES,
     PAIR_BYTES,
@@ -68,10 +58,7 @@ class Idr(CountingProtocol):
         return (Transmit(self.to, IdrMessage(self.me, self.sent, payload, causes)),)
 
     def receive(self, message: IdrMessage, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver the message when its causes are delivered, and what waited for it; or hold it.
-
-        Raises UnknownMemberError and SequenceError.
-        """
+        """Deliver the message when its causes are delivered, and what waited for it; or hold it."""
         sender, seq, _, causes = message
         # `lacks` and `record` are written out here: calls would double the cost of the path.
         # A cause in a lane that nobody has is behind the 0 there, so `check` gets to see it.
@@ -115,20 +102,17 @@ class Idr(CountingProtocol):
         self.ci = sum(self.marks[member] for member in members)
 
     def begin_at(self, newest: Mapping[int, int]) -> None:
-        """Count messages as delivered; what is sent here next depends on the newest of them."""
         grown = [k for k, number in newest.items() if number > self.counts[k]]
         super().begin_at(newest)
         for member in grown:
             self.ci |= self.marks[member]
 
     def forget(self, member: int) -> None:
-        """Drop the entry of a member that left, and its mark."""
         mark = self.marks[member]
         super().forget(member)
         self.ci &= ~mark
 
     def check_listening(self) -> None:
-        """Raise LocalError: only immediate causes are named."""
         raise LocalError(
             "messages of idr (order 'causal') name only their immediate causes. A member that "
             "begins at the first message that it hears could not recognize what precedes these: "
@@ -136,15 +120,12 @@ class Idr(CountingProtocol):
         )
 
     def extra(self) -> Hashable:
-        """Return CI."""
         return self.ci
 
     def set_extra(self, extra: Any) -> None:
-        """Take over what `extra` returned."""
         self.ci = extra
 
     def check_whole(self) -> None:
-        """Raise ValueError unless CI names members, and each of them with a message."""
         super().check_whole()
         named = [k for k, mark in self.marks.items() if self.ci & mark]
         if self.ci != sum(self.marks[k] for k in named) or not all(map(self.counts.get, named)):
@@ -157,7 +138,5 @@ class Idr(CountingProtocol):
         return self.pair_bytes(message)
 
     def storage_bytes(self) -> int:
-        """Return 4 bytes a member for VT and 8 bytes a pair of CI, as Evropeytsev et al. 2016
-        counts.
-        """
+        """Return 4 bytes a member for VT, 8 a pair of CI, as Evropeytsev et al. 2016."""
         return INTEGER_BYTES * (len(self.counts) + 1) + PAIR_BYTES * self.ci.bit_count()
