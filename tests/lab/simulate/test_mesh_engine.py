@@ -26,7 +26,6 @@ from antecede.lab.simulate.outputs.result import JUDGED
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.schedule import build_schedule
 from antecede.lab.simulate.topology import Hierarchy, Mesh
-from antecede.lab.simulate.workload import Traffic
 from tests.lab.simulate import mesh_reference
 
 CAUSAL = tuple(pair for pair in PROTOCOLS if pair[0] != "fifo")
@@ -168,8 +167,7 @@ def test_a_large_mesh_is_judged() -> None:
 
 def test_a_run_whose_messages_take_longer_than_the_longest_delay_is_refused() -> None:
     given = Scenario(Mesh(5), links=Links(Delay(0.0, 0.3, "uniform")), duration_s=5.0)
-    times = Traffic(given, 0).schedule
-    s = engine._state(given, 0, times, EVERYTHING, False)._replace(longest=np.uint64(1))
+    s = engine.prepared(given, 0)._replace(longest=np.uint64(1))
     loop.run(s)
     with pytest.raises(ScenarioError, match="Use --engine readable"):
         engine._result(given, 0, s, EVERYTHING)

@@ -36,25 +36,16 @@ class Talk(NamedTuple):
     """How a group talks: times in microseconds."""
 
     messages: int = 100
-    pause_us: int = 20_000
-    """Mean time between two sendings anywhere in the group."""
-    delay_us: tuple[int, int] = (1_000, 200_000)
-    """Least and largest delay of a copy."""
-    twice: float = 0.05
-    """Chance that a copy arrives twice."""
-    lost: float = 0.0
-    """Chance that a copy never arrives."""
-    tick_us: int = 10_000
-    """Every group is told the time at the multiples of this."""
-    drain_us: int = 1_000_000
-    """Time goes on so long after the last sending."""
+    pause_us: int = 20_000  # mean time between two sendings anywhere in the group
+    delay_us: tuple[int, int] = (1_000, 200_000)  # least and largest delay of a copy
+    twice: float = 0.05  # chance that a copy arrives twice
+    lost: float = 0.0  # chance that a copy never arrives
+    tick_us: int = 10_000  # every group is told the time at the multiples of this
+    drain_us: int = 1_000_000  # time goes on so long after the last sending
 
 
 def recorded(
-    groups: Mapping[str, Group],
-    talk: Talk | None = None,
-    *,
-    seed: int = 1,
+    groups: Mapping[str, Group], talk: Talk | None = None, *, seed: int = 1
 ) -> pyarrow.Table:
     """Let groups talk and return the log of all members: the columns of `SCHEMA`.
 

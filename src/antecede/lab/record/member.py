@@ -34,10 +34,8 @@ class Plan(NamedTuple):
     names: tuple[str, ...]
     order: str
     seed: int
-    talk_s: float
-    """How long it starts new questions and replies."""
-    drain_s: float
-    """How long it goes on receiving after that."""
+    talk_s: float  # how long it starts new questions and replies
+    drain_s: float  # how long it goes on receiving after that
 
 
 class Member:

@@ -17,12 +17,9 @@ from antecede.core.protocols.topics import Subscriptions
 from antecede.lab.record import workload
 from antecede.lab.record.regions import CLOCK_OFFSET_MS
 
-MOST_S = 1.5
-"""Bound on delays that is told to orders by clocks: the emulated ones end far below it."""
-TICK_S = 0.05
-"""So often is a group told the time."""
-DRAIN_S = 1.6
-"""Until every copy under way has arrived, and what waited for it is delivered."""
+MOST_S = 1.5  # bound on delays that is told to orders by clocks: the emulated ones end far below it
+TICK_S = 0.05  # so often is a group told the time
+DRAIN_S = 1.6  # until every copy under way has arrived, and what waited for it is delivered
 
 
 def options_for(order: str, names: tuple[str, ...]) -> dict[str, Any]:

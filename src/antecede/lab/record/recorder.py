@@ -35,8 +35,7 @@ class Recording(NamedTuple):
     sent: int
     received: int
     delivered: int
-    expected: int
-    """Copies that were on their way: messages times other members."""
+    expected: int  # copies that were on their way: messages times other members
     undelivered: tuple[tuple[str, str], ...] = ()
     """(message, member) of copies that arrived and were not delivered before the end."""
 

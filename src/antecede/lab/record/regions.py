@@ -16,8 +16,7 @@ FIBRE_KM_PER_MS = 200.0
 ROUTE_FACTOR = 1.5
 JITTER_MEDIAN_MS = 12.0
 JITTER_SIGMA = 1.1
-MAX_JITTER_MS = 500.0
-"""Orders by clocks need a bound; one copy in 3,000 is cut to it."""
+MAX_JITTER_MS = 500.0  # orders by clocks need a bound; one copy in 3,000 is cut to it
 CLOCK_OFFSET_MS = 60.0
 
 

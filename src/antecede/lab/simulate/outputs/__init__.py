@@ -1,4 +1,4 @@
-"""What a run gives: figures, violations, unnecessary waits, traces."""
+"""Results of a run: figures, violations, needless waits, traces."""
 
 from typing import TYPE_CHECKING
 

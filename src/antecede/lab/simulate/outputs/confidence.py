@@ -1,14 +1,13 @@
-"""How sure a figure is: 95 % intervals, from several runs or from batches of one.
+"""Confidence intervals (95 %) of figures, from several runs or from batches of one.
 
 Theory of operation
 -------------------
-Runs with different seeds are independent, so Student's t gives the interval of their mean. One
-run is cut into `BATCHES` spans of sending time after `warm_s`; what was sent in one span differs
-from what was sent in the next about as independent runs would, once a span is longer than
-messages are under way. Where it is not, the interval comes out too narrow: then `short_batches`
-says so.
+Runs with different seeds are independent, so Student's t gives the interval of their mean. One run
+is cut into `BATCHES` spans of sending time after `warm_s`. Spans differ about as independent runs
+if a span is longer than messages are under way; otherwise the interval is too narrow
+(`short_batches`).
 
-Source: the method of batch means, see for instance Law, Simulation Modeling and Analysis.
+Source: method of batch means, for instance Law, Simulation Modeling and Analysis.
 """
 
 from __future__ import annotations
@@ -60,8 +59,8 @@ def short_batches(scenario: Scenario) -> bool:
 def half_widths(result: Result, run: Recording, seen: DeliveryWaits | None) -> Mapping[str, float]:
     """Return by figure half of its 95 % interval, from the batches of one run.
 
-    Of mean waits (`wait_ms.mean`), of parts of deliveries (`SHARES`, as parts of 1), and of bytes
-    of messages and storage of peers. A figure that too few batches have is absent.
+    Of mean waits (`wait_ms.mean`), of parts of deliveries (`SHARES`, 0 to 1), of bytes of messages
+    and of storage of peers. A figure that too few batches have is absent.
     """
     cut = _Cut(result.scenario)
     found: dict[str, float | None] = {}

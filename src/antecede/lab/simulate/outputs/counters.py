@@ -1,13 +1,9 @@
-"""What the readable engine counts while it runs; `figures` turns it into a result's.
-
-What IDR would have sent and kept along the deliveries of another protocol.
+"""Counters of the readable engine, and the IDR baseline along another protocol's deliveries.
 
 Evropeytsev et al. 2016 compare their hierarchy with IDR over the same traffic. Super peers are
-transparent: every peer, internal or external, is a member of one flat group, sends when it sends
-and delivers when it delivers. Where the other protocol keeps causal order IDR would have delivered
-at the same places.
+transparent: every other peer is a member of one flat group, with the same sends and deliveries.
 
-State of a member (see `core.protocols.vector.idr`): the set CI of (sender, number), one a sender.
+State of a member (`core.protocols.vector.idr`): the set CI of (sender, number), one a sender.
 Sending carries it and empties it. Delivering message x of k drops every entry (l, t) with t <= y
 for a carried (l, y), and puts (k, x) in place of k's.
 """

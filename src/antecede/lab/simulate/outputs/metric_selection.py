@@ -1,4 +1,4 @@
-"""What a run counts beside messages, deliveries and waits: what nobody asks for costs nothing."""
+"""Selection of what a run counts beside messages, deliveries and waits."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 
 class Measures(NamedTuple):
-    """What a compiled engine is to count; the readable one always counts everything.
+    """What a compiled engine counts; the readable one counts everything.
 
-    Figures of what is not asked for are absent. What each costs: `python -m bench.simulators`.
+    Other figures are absent. Cost of each: `python -m bench.simulators`.
     """
 
     sizes: bool = True

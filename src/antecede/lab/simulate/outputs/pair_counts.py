@@ -1,8 +1,7 @@
 """The meter's pairs as figures of a run: what rules order, order without need and miss.
 
-The rules of Tsuneizumi et al. and Nakayama 2017 go by receipt, so the pairs of a run follow from
-its scenario and seed (`stamped`), whichever protocol carries its messages. Figures are sums over
-all observers.
+The rules of Tsuneizumi et al. and Nakayama 2017 go by receipt, so the pairs follow from scenario
+and seed (`stamped`), not from the protocol. Figures are sums over all observers.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ def meter_figures(
 ) -> dict[str, float]:
     """Return `meter.RULE.causal`, `.ordered`, `.unnecessary` and `.missed` of each rule.
 
-    `rules` None: all that fit. Raises ScenarioError for scenarios that `stamped` refuses,
-    InputError for a rule that is none, LocalError for one that does not fit.
+    `rules` None: all that fit. Raises ScenarioError for a scenario that `stamped` refuses,
+    InputError for an unknown rule, LocalError for one that does not fit.
     """
     chosen = rules_for(scenario) if rules is None else list(rules)
     found = {f"meter.{name}.{what}": 0.0 for name in chosen for what in WHAT}

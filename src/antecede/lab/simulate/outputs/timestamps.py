@@ -1,16 +1,12 @@
-"""What the messages of a run carry, for the relations of Tsuneizumi et al. and Nakayama 2017:
-linear, physical and vector time, topic vectors; without running a protocol.
+"""Stamps of a run's messages for the relations of Tsuneizumi et al. and Nakayama 2017.
 
 Theory of operation
 -------------------
-The relations of Tsuneizumi et al. and Nakayama 2017 go by RECEIPT: a stamp follows from what had
-arrived at the sender, and arrivals do not depend on any protocol that sends no messages of its
-own. So all copies of a run are drawn at once, put in the order of events (a microsecond's sendings
-first, then its arrivals by message and receiver; `world` has the same), and the clocks run over
-that list once, compiled (`tables.false_causality.kernels.timestamps`). A million arrivals take
-about a second.
-
-The physical time is what the sender's clock shows, and a message's number is the sender's own.
+Stamps are linear, physical and vector time and topic vectors. The relations go by RECEIPT: a stamp
+follows from what had arrived at the sender, and arrivals do not depend on a protocol that sends no
+messages of its own. So all copies of a run are drawn at once and put in the order of events
+(sendings of a microsecond first, then arrivals by message and receiver, as in `reference_engine`).
+The clocks run over that list once, compiled (`tables.false_causality.kernels.timestamps`).
 """
 
 from __future__ import annotations
@@ -23,7 +19,6 @@ import numpy as np
 from antecede.errors import ScenarioError
 from antecede.lab.simulate.clocks import MemberClocks, bounds_of
 from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.delays import picks
 from antecede.lab.simulate.network import Channels, channels
 from antecede.lab.simulate.random_streams import Stream, draws, key, units
 from antecede.lab.simulate.topology import Hierarchy
@@ -32,7 +27,6 @@ from antecede.tables.false_causality import (
     ALL_TOPICS,
     Clocks,
     Happenings,
-    Limits,
     Stamps,
     Words,
     clocks_of,
@@ -63,9 +57,9 @@ def stamped(
     """Return the stamps of what each observer received, in the order of arrival.
 
     `observers` are addresses; None: all. `to_everybody`: events go to every peer, whatever it
-    subscribes to (Nakayama 2017, section 3), not to their targets alone (section 4). Physical time
-    is held against the bounds that the scenario's clocks and channels keep. Raises ScenarioError
-    for hierarchies, answers, and networks with partitions, duplicates or slow receivers.
+    subscribes to (Nakayama 2017, section 3), not only to their targets (section 4). Physical time
+    keeps the bounds of the scenario's clocks and channels. Raises ScenarioError for hierarchies,
+    answers, and networks with partitions, duplicates or slow receivers.
     """
     _check(scenario)
     traffic = Traffic(scenario, seed)
@@ -76,7 +70,8 @@ def stamped(
     copies = _arrivals(scenario, seed, traffic, channel, wanted)
     clocks = _run(traffic, copies, size, topics)
     everything = _stamps(scenario, seed, traffic, clocks, topics)
-    everything = everything._replace(limits=_limits(scenario, channel))
+    limits = limits_of(bounds_of(scenario, channel), range(size), range(size))
+    everything = everything._replace(limits=limits)
     chosen = range(size) if observers is None else observers
     return {at: _seen(everything, copies, at, traffic) for at in chosen}
 
@@ -140,13 +135,7 @@ def _arrivals(
         there &= units(key(seed, Stream.LOSS), message, channel) >= scenario.links.loss
     message, target, source, channel = (x[there] for x in (message, target, source, channel))
     words = draws(key(seed, Stream.DELAY), message, channel)
-    table = of.table[of.kind[source], of.kind[target]]
-    delay = np.empty(len(message), dtype=np.int64)
-    for number, quantiles in enumerate(of.quantiles):
-        here = table == number
-        delay[here] = picks(quantiles, words[here])
-    delay += of.places[source % len(of.places), target % len(of.places)]
-    time_us = traffic.schedule.time_us[message] + delay
+    time_us = traffic.schedule.time_us[message] + of.delays_us(words, source, target)
     if scenario.links.fifo:
         time_us = _in_order(time_us, channel)
     order = np.lexsort((target, message, time_us))
@@ -197,11 +186,6 @@ def _stamps(
     if traffic.topics:
         stamps = stamps._replace(topics=topics, counts=clocks.counts)
     return stamps
-
-
-def _limits(scenario: Scenario, of: Channels) -> Limits:
-    everybody = range(scenario.topology.size)
-    return limits_of(bounds_of(scenario, of), everybody, everybody)
 
 
 def _seen(everything: Stamps, copies: ArrivedCopies, at: int, traffic: Traffic) -> Stamps:
