@@ -57,8 +57,6 @@ def refused(one: Peer) -> int:
 
 @pytest.mark.parametrize("forgery", ["invented", "another number", "changed", "own seal"])
 def test_nobody_speaks_in_anothers_lane(folder: Path, forgery: str) -> None:
-    """Nor as one who hands on: a batch is its sender's with its number, or nothing is taken."""
-
     async def work() -> None:
         async with attacked(folder) as (alice, bob, mallory, _, to_bob):
             await talk((alice, bob))
@@ -136,8 +134,6 @@ def test_a_batch_under_another_number_is_not_taken(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_what_comes_again_is_not_delivered_again(folder: Path) -> None:
-    """By a member, of its own and of others; of a life that is over too."""
-
     async def work() -> None:
         async with attacked(folder) as (alice, bob, mallory, _, to_bob):
             await talk((alice, bob))
@@ -237,8 +233,6 @@ def test_frames_beside_batches_are_short(folder: Path, kind: int) -> None:
 
 @pytest.mark.slow
 def test_bytes_that_drip_hold_up_nobody(folder: Path) -> None:
-    """Before a greeting for `greeting_s`; amid a frame as long as they like: it costs a link."""
-
     async def work() -> None:
         async with honest(folder, "alice", "bob", greeting_s=0.6) as (alice, bob):
             mallory = Attacker(folder)
@@ -310,8 +304,6 @@ def test_lives_of_one_member_are_connected_a_few_at_a_time(folder: Path) -> None
 
 @pytest.mark.parametrize("what", ["nested", "long", "no group"])
 def test_a_newcomer_refuses_a_welcome_that_cannot_be(folder: Path, what: str) -> None:
-    """Nothing on the wire is compressed. What a sponsor sends is bounded in depth and count."""
-
     async def work() -> None:
         one = Attacker(folder)
 
@@ -390,8 +382,6 @@ def test_false_causes_hold_up_nobody_else(folder: Path, cause: str) -> None:
 
 
 def test_lives_of_others_are_not_believed(folder: Path) -> None:
-    """Else honest members would refuse each other for what a third said."""
-
     async def work() -> None:
         async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
             mallory.say(b"alice began anew")
@@ -453,8 +443,6 @@ def test_asking_for_all_again_and_again_costs_what_it_reads(folder: Path) -> Non
 
 @pytest.mark.slow
 def test_lanes_that_are_invented_are_not_asked_for_without_end(folder: Path) -> None:
-    """65,536 names, of which it says to have everything: else each would be named to all."""
-
     async def work() -> None:
         async with attacked(folder, relay_s=0.1) as (alice, bob, mallory, _, to_bob):
             for start in range(0, 60_000, 5000):
@@ -492,7 +480,6 @@ def test_more_lanes_than_can_be_end_the_link(folder: Path) -> None:
 
 
 def test_lives_without_end_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is let in again and again, and never begins."""
     monkeypatch.setattr(ordering_module, "MOST_LIVES", 12)
 
     async def work() -> None:
@@ -539,7 +526,6 @@ def test_lives_that_begin_over_one_link_are_bounded(monkeypatch: pytest.MonkeyPa
 def test_saying_that_strangers_are_gone_is_bounded(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the list that every newcomer gets would grow beyond what it takes."""
     monkeypatch.setattr(ordering_module, "STRANGERS", 50)
 
     async def work() -> None:
@@ -594,8 +580,6 @@ def test_a_gap_in_ones_own_lane_ends_the_link_and_holds_up_nothing(folder: Path)
 
 
 def test_one_word_puts_nobody_out(folder: Path) -> None:
-    """Neither at the end of a link, nor as a greeting that knows more than there is."""
-
     async def work() -> None:
         async with honest(folder, "alice", "bob", "carol") as (alice, bob, carol):
             mallory = Attacker(folder)
@@ -650,7 +634,6 @@ def test_who_is_put_out_and_stays_is_not_heard(folder: Path) -> None:
 def test_who_makes_others_keep_much_is_sent_away_itself(
     folder: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not the slowest of the honest."""
     monkeypatch.setattr(upkeep, "FALLBACK_BYTES", 1 << 20)
 
     async def work() -> None:
@@ -708,10 +691,6 @@ def _with_cause(mallory: Attacker, who: str, number: int) -> bytes:
 
 
 def test_acknowledging_what_one_has_not_hurts_oneself(folder: Path) -> None:
-    """What Carol lacks is kept for her, whatever Mallory says to have; and numbers that cannot be
-    break nothing.
-    """
-
     async def work() -> None:
         async with honest(folder, "alice", "bob") as (alice, bob):
             mallory = Attacker(folder)
@@ -737,8 +716,6 @@ def test_acknowledging_what_one_has_not_hurts_oneself(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_who_does_not_read_is_not_waited_for(folder: Path) -> None:
-    """A link that ends is closed though nothing can be written on it."""
-
     async def work() -> None:
         more = {"heartbeat_s": 0.1, "silence_s": 1.0}
         async with attacked(folder, **more) as (alice, bob, mallory, _, to_bob):
@@ -758,10 +735,6 @@ def test_who_does_not_read_is_not_waited_for(folder: Path) -> None:
 
 
 def test_who_says_otherwise_to_others_is_found_where_both_meet(folder: Path) -> None:
-    """Two batches under one number, both sealed: the second comes to Bob as handed on by Alice, or
-    by Mallory itself once more. Both are the proof; who sees it puts it out.
-    """
-
     async def work() -> None:
         async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
             mallory.say(b"yes")
@@ -797,8 +770,6 @@ def test_who_says_otherwise_to_others_is_found_where_both_meet(folder: Path) -> 
 
 
 def test_a_forged_contradiction_proves_nothing(folder: Path) -> None:
-    """Mallory hands on what Alice is said to have said otherwise: her seal is not on it."""
-
     async def work() -> None:
         async with attacked(folder) as (alice, bob, mallory, _, to_bob):
             await alice.send(b"said once")
@@ -817,8 +788,6 @@ def test_a_forged_contradiction_proves_nothing(folder: Path) -> None:
 
 
 def test_what_a_batch_says_of_others_is_not_heeded(folder: Path) -> None:
-    """Everybody joins and leaves for itself."""
-
     async def work() -> None:
         async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
             ordering = mallory.ordering
@@ -858,8 +827,6 @@ def hold_up(one: Peer, other: Peer) -> None:
 def test_who_was_restarted_from_its_store_can_hand_on_what_it_kept(
     folder: Path, tmp_path: Path
 ) -> None:
-    """Though the owner is gone: whose the lane is was stored, and is shown with what is of it."""
-
     async def work() -> None:
         stored = {"relay_s": 0.2, "store": tmp_path / "bob.db"}
         bob = peer(folder, "bob", **stored)
@@ -894,7 +861,6 @@ def test_who_was_restarted_from_its_store_can_hand_on_what_it_kept(
 def test_who_is_replaced_is_told_by_its_next_life(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At once, though most of the others are away, whose word it would take else."""
     monkeypatch.setattr(charges, "WHILE_NS", 10**15)
 
     async def work() -> None:

@@ -45,7 +45,6 @@ def test_where_nobody_listens_that_is_said_at_once() -> None:
 def test_an_attempt_without_an_answer_is_followed_by_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As across a partition: what was sent first is lost, and what is sent later comes through."""
     monkeypatch.setattr(calling, "AGAIN_S", 0.01)
     tried: list[socket.socket] = []
 
@@ -73,7 +72,6 @@ def test_an_attempt_without_an_answer_is_followed_by_others(
 
 
 def test_who_says_nothing_more_does_not_keep_its_connection(tmp_path: Path) -> None:
-    """TLS would wait half a minute for the other end to agree that it is over."""
     keys.make_authority(tmp_path)
     for name in ("ann", "bob"):
         keys.make_member(tmp_path, name)

@@ -97,7 +97,6 @@ def test_a_restart_with_a_clock_a_day_ahead_goes_on_by_the_others(order: str) ->
 
 @pytest.mark.parametrize("order", PHYSICAL)
 def test_all_machines_that_slept_follow_their_clocks(order: str) -> None:
-    """Their own time stood still, and all clocks are an hour ahead of that."""
     network = group(order)
     say(network, "b", b"before")
     for host in network.hosts.values():
@@ -116,7 +115,6 @@ def test_all_machines_that_slept_follow_their_clocks(order: str) -> None:
 
 
 def test_one_machine_that_slept_follows_its_clock() -> None:
-    """The others' clocks agree with it, and not with where its readings stood still."""
     network = group("physical")
     network.freeze("b")
     slept_ns = 300 * NS
@@ -144,7 +142,6 @@ def test_a_member_alone_in_its_group_follows_its_clock() -> None:
 
 @pytest.mark.parametrize("order", PHYSICAL)
 def test_a_member_whose_messages_nobody_takes_is_told(order: str) -> None:
-    """Cut off from all, it follows its clock in the end; then it meets the others."""
     network = group(order)
     network.cut("b", "ac")
     show(network.hosts["b"], DAY)
@@ -170,7 +167,6 @@ def test_a_member_whose_messages_nobody_takes_is_told(order: str) -> None:
 
 @pytest.mark.parametrize("order", ["tv-lt", "htbc"])
 def test_orders_that_deliver_such_messages_go_on(order: str) -> None:
-    """By topics, a message that is stamped ahead waits no longer than others."""
     network = MemoryNetwork(5)
     bounds: dict[str, Any] = {"options": {"bounds": BOUNDS}}
     for name in "ab":
@@ -188,7 +184,6 @@ def test_orders_that_deliver_such_messages_go_on(order: str) -> None:
 
 
 def test_one_member_with_a_wrong_clock_stops_nobody_else() -> None:
-    """Two others disagree: only more than half counts."""
     network = group("physical", "abc")
     show(network.hosts["c"], -DAY)
     network.run(network.now + 8 * NS)

@@ -64,8 +64,6 @@ def test_callers_that_say_nothing_leave_no_memory_behind(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_ten_thousand_half_open_connections_keep_nobody_out(folder: Path, descriptors: Any) -> None:
-    """Callers that show nothing: a few are held, and who has a certificate gets in among them."""
-
     async def work() -> None:
         async with honest(folder, "alice", "bob") as (alice, bob):
             loop = asyncio.get_running_loop()
@@ -157,7 +155,6 @@ def short_lived(folder: Path, name: str, seconds: float, monkeypatch: pytest.Mon
 def test_a_certificate_that_expires_ends_no_connection_and_opens_none(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does it keep newcomers out; and what its owner said is handed on to nobody else."""
     short_lived(folder, "bob", 3, monkeypatch)
 
     async def work() -> None:
@@ -182,8 +179,6 @@ def test_a_certificate_that_expires_ends_no_connection_and_opens_none(
 
 
 def test_a_renewed_certificate_counts_from_the_next_start(folder: Path, tmp_path: Path) -> None:
-    """A running peer shows the one it began with; with a store it goes on in its lane."""
-
     async def work() -> None:
         store = tmp_path / "bob.db"
         async with peer(folder, "alice") as alice:
@@ -211,8 +206,6 @@ def test_a_renewed_certificate_counts_from_the_next_start(folder: Path, tmp_path
 
 
 def test_a_key_of_another_life_is_no_second_owner(folder: Path) -> None:
-    """Two keys under one lane: the second is refused, and who hands it on is not blamed."""
-
     async def work() -> None:
         async with honest(folder, "alice", "bob") as (alice, bob):
             mallory, twin = Attacker(folder), Attacker(folder)
@@ -235,7 +228,6 @@ def test_a_key_of_another_life_is_no_second_owner(folder: Path) -> None:
 def test_a_wall_clock_that_jumps_changes_nothing(
     folder: Path, days: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within what the certificates hold: timers go by the monotonic clock."""
     real = time.time
     offset = 0.0
     monkeypatch.setattr(time, "time", lambda: real() + offset)
@@ -261,10 +253,6 @@ def test_a_wall_clock_that_jumps_changes_nothing(
 @pytest.mark.few(1)
 @pytest.mark.parametrize("check_all", [False, True])
 def test_a_wrong_seal_over_its_owners_link(folder: Path, check_all: bool) -> None:
-    """What Bob took of Mallory he cannot hand on to Alice: she refuses it, and not him. With
-    `check_all_seals` he does not take it.
-    """
-
     async def work() -> None:
         more = {"check_all_seals": check_all, "relay_s": 0.1}
         async with honest(folder, "alice", "bob", **more) as (alice, bob):

@@ -161,7 +161,6 @@ def test_a_slow_member_that_goes_on_is_waited_for() -> None:
 
 
 def test_a_member_that_only_sends_evicts_nobody() -> None:
-    """Its application takes nothing, and what the others acknowledge is read all the same."""
     more: dict[str, Any] = {"memory": 20_000, "evict_slow_after_ns": 2 * NS}
     network = group(a=more, b=more, c=more)
     network.hosts["a"].takes = False

@@ -54,7 +54,6 @@ def test_nothing_is_lost_early_twice_or_stuck(first: int) -> None:
 
 @pytest.mark.slow
 def test_the_kill_of_a_super_peer_costs_nobody_inside_its_place() -> None:
-    """One kill: all inside go on in the same life at another super peer."""
     failovers = 0
     for seed in range(100, 116):
         run = verdict(plan_of(seed, KILLS)._replace(faults=1, supers=3))
@@ -155,7 +154,6 @@ def test_who_comes_over_gets_what_it_lacks_and_what_it_says_follows_that() -> No
 
 
 def test_what_one_says_elsewhere_follows_what_one_had() -> None:
-    """The new super peer lacks at first what the old one had passed down: it waits for that."""
     run = quiet(internals=4)
     network = run.network
     first, second, *_ = inside(run, "s1")
@@ -173,7 +171,6 @@ def test_what_one_says_elsewhere_follows_what_one_had() -> None:
 
 
 def test_what_went_out_by_two_super_peers_comes_once() -> None:
-    """Its sender did not see it come back, and said it again at another super peer."""
     run = quiet(internals=4)
     network = run.network
     first, *_ = inside(run, "s1")

@@ -197,8 +197,6 @@ def test_a_peer_goes_by_the_name_in_its_certificate(folder: Path) -> None:
 def test_who_has_no_sound_certificate_is_not_let_in(
     folder: Path, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the members say so, and go on."""
-
     async def work() -> None:
         alice = peer("alice", tls(folder, "alice"))
         async with asyncio.timeout(30), alice, peer("bob", tls(folder, "bob")) as bob:

@@ -61,7 +61,6 @@ def heard(made: MemoryNetwork, name: str) -> list[bytes]:
 
 @pytest.mark.parametrize(("connected", "soon"), [(False, True), (True, False)])
 def test_the_last_words_of_who_is_gone_are_asked_for_at_once(connected: bool, soon: bool) -> None:
-    """Of who is connected they are waited for: it is about to send them."""
     made, nodes = network()
     made.cut("a", "c")
     if not connected:

@@ -112,8 +112,6 @@ def test_the_end_without_a_store_raises_where_nobody_has_the_messages(
 def test_the_end_without_a_store_waits_for_nobody_where_nothing_is_at_stake(
     pair: Callable[..., Pair], said: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The others have all that was said, or nothing was said."""
-
     async def work() -> None:
         two = pair()
         async with two.bob() as bob:
@@ -186,7 +184,6 @@ def test_large_messages_that_only_the_store_has_are_named(pair: Callable[..., Pa
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_member_that_leaves_learns_who_has_its_messages(seed: int) -> None:
-    """Its last connection ends with the acknowledgement, and not before it."""
     network = MemoryNetwork(seed)
     for name in "abc":
         network.add(name, Settings(), durable=True)

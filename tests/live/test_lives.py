@@ -60,8 +60,6 @@ def test_of_lives_that_come_at_once_one_stays(seed: int, order: str, durable: bo
 
 
 def test_who_is_replaced_while_it_joins_is_told_and_waits_for_nothing(tmp_path: object) -> None:
-    """Its store has not taken its first words yet, and need not any more."""
-
     def peer(name: str, store: str | None = None) -> Peer:
         at = None if store is None else f"{tmp_path}/{store}"
         return Peer(name, room="r", insecure=True, listen="127.0.0.1:0", store=at)

@@ -189,7 +189,6 @@ def test_a_newcomer_that_comes_before_the_rest_agrees_gets_the_orphan_too() -> N
 @pytest.mark.parametrize("policy", ["release", "set_aside"])
 @pytest.mark.parametrize("seed", range(12))
 def test_all_come_to_the_same_whatever_happens(seed: int, policy: str) -> None:
-    """Talk with cuts, in which two members die for good; the others end with the same."""
     network = group(seed, names="abcde", missing_parent=policy)
     draw = random.Random(f"{seed} {policy}")
     for _ in range(60):
@@ -325,7 +324,6 @@ def test_what_is_missing_is_asked_for_at_once_when_told() -> None:
 
 
 def test_what_is_only_late_is_not_taken_for_lost() -> None:
-    """Somebody is gone, all are connected and agree on that one; a's message is on its way."""
     network = group(relay_ns=5 * NS, silence_ns=60 * NS)
     node_of(network, "d").leave()
     network.turn("d")

@@ -234,8 +234,6 @@ def test_two_groups_of_one_room_do_not_mix() -> None:
 
 @pytest.mark.parametrize("by_certificates", ["the caller", "the called"])
 def test_one_with_certificates_and_one_without_say_so(tmp_path: Path, by_certificates: str) -> None:
-    """At once, and not when the time to join is over; and with a reason in both logs."""
-
     async def work() -> None:
         keys.make_authority(tmp_path)
         keys.make_member(tmp_path, "a")

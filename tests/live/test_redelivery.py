@@ -66,8 +66,6 @@ def _kill_again_and_again(seed: int) -> bool:
 
 @pytest.mark.parametrize("acknowledged", [1, 4, 9, 10])
 def test_a_message_is_acknowledged_by_its_id(tmp_path: Path, acknowledged: int) -> None:
-    """In the middle of what was sent at once, and across what several members sent."""
-
     async def work() -> None:
         store = tmp_path / "b.db"
         async with peer("a") as a, peer("c") as c:
@@ -98,8 +96,6 @@ def test_a_message_is_acknowledged_by_its_id(tmp_path: Path, acknowledged: int) 
 
 
 def test_an_answer_that_waited_is_acknowledged_by_its_id(tmp_path: Path) -> None:
-    """Order "reply": a later message of a lane is handed over before an earlier one."""
-
     async def work() -> None:
         store = tmp_path / "b.db"
         more: dict[str, Any] = {"order": "reply", "relay_s": 60.0}

@@ -104,7 +104,6 @@ def test_an_old_copy_is_told_and_ends(others: str, talks: str, order: str) -> No
 @pytest.mark.few(1)
 @pytest.mark.parametrize("certain", ["a", "c"], ids=["its own batch is proof", "few know better"])
 def test_an_old_copy_ends_that_has_deceived_others_before(certain: str) -> None:
-    """d and e were away when b said what it forgot; they hear its other words first."""
     network = group("bacde")
     restore_b(network, away="de")
     for name in "ac":
@@ -168,7 +167,6 @@ def test_members_of_two_groups_of_one_name_dial_ever_less_often(durable: bool) -
 
 
 def test_members_that_were_rejected_once_are_dialed_at_once_again() -> None:
-    """The delay ends with a connection that stands: as where b is moved to the right group."""
     network = group("ab")
     store = network.hosts["b"].store
     network.crash("b")
@@ -191,7 +189,6 @@ def test_members_that_were_rejected_once_are_dialed_at_once_again() -> None:
 
 @pytest.mark.slow
 def test_a_member_without_a_store_joins_anew_over_slow_ways() -> None:
-    """The others dial its old address all the while, and that does not end its own call."""
     for seed in range(6):
         network = MemoryNetwork(seed, least_ns=200 * MS, most_ns=450 * MS)
         for name in "abcd":

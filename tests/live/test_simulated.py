@@ -164,7 +164,6 @@ def test_what_is_broken_on_purpose_is_found(what: str, monkeypatch: pytest.Monke
 
 
 def test_a_machine_that_sleeps_with_all_its_members_goes_on() -> None:
-    """An hour passes for all at once: nobody was silent meanwhile, and no link ends."""
     run = Run(Plan(5, members=4))
     run.start()
     links = {
@@ -207,7 +206,6 @@ def test_one_that_sleeps_alone_is_called_again_when_it_wakes() -> None:
 def test_a_newcomer_whose_welcome_is_lost_is_let_in_later(
     sponsor: str, order: str, durable: bool
 ) -> None:
-    """Its lane is in the state of the sponsor, and of members that joined after the invitation."""
     network = MemoryNetwork(7)
     for name in "abc":
         network.add(name, Settings(order=order), durable=durable)

@@ -47,7 +47,6 @@ def test_who_only_sends_is_not_taken_for_who_lacks_most(talker: str) -> None:
 
 @pytest.mark.slow
 def test_nobody_is_put_out_for_being_the_last_of_many_that_keep_up() -> None:
-    """Beyond the bound for a moment, again and again, while all read whatever comes."""
     names = "abcdefgh"
     network = MemoryNetwork(2)
     for name in names:

@@ -87,9 +87,6 @@ def test_beyond_the_bounds_what_is_out_of_order_was_said_to_be_late(first: int) 
 
 @pytest.mark.parametrize("seed", [56, 120, 1114])
 def test_runs_that_went_wrong_once(seed: int) -> None:
-    """56, 120: a run taken for a batch of which it was not needed; 1114: two newcomers, of which
-    each waited for the other to have what nobody had any more.
-    """
     one = harmed(seed)
     judgement = one.watched()
     assert judgement.clean, judgement
@@ -208,7 +205,6 @@ def test_runs_are_cut_where_they_grow_long_or_about_much() -> None:
 
 
 def test_a_dead_members_batch_is_got_from_who_subscribes() -> None:
-    """d lacks both; b has the one and c the other, and each has a run for what the other has."""
     made = network({"a": (), "b": ("x",), "c": ("y",), "d": ("x", "y")}, put_out_ns=20 * NS)
     made.cut({"a"}, {"d"})
     made.say("a", b"1", topics=("x",))
@@ -256,7 +252,6 @@ class SaysOver(Audience):
 
 
 def test_one_who_denies_it_keeps_a_lane_from_being_over() -> None:
-    """a is cut off from d alone, and b lies about it: what b and c lack comes once a is back."""
     made = network({"a": (), "b": (), "c": (), "d": ("x",)})
     b, d = node_of(made, "b"), node_of(made, "d")
     b.audience.__class__ = SaysOver
@@ -274,7 +269,6 @@ def test_one_who_denies_it_keeps_a_lane_from_being_over() -> None:
 
 
 def test_a_relay_cannot_pass_over_what_one_subscribes_to() -> None:
-    """A run about a topic of one's own is not taken of another than its owner, unless asked for."""
     made = network({"a": (), "b": ("x",), "c": ("y",)})
     node = node_of(made, "b")
     relay = node.greeted[node_of(made, "c").lane]
@@ -491,7 +485,6 @@ def test_delays_are_measured_and_kept_and_a_subscription_with_them(tmp_path: Pat
 def test_a_store_keeps_readings_and_runs_through_many_snapshots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All that b sent and delivered, over four lives, in a file that begins anew every few rows."""
     monkeypatch.setattr(tcp, "SNAPSHOT_ROWS", 7)
 
     async def work() -> None:

@@ -226,7 +226,6 @@ def test_what_a_crash_left_is_swept_and_the_rest_is_gone_on_with(tmp_path: Path)
 
 
 def test_redelivery_in_another_order_is_neither_noted_twice_nor_lost(tmp_path: Path) -> None:
-    """A crash undid deliveries, and what others sent meanwhile is delivered before them."""
     third = "c~33333333"
     trace = made(tmp_path)
     for one in (said(1, 2), said(1, 1, third), said(4, 1)):  # order "reply": 4 before 3

@@ -107,7 +107,6 @@ def _readers() -> list[tuple[Any, bytes]]:
 
 @pytest.mark.parametrize("which", range(6))
 def test_what_is_cut_short_is_refused_or_sound(which: int) -> None:
-    """Never another exception than one of what comes from others."""
     read, raw = _readers()[which]
     refused = 0
     for end in range(len(raw)):
@@ -215,7 +214,6 @@ def test_frames_come_out_however_the_bytes_were_cut(
 
 
 def test_a_frame_in_many_pieces_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not once a piece: that would be a square of its length."""
     looked = 0
     frames = wire.frames
 

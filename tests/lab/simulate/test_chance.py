@@ -56,7 +56,6 @@ def test_one_delay_a_word_in_every_form(word: int, kind: str) -> None:
 
 
 def test_the_normal_of_000_section_3_2() -> None:
-    """N(80, 5) ms for 70 to 90 ms, clipped: 2.3 % at each end."""
     words = draws(key(1, Stream.INTERVAL), np.arange(200_000))
     drawn = picks(Delay(0.07, 0.09).quantiles(), words) / US
     assert abs(drawn.mean() - 0.08) < 0.0001
@@ -66,7 +65,6 @@ def test_the_normal_of_000_section_3_2() -> None:
 
 
 def test_the_variance_of_000_taken_literally() -> None:
-    """0 to 50 ms: a variance of 12.5 square milliseconds."""
     words = draws(key(1, Stream.DELAY), np.arange(200_000))
     drawn = picks(Delay(0.0, 0.05, "variance").quantiles(), words) / US
     assert abs(drawn.mean() - 0.025) < 0.0001

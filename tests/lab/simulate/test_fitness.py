@@ -34,7 +34,6 @@ def test_every_protocol_with_every_variant_fits_its_topologies_alone(name: str) 
 
 @pytest.mark.parametrize("end", ["any", "super", "internal", "external", "group:0", "group:2", "6"])
 def test_ends_of_special_channels_in_a_hierarchy(end: str) -> None:
-    """Two groups; the external peers are group 2; seven addresses."""
     special = Special(end, "any", Delay(0.1, 0.2))
     check_fit(Scenario(Hierarchy((2, 2), 1), "hierarchical", links=Links(special=(special,))))
 

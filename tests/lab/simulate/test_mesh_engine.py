@@ -21,8 +21,7 @@ from antecede.lab.simulate.compiled.mesh.engine import (
 )
 from antecede.lab.simulate.config.model import Links, Partition, Scenario, Special, Workload
 from antecede.lab.simulate.delays import KINDS, Delay
-from antecede.lab.simulate.outputs.metric_selection import EVERYTHING, NOTHING
-from antecede.lab.simulate.outputs.result import JUDGED
+from antecede.lab.simulate.outputs.result import EVERYTHING, JUDGED, NOTHING
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.schedule import build_schedule
 from antecede.lab.simulate.topology import Hierarchy, Mesh
@@ -99,7 +98,6 @@ def test_lockstep_over_random_scenarios(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", PROTOCOLS)
 def test_lockstep_of_each_protocol_while_much_is_held(pair: tuple[str, str]) -> None:
-    """Delays of 0 to 300 ms and 2,500 messages a second: the ring goes round twice and more."""
     links = Links(Delay(0.0, 0.3, "uniform"))
     quick = Workload(interval=Delay(0.007, 0.009))
     given = Scenario(Mesh(20), *pair, links=links, workload=quick, duration_s=1.0, warm_s=0.2)
@@ -107,7 +105,6 @@ def test_lockstep_of_each_protocol_while_much_is_held(pair: tuple[str, str]) -> 
 
 
 def test_lockstep_of_senders_far_apart_in_pace() -> None:
-    """A member that speaks once in a thousand messages of others still depends and is counted."""
     workload = Workload("random", messages=3000, silent=1)
     given = Scenario(Mesh(3), workload=workload, links=Links(Delay(0.0, 0.01)), duration_s=30.0)
     assert_same(given, 1)
@@ -132,7 +129,6 @@ def test_figures_are_those_of_the_readable_engine(seed: int) -> None:
 
 @pytest.mark.parametrize("pair", PROTOCOLS)
 def test_deliveries_before_a_cause_are_counted_as_the_judge_does(pair: tuple[str, str]) -> None:
-    """Whatever is promised; the readable engine's judge keeps whole sets of messages."""
     links = Links(Delay(0.0, 0.3, "uniform"))
     given = Scenario(Mesh(8), *pair, links=links, duration_s=2.0)
     result = run_readable(given, 3)
@@ -149,7 +145,6 @@ def test_deliveries_before_a_cause_are_counted_as_the_judge_does(pair: tuple[str
 def test_the_judge_counts_the_same_if_pasts_fill_the_ring(
     pair: tuple[str, str], messages: int
 ) -> None:
-    """All messages are under way at once, and the last block of the ring is the first too."""
     links = Links(Delay(0.0, 5.0, "uniform"))
     workload = Workload("random", messages=messages)
     given = Scenario(Mesh(3), *pair, links=links, workload=workload, duration_s=0.9, sample_s=0.5)
@@ -196,7 +191,6 @@ def early(given: Scenario, seed: int, deliveries: Sequence[Any], log_at: Sequenc
 
 @pytest.mark.parametrize("pair", CAUSAL)
 def test_no_delivery_before_a_cause(pair: tuple[str, str]) -> None:
-    """By vector clocks of the recorded run; FIFO order over the same arrivals does not keep it."""
     given = Scenario(Mesh(60), *pair, links=Links(Delay(0.0, 0.05)), duration_s=0.4)
     run = record_mesh(given, 3)
     assert run.result.figures["wait_ms.max"] > 0
@@ -238,7 +232,6 @@ def test_what_it_can_not_run_it_says(changed: dict[str, Any], word: str) -> None
 
 
 def test_memory_of_the_largest_group_of_000() -> None:
-    """900 peers and 10 simulated seconds need less than 1 GiB."""
     for protocol in ("idr", "bss"):
         given = Scenario(Mesh(900), protocol, links=Links(Delay(0.0, 0.05)), duration_s=10.0)
         assert bytes_mesh(given) < 1 << 27

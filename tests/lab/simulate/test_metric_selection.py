@@ -64,7 +64,6 @@ def test_samples_lie_before_the_end() -> None:
 
 @pytest.mark.parametrize("protocol", ["idr", "hierarchical"])
 def test_means_count_what_was_sent_after_the_warm_up(protocol: str) -> None:
-    """Waits of later deliveries of earlier messages too are left out; so is what IDR would send."""
     early, late = (scenario_of(protocol, warm_s=warm_s) for warm_s in (0.0, 0.9))
     result, run = run_readable(late, 2, record=True)
     arrived: dict[tuple[int, int], int] = {}

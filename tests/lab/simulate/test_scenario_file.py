@@ -151,7 +151,6 @@ def test_words_of_a_delay_are_read_back(delay: Delay) -> None:
 @given(scenarios(unused=True))
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_plain_values_of_a_scenario_make_it_again(scenario: Scenario) -> None:
-    """Also values that the kind of workload does not use, and through JSON."""
     mapping = scenario_mapping(scenario)
     assert scenario_from(mapping) == scenario
     assert scenario_from(json.loads(json.dumps(mapping))) == scenario
@@ -189,7 +188,6 @@ def test_text_is_escaped_as_toml_wants_it() -> None:
 
 
 def test_options_that_are_none_have_names_of_their_own(tmp_path: Path) -> None:
-    """TOML has no null."""
     text = '[topology]\nkind="mesh"\npeers=2\n[protocol]\nname="linear"\nwithout=["heartbeat_s"]\n'
     assert read(tmp_path, text).options == {"heartbeat_s": None}
 

@@ -134,8 +134,6 @@ def test_a_newcomer_sees_what_was_said_and_answers_it() -> None:
 
 
 def test_a_newcomer_that_keeps_little_sees_the_newest_in_order() -> None:
-    """Also where something is said between its coming and the beginning of its chat."""
-
     async def work() -> None:
         async with people("alice", "bob") as room:
             for k in range(8):
@@ -183,8 +181,6 @@ def announce(node: Node, ordering: Ordering) -> None:
 
 
 def test_of_two_that_come_at_once_the_one_that_stays_alone_says_so() -> None:
-    """Neither was told of the other; until it is settled nobody says that it took a place."""
-
     async def work() -> None:
         async with people("bob") as room, peer("alice") as one, peer("alice") as two:
             alices, heard = (one, two), dict[str, list[News]]()

@@ -1,4 +1,4 @@
-"""The recorder: processes that talk over UDP, and the trace of what they received."""
+"""Recorder: processes that talk over UDP, and the trace of what they received."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,6 @@
-"""Logs to try deliveries on: groups that talk over a network that reorders, row by row.
+"""Example logs of groups over a network that reorders, for tests, documentation and benchmarks.
 
-The rows are what every member would log: the bytes that it received and those that it sent
-itself, each with the time of its clock. For tests, documentation and benchmarks.
+A row is what a member would log: received or sent bytes with the time of its clock.
 """
 
 from __future__ import annotations
@@ -49,8 +48,8 @@ def recorded(
 ) -> pyarrow.Table:
     """Let groups talk and return the log of all members: the columns of `SCHEMA`.
 
-    `number` counts the rows and breaks ties of time; `to` and `topics` are what was given to
-    `Group.post`. What is sent, when and how long it takes is drawn from `seed`.
+    `number` counts the rows and breaks ties of time; `to` and `topics` were given to `Group.post`.
+    Messages, times and delays are drawn from `seed`.
     """
     return _Network(groups, talk or Talk(), random.Random(seed)).run()
 

@@ -103,8 +103,6 @@ class EventLoop:
         self.answers = Answers(self.traffic, made.members, scenario.workload.recent)
         self.owed = self.under_way = self.news_us = 0
 
-    # -- time -------------------------------------------------------------------------------
-
     def go(self) -> None:
         """Let everything happen."""
         self.end_us = round(self.scenario.duration_s * US)
@@ -156,8 +154,6 @@ class EventLoop:
         self._plan(now_us + self.made.tick_us, TICK, 0, None, NOTE)
         return True
 
-    # -- sending ----------------------------------------------------------------------------
-
     def _send(self, now_us: int, number: int) -> None:
         at = self.senders[number]
         member, run = self.members[at], self.recording
@@ -192,8 +188,6 @@ class EventLoop:
         reading_ns = self.clocks.reading_ns(at, now_us)
         self._carry_out(now_us, at, member.send(number, now=reading_ns, **options))
         self._resume(now_us, at, self.answers.sent(at, number))
-
-    # -- effects ----------------------------------------------------------------------------
 
     def _carry_out(self, now_us: int, at: int, effects: Iterable[Effect]) -> None:
         for effect in effects:
@@ -272,8 +266,6 @@ class EventLoop:
         if self.arrived[at].pop(self._number(at, message), None) is not None:
             self.metrics.counts["discarded"] += 1
 
-    # -- arrival ----------------------------------------------------------------------------
-
     def _arrive(self, now_us: int, at: int, message: Any, number: int) -> None:
         when_us: int | None = now_us
         if self.intake is not None:
@@ -315,8 +307,6 @@ class EventLoop:
             self._tell(now_us, at, self.snapshots.arrived(now_us, at, number))
         self.arrived[at][number] = now_us
         self.recording.note(now_us, ARRIVED, at, number)
-
-    # -- snapshots --------------------------------------------------------------------------
 
     def _begin(self, now_us: int, number: int) -> None:
         assert self.snapshots is not None

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from antecede.errors import ScenarioError
 from antecede.lab.simulate.config.compatibility import readable_only
 from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.outputs.metric_selection import EVERYTHING, Measures
-from antecede.lab.simulate.outputs.result import Result
+from antecede.lab.simulate.outputs.result import EVERYTHING, Measures, Result
 from antecede.lab.simulate.reference_engine import run_readable
 
 AUTO, READABLE, COMPILED = "auto", "readable", "compiled"

@@ -23,9 +23,6 @@ _01, _56 = np.uint64(0x0101010101010101), np.uint64(56)
 _55, _33, _0F = (np.uint64(0x0101010101010101 * byte) for byte in (0x55, 0x33, 0x0F))
 
 
-# -- whole messages ----------------------------------------------------------------------------
-
-
 @njit
 def pairs_message_size(sender: int, seq: int, members: Ints, counters: Ints, count: int) -> int:
     """Return the bytes of an IDR, DS or BSS message that carries the first `count` pairs.
@@ -82,9 +79,6 @@ def vector_entry_size(super_peer: int, base: int, words: Words) -> int:
     """Return the bytes of a super peer's number and bit vector in CI; 0 if empty: no entry."""
     size = window_size(base, words)
     return 0 if size == 1 else varint_size(super_peer) + varint_size(size) + size
-
-
-# -- their parts -------------------------------------------------------------------------------
 
 
 @njit

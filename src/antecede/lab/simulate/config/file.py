@@ -193,9 +193,6 @@ def _scenario(mapping: Mapping[str, Any], folder: Path) -> Scenario:
         return Scenario(**parts)
 
 
-# -- the text of a TOML file (the standard library only reads it) ---------------------------
-
-
 def toml_text(values: Mapping[str, Any]) -> str:
     """Return the text of a mapping of plain values; tables of tables and lists stand inline."""
     return "\n".join(_lines(values)).strip("\n") + "\n"

@@ -87,9 +87,6 @@ def wrong(value: Any, key: str, wanted: str) -> ScenarioError:
     return fault(key, f"{shown if len(shown) <= 60 else shown[:57] + '...'} is not {wanted}")
 
 
-# -- readers --------------------------------------------------------------------------------
-
-
 def table(value: Any, key: str) -> Mapping[str, Any]:
     """Read a table."""
     if not isinstance(value, Mapping):

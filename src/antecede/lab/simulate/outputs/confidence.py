@@ -21,6 +21,7 @@ from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.outputs.needless_holds import DeliveryWaits
 from antecede.lab.simulate.outputs.recording import Recording
 from antecede.lab.simulate.outputs.result import Result
+from antecede.lab.simulate.topology import PEER
 
 BATCHES = 10
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
@@ -79,9 +80,6 @@ def half_widths(result: Result, run: Recording, seen: DeliveryWaits | None) -> M
     stored = result.series.get("peer.storage_bytes", ())
     found["peer.storage_bytes"] = cut.half(times[: len(stored)], stored)
     return {name: half for name, half in found.items() if half is not None}
-
-
-PEER = "peer"
 
 
 class _Cut:

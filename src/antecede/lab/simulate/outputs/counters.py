@@ -184,8 +184,6 @@ class RunMetrics:
         if self.idr is not None:
             self.idr.sample()
 
-    # -- results ----------------------------------------------------------------------------
-
     def figures(self) -> dict[str, float]:
         """Return the figures that need nothing but these sums."""
         found: dict[str, float] = {

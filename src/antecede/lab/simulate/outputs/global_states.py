@@ -93,8 +93,6 @@ class GlobalStates:
         self.stamps: dict[int, int] = {}  # message -> what it carries
         self.stamp_bytes = 0
 
-    # -- what happens --------------------------------------------------------------------------
-
     def begin(self, now_us: int, number: int) -> Iterator[tuple[int, Sequence[Tell]]]:
         """Yield address and markers of each initiator that has not heard of the snapshot yet."""
         for at in self.plan.by:
@@ -159,8 +157,6 @@ class GlobalStates:
     def _size(self, marker: Marker) -> int:
         """Return the bytes of a marker: its kind, its number and, where it counts, the count."""
         return 1 + varint_size(marker.number) + (varint_size(marker.sent) if self.stamped else 0)
-
-    # -- what came of it -----------------------------------------------------------------------
 
     def states(self) -> list[RecordedState]:
         """Return every snapshot of the run, judged."""

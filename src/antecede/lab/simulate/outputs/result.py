@@ -47,6 +47,24 @@ JUDGED = ("violations", "early.by_delivery", "early.by_receipt", "violations.che
 """Figures of deliveries before a cause, the same from every engine that can look for causes."""
 
 
+class Measures(NamedTuple):
+    """What a compiled engine counts; the readable one counts everything.
+
+    Other figures are absent. Cost of each: `python -m bench.simulators`.
+    """
+
+    sizes: bool = True  # control bytes by the source's accounting; in a hierarchy also entropy
+    encoded: bool = True  # control bytes on the wire
+    causes: bool = True  # deliveries before a cause; in a hierarchy also IDR's bytes and Lemma 3
+    ds: bool = True  # bytes of DS among external peers
+    storage: bool = True  # samples of what members keep and hold back
+
+
+EVERYTHING = Measures()
+NOTHING = Measures(False, False, False, False, False)
+NOT_ASKED = "not asked for"
+
+
 class Result(NamedTuple):
     """One run."""
 

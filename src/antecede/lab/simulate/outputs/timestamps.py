@@ -1,17 +1,18 @@
-"""Stamps of a run's messages for the relations of Tsuneizumi et al. and Nakayama 2017.
+"""Stamps of a run's messages, and the pairs that relations by receipt order.
 
 Theory of operation
 -------------------
-Stamps are linear, physical and vector time and topic vectors. The relations go by RECEIPT: a stamp
-follows from what had arrived at the sender, and arrivals do not depend on a protocol that sends no
-messages of its own. So all copies of a run are drawn at once and put in the order of events
-(sendings of a microsecond first, then arrivals by message and receiver, as in `reference_engine`).
-The clocks run over that list once, compiled (`tables.false_causality.kernels.timestamps`).
+Stamps are linear, physical and vector time and topic vectors. The relations of Tsuneizumi et al.
+and Nakayama 2017 go by RECEIPT: a stamp follows from what had arrived at the sender, and arrivals
+do not depend on a protocol that sends no messages of its own. So all copies of a run are drawn at
+once and put in the order of events (sendings of a microsecond first, then arrivals by message and
+receiver, as in `reference_engine`). The clocks run over that list once, compiled
+(`tables.false_causality.kernels.timestamps`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,20 +22,23 @@ from antecede.lab.simulate.clocks import MemberClocks, bounds_of
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.network import Channels, channels
 from antecede.lab.simulate.random_streams import Stream, draws, key, units
-from antecede.lab.simulate.topology import Hierarchy
+from antecede.lab.simulate.topology import Hierarchy, PubSub
 from antecede.lab.simulate.workload import Traffic
 from antecede.tables.false_causality import (
     ALL_TOPICS,
+    RULES,
     Clocks,
     Happenings,
     Stamps,
     Words,
     clocks_of,
+    count_rules,
     limits_of,
 )
 from antecede.tables.kernels import Bools, Ints
 
 _MAX_TOPICS = 64
+WHAT = ("causal", "ordered", "unnecessary", "missed")  # fields of `meter.count.Counts`
 _PLAIN = ("partitions", "buffer", "service_s", "duplicate")
 """Keys of the network that must be left alone here."""
 
@@ -200,3 +204,26 @@ def _seen(everything: Stamps, copies: ArrivedCopies, at: int, traffic: Traffic) 
     return everything._replace(
         **columns, arrival=np.arange(len(came)), subscription=_bits(traffic, at)
     )
+
+
+def rules_for(scenario: Scenario) -> list[str]:
+    """Return the names of the rules that a scenario's messages can be held to."""
+    topics = isinstance(scenario.topology, PubSub)
+    return [name for name, rule in RULES.items() if topics or not rule.topics]
+
+
+def meter_figures(
+    scenario: Scenario, seed: int, rules: Sequence[str] | None = None
+) -> dict[str, float]:
+    """Return `meter.RULE.causal`, `.ordered`, `.unnecessary`, `.missed`: sums over observers.
+
+    `rules` None: all that fit. Raises ScenarioError for a scenario that `stamped` refuses,
+    InputError for an unknown rule, LocalError for one that does not fit.
+    """
+    chosen = rules_for(scenario) if rules is None else list(rules)
+    found = {f"meter.{name}.{what}": 0.0 for name in chosen for what in WHAT}
+    for stamps in stamped(scenario, seed).values():
+        for name, counts in zip(chosen, count_rules(stamps, chosen), strict=True):
+            for what in WHAT:
+                found[f"meter.{name}.{what}"] += getattr(counts, what)
+    return found

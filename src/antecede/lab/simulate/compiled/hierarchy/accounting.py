@@ -70,9 +70,6 @@ def ci_bytes(s: State, count: np.uint64) -> np.uint64:
     return total
 
 
-# -- bit vectors inside a group -------------------------------------------------------------------
-
-
 @inlined
 def is_forgotten(s: State, group: np.uint64, message: np.uint64) -> bool:
     """Tell whether a super peer's TT had a message and has it no more."""
@@ -122,9 +119,6 @@ def entropy(window: np.uint64, chosen: np.uint64) -> float:
     rest = window - chosen
     logs = math.lgamma(window + 1.0) - math.lgamma(chosen + 1.0) - math.lgamma(rest + 1.0)
     return logs / math.log(2.0) / 8.0
-
-
-# -- VTx ------------------------------------------------------------------------------------------
 
 
 @njit

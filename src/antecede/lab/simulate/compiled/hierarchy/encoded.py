@@ -52,9 +52,6 @@ def _is_measured(s: State, message: np.uint64) -> bool:
     return bool((s.measures.encoded and message >= s.warm) or len(s.carried) != 0)
 
 
-# -- IDR ------------------------------------------------------------------------------------------
-
-
 @njit
 def idr_encoded(s: State, message: np.uint64) -> np.uint64:
     """Return the bytes of IDR's message. Before `follow_own`."""
@@ -88,9 +85,6 @@ def _pairs(s: State, first: np.uint64) -> np.uint64:
             s.named[0, address] = 0
             count += _1
     return count
-
-
-# -- inside a group -------------------------------------------------------------------------------
 
 
 @njit
@@ -167,9 +161,6 @@ def _words(lowest: np.uint64, highest: np.uint64) -> tuple[np.uint64, np.uint64]
 def _clear(s: State, row: np.uint64, low: np.uint64, high: np.uint64) -> None:
     for word in range(low, high):
         s.windows[row, word] = _0
-
-
-# -- the external group ---------------------------------------------------------------------------
 
 
 @njit

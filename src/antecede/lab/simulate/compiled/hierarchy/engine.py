@@ -44,9 +44,8 @@ from antecede.lab.simulate.compiled.queue import new_queue
 from antecede.lab.simulate.compiled.records import Rows, new_state, one
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.network import channels
-from antecede.lab.simulate.outputs.metric_selection import EVERYTHING, NOT_ASKED, Measures
 from antecede.lab.simulate.outputs.metrics import sample_times
-from antecede.lab.simulate.outputs.result import JUDGED, Result
+from antecede.lab.simulate.outputs.result import EVERYTHING, JUDGED, NOT_ASKED, Measures, Result
 from antecede.lab.simulate.random_streams import Ints, Stream, key
 from antecede.lab.simulate.schedule import Schedule
 from antecede.lab.simulate.topology import Hierarchy

@@ -129,9 +129,6 @@ def _sort(s: State, count: np.uint64) -> None:
         s.ready[place] = node
 
 
-# -- what is missing ------------------------------------------------------------------------------
-
-
 @inlined
 def _first_missing(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
     """Return what a message waits for by Listing 11: the sender's message before, or the missing

@@ -16,9 +16,6 @@ from antecede.tables.kernels import ones
 _0, _1, _4, _8 = (np.uint64(k) for k in (0, 1, 4, 8))
 
 
-# -- sending --------------------------------------------------------------------------------------
-
-
 @njit
 def send_internal(s: State, message: np.uint64, now: np.uint64) -> None:
     """Let an internal peer send (Listing 4)."""
@@ -79,9 +76,6 @@ def prefix(s: State, at: np.uint64) -> np.uint64:
         found += _1
     s.process[at].prefix = found
     return np.uint64(found)
-
-
-# -- arrivals -------------------------------------------------------------------------------------
 
 
 @inlined

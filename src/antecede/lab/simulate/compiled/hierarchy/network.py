@@ -18,9 +18,6 @@ MESSAGE = np.uint64(2**32 - 1)
 ACKNOWLEDGES = np.uint64(2**31)  # in place of a message: this and the place of an acknowledgement
 
 
-# -- channels -----------------------------------------------------------------------------------
-
-
 @inlined
 def _arrival(s: State, word: np.uint64, at: np.uint64, to: np.uint64, now: np.uint64) -> np.uint64:
     table = s.quantiles[s.table[s.process[at].kind, s.process[to].kind]]
@@ -120,9 +117,6 @@ def carry(
         s.at.carried += _1
 
 
-# -- messages that wait ---------------------------------------------------------------------------
-
-
 @inlined
 def hold(s: State, message: np.uint64, now: np.uint64) -> np.uint64:
     """Return a node for a message that is held back from now on."""
@@ -163,9 +157,6 @@ def wake(s: State, at: np.uint64, reason: np.uint64, count: np.uint64) -> np.uin
                 before = node
             node = after
     return count
-
-
-# -- deliveries -----------------------------------------------------------------------------------
 
 
 @inlined

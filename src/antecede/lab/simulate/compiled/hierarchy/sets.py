@@ -173,9 +173,6 @@ def follow_own(s: State, message: np.uint64) -> None:
             s.message[message].far = s.message[message].before
 
 
-# -- sets as lists ------------------------------------------------------------------------------
-
-
 @inlined
 def _append(s: State, word: np.uint64, first: np.uint64, count: np.uint64) -> np.uint64:
     while word != _0:

@@ -29,7 +29,7 @@ from antecede.lab.simulate.compiled.hierarchy.records import (
 )
 from antecede.lab.simulate.compiled.queue import Queue, queue_bytes
 from antecede.lab.simulate.compiled.records import LINE, Rows, Shapes, array_bytes, layout
-from antecede.lab.simulate.outputs.metric_selection import Measures
+from antecede.lab.simulate.outputs.result import Measures
 
 Words = npt.NDArray[np.uint64]
 Small = npt.NDArray[np.uint32]

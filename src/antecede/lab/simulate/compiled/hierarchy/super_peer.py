@@ -121,9 +121,6 @@ def translate(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> No
     send_inside(s, message, at, now)
 
 
-# -- pruning --------------------------------------------------------------------------------------
-
-
 @njit
 def learn(s: State, at: np.uint64, peer: np.uint64, floor: np.uint64) -> None:
     """Note what a peer says of itself; forget what nobody needs."""

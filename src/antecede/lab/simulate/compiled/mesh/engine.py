@@ -29,9 +29,8 @@ from antecede.lab.simulate.compiled.records import new_state
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.network import channels
-from antecede.lab.simulate.outputs.metric_selection import EVERYTHING, NOT_ASKED, Measures
 from antecede.lab.simulate.outputs.metrics import binned_wait_figures, sample_times
-from antecede.lab.simulate.outputs.result import JUDGED, Result
+from antecede.lab.simulate.outputs.result import EVERYTHING, JUDGED, NOT_ASKED, Measures, Result
 from antecede.lab.simulate.random_streams import Ints
 from antecede.lab.simulate.schedule import Schedule
 from antecede.lab.simulate.topology import Mesh
@@ -138,9 +137,6 @@ def _size(scenario: Scenario, sends: Schedule, measures: Measures) -> Size:
         judged=measures.causes,
         encoded=measures.encoded,
     )
-
-
-# -- figures ------------------------------------------------------------------------------------
 
 
 def _control_bytes(scenario: Scenario, s: State) -> Ints:
