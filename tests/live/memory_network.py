@@ -193,11 +193,7 @@ class MemoryNetwork:
             what()
 
     def say(
-        self,
-        name: str,
-        payload: bytes,
-        reply_to: tuple[Id, ...] = (),
-        topics: tuple[str, ...] = (),
+        self, name: str, payload: bytes, reply_to: tuple[Id, ...] = (), topics: tuple[str, ...] = ()
     ) -> Id | None:
         """Let the application at a host say something; None: it cannot now."""
         host = self.hosts[name]

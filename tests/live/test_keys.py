@@ -194,25 +194,22 @@ def test_a_peer_goes_by_the_name_in_its_certificate(folder: Path) -> None:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("how", ["other authority", "expired", "no tls"])
-def test_who_has_no_sound_certificate_is_not_let_in(
+async def test_who_has_no_sound_certificate_is_not_let_in(
     folder: Path, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def work() -> None:
-        alice = peer("alice", tls(folder, "alice"))
-        async with asyncio.timeout(30), alice, peer("bob", tls(folder, "bob")) as bob:
-            await alice.found()
-            with pytest.raises(PeerError):
-                async with _stranger(folder, tmp_path / "other", how, monkeypatch) as stranger:
-                    await stranger.join(alice.address, timeout_s=1.5)
-            assert alice.members == ("alice",)
-            await until(lambda: alice.node.refused)  # the caller is counted
-            await bob.join(alice.address)
-            await bob.send(b"hello")
-            async for message in alice:
-                assert message.payload == b"hello"
-                break
-
-    asyncio.run(work())
+    alice = peer("alice", tls(folder, "alice"))
+    async with asyncio.timeout(30), alice, peer("bob", tls(folder, "bob")) as bob:
+        await alice.found()
+        with pytest.raises(PeerError):
+            async with _stranger(folder, tmp_path / "other", how, monkeypatch) as stranger:
+                await stranger.join(alice.address, timeout_s=1.5)
+        assert alice.members == ("alice",)
+        await until(lambda: alice.node.refused)  # the caller is counted
+        await bob.join(alice.address)
+        await bob.send(b"hello")
+        async for message in alice:
+            assert message.payload == b"hello"
+            break
 
 
 def _stranger(folder: Path, other: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> Peer:

@@ -205,7 +205,7 @@ def test_a_member_without_a_store_joins_anew_over_slow_ways() -> None:
 
 
 @pytest.mark.slow
-def test_a_peer_on_an_old_copy_ends_and_says_so(tmp_path: Path) -> None:
+async def test_a_peer_on_an_old_copy_ends_and_says_so(tmp_path: Path) -> None:
     def peer(name: str, port: int = 0, **more: Any) -> Peer:
         more = {"listen": f"127.0.0.1:{port}", "store": tmp_path / f"{name}.db", **more}
         return Peer(name, insecure=True, **more)
@@ -217,32 +217,29 @@ def test_a_peer_on_an_old_copy_ends_and_says_so(tmp_path: Path) -> None:
         except urllib.error.HTTPError as error:
             return error.code
 
-    async def work() -> None:
-        async with peer("alice") as alice:
-            await alice.found()
-            alice_at = int(alice.address.rpartition(":")[2])
-            async with peer("bob") as bob:
-                await bob.join(alice.address)
-                bob_at = int(bob.address.rpartition(":")[2])
-                await bob.send(b"one")
-                await take(alice, 1)
-            shutil.copy(tmp_path / "bob.db", tmp_path / "backup.db")
-            async with peer("bob", bob_at) as bob:
-                await bob.send(b"two")
-                await take(alice, 1)
-        shutil.copy(tmp_path / "backup.db", tmp_path / "bob.db")
-        async with peer("bob", bob_at, status="127.0.0.1:0") as bob:
-            await bob.send(b"another two")
-            assert await asyncio.to_thread(health, bob.status_address) == 200
-            async with peer("alice", alice_at):
-                with pytest.raises(PeerError, match="old copy"):
-                    async for _ in bob.events():
-                        pass
-                with pytest.raises(PeerError, match="old copy"):
-                    await bob.send(b"three")
-                assert await asyncio.to_thread(health, bob.status_address) == 503
-
-    run(work)
+    async with peer("alice") as alice:
+        await alice.found()
+        alice_at = int(alice.address.rpartition(":")[2])
+        async with peer("bob") as bob:
+            await bob.join(alice.address)
+            bob_at = int(bob.address.rpartition(":")[2])
+            await bob.send(b"one")
+            await take(alice, 1)
+        shutil.copy(tmp_path / "bob.db", tmp_path / "backup.db")
+        async with peer("bob", bob_at) as bob:
+            await bob.send(b"two")
+            await take(alice, 1)
+    shutil.copy(tmp_path / "backup.db", tmp_path / "bob.db")
+    async with peer("bob", bob_at, status="127.0.0.1:0") as bob:
+        await bob.send(b"another two")
+        assert await asyncio.to_thread(health, bob.status_address) == 200
+        async with peer("alice", alice_at):
+            with pytest.raises(PeerError, match="old copy"):
+                async for _ in bob.events():
+                    pass
+            with pytest.raises(PeerError, match="old copy"):
+                await bob.send(b"three")
+            assert await asyncio.to_thread(health, bob.status_address) == 503
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ from antecede.live.status import (
     from_plain,
     status_of,
 )
-from tests.live.loops import run, until
+from tests.live.loops import until
 from tests.live.memory_network import MS, MemoryNetwork
 
 
@@ -149,43 +149,40 @@ def test_words_of_others_reach_no_terminal_as_they_are() -> None:
 # -- what is served --------------------------------------------------------------------------------
 
 
-def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str]) -> None:
-    async def work() -> None:
-        async with peer("a", status="127.0.0.1:0") as a, peer("b") as b:
-            code, text = await fetched(a.status_address, "/healthz")
-            assert (code, text) == (503, "in no group yet\n")
-            await a.found()
-            await b.join(a.address)
-            for _ in range(3):
-                await b.send(b"x")
-            await until(lambda: a.node.active.place == 3)
-            assert (await fetched(a.status_address, "/healthz")) == (200, "well\n")
-            told = json.loads((await fetched(a.status_address, "/status"))[1])
-            assert (told["delivered"], told["waiting_for_application"]) == (3, 3)
-            assert [one["name"] for one in told["members"]] == ["b"]
-            taken = 0
-            async for _ in a:
-                taken += 1
-                if taken == 3:
-                    break
-            assert a.status().waiting_for_application == 1, "the last one, until the next is asked"
-            metrics = samples((await fetched(a.status_address, "/metrics"))[1])
-            assert metrics["antecede_live_delivered_messages_total"] == 3
-            assert metrics["antecede_live_up"] == 1
-            assert metrics["antecede_live_lacking_batches"] == 0
-            assert metrics["antecede_live_received_bytes_total"] == a.node.bytes_in > 100
-            assert await asyncio.to_thread(main, ["status", a.status_address]) == 0
-            assert "a in room 'the \"room\"', order causal" in capsys.readouterr().out
-            assert await asyncio.to_thread(main, ["status", a.status_address, "--json"]) == 0
-            assert json.loads(capsys.readouterr().out)["name"] == "a"
-            await b.leave()
-            a.node.go_out("for the test")
-            code, text = await fetched(a.status_address, "/healthz")
-            assert (code, text) == (503, "for the test\n")
-            assert await asyncio.to_thread(main, ["status", a.status_address]) == 1
-            assert "NOT WELL: for the test" in capsys.readouterr().out
-
-    run(work)
+async def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str]) -> None:
+    async with peer("a", status="127.0.0.1:0") as a, peer("b") as b:
+        code, text = await fetched(a.status_address, "/healthz")
+        assert (code, text) == (503, "in no group yet\n")
+        await a.found()
+        await b.join(a.address)
+        for _ in range(3):
+            await b.send(b"x")
+        await until(lambda: a.node.active.place == 3)
+        assert (await fetched(a.status_address, "/healthz")) == (200, "well\n")
+        told = json.loads((await fetched(a.status_address, "/status"))[1])
+        assert (told["delivered"], told["waiting_for_application"]) == (3, 3)
+        assert [one["name"] for one in told["members"]] == ["b"]
+        taken = 0
+        async for _ in a:
+            taken += 1
+            if taken == 3:
+                break
+        assert a.status().waiting_for_application == 1, "the last one, until the next is asked"
+        metrics = samples((await fetched(a.status_address, "/metrics"))[1])
+        assert metrics["antecede_live_delivered_messages_total"] == 3
+        assert metrics["antecede_live_up"] == 1
+        assert metrics["antecede_live_lacking_batches"] == 0
+        assert metrics["antecede_live_received_bytes_total"] == a.node.bytes_in > 100
+        assert await asyncio.to_thread(main, ["status", a.status_address]) == 0
+        assert "a in room 'the \"room\"', order causal" in capsys.readouterr().out
+        assert await asyncio.to_thread(main, ["status", a.status_address, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["name"] == "a"
+        await b.leave()
+        a.node.go_out("for the test")
+        code, text = await fetched(a.status_address, "/healthz")
+        assert (code, text) == (503, "for the test\n")
+        assert await asyncio.to_thread(main, ["status", a.status_address]) == 1
+        assert "NOT WELL: for the test" in capsys.readouterr().out
 
 
 def samples(text: str) -> dict[str, float]:
@@ -201,15 +198,12 @@ def samples(text: str) -> dict[str, float]:
     return found
 
 
-def test_what_is_none_of_it_is_refused() -> None:
-    async def work() -> None:
-        async with peer("a", status="127.0.0.1:0") as a:
-            assert (await fetched(a.status_address, "/else"))[0] == 404
-            assert (await fetched(a.status_address, "/status", method="DELETE"))[0] == 405
-            code, text = await fetched(a.status_address, "/status", data=bytes(2 << 20))
-            assert (code, "1048576 bytes" in text) == (413, True)
-
-    run(work)
+async def test_what_is_none_of_it_is_refused() -> None:
+    async with peer("a", status="127.0.0.1:0") as a:
+        assert (await fetched(a.status_address, "/else"))[0] == 404
+        assert (await fetched(a.status_address, "/status", method="DELETE"))[0] == 405
+        code, text = await fetched(a.status_address, "/status", data=bytes(2 << 20))
+        assert (code, "1048576 bytes" in text) == (413, True)
 
 
 @pytest.mark.parametrize(
@@ -228,16 +222,13 @@ def test_what_is_none_of_it_is_refused() -> None:
         ("[fe80::1]", 200),
     ],
 )
-def test_a_page_of_others_gets_nothing_by_a_name_of_its_own(host: str, code: int) -> None:
-    async def work() -> None:
-        async with peer("a", status="127.0.0.1:0") as a:
-            await a.found()
-            for path in ("/status", "/metrics", "/healthz"):
-                got, text = await fetched(a.status_address, path, headers={"host": host})
-                assert got == code
-                assert (f"{host!r}" in text) == (code != 200)
-
-    run(work)
+async def test_a_page_of_others_gets_nothing_by_a_name_of_its_own(host: str, code: int) -> None:
+    async with peer("a", status="127.0.0.1:0") as a:
+        await a.found()
+        for path in ("/status", "/metrics", "/healthz"):
+            got, text = await fetched(a.status_address, path, headers={"host": host})
+            assert got == code
+            assert (f"{host!r}" in text) == (code != 200)
 
 
 def test_the_name_at_which_status_was_asked_to_listen_is_its_own() -> None:
@@ -257,51 +248,42 @@ def test_the_name_at_which_status_was_asked_to_listen_is_its_own() -> None:
         (b"GET /status HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\nab", b" 408 "),
     ],
 )
-def test_requests_that_are_none_or_slow_get_an_answer_and_no_more(
+async def test_requests_that_are_none_or_slow_get_an_answer_and_no_more(
     sent: bytes, status: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def work() -> None:
-        monkeypatch.setattr(http_server, "REQUEST_S", 0.2)
-        async with peer("a", status="127.0.0.1:0") as a:
-            host, _, port = a.status_address.rpartition(":")
-            reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(sent)
-            answer = await reader.read()
-            writer.close()
-            assert answer.startswith(b"HTTP/1.1") or answer == b""
-            assert status in answer
-            assert (await fetched(a.status_address, "/metrics"))[0] == 200
-
-    run(work)
+    monkeypatch.setattr(http_server, "REQUEST_S", 0.2)
+    async with peer("a", status="127.0.0.1:0") as a:
+        host, _, port = a.status_address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(sent)
+        answer = await reader.read()
+        writer.close()
+        assert answer.startswith(b"HTTP/1.1") or answer == b""
+        assert status in answer
+        assert (await fetched(a.status_address, "/metrics"))[0] == 200
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: "])
-def test_many_who_say_nothing_keep_nobody_out(sent: bytes) -> None:
-    async def work() -> None:
-        async with peer("a", status="127.0.0.1:0") as a:
-            await a.found()
-            host, _, port = a.status_address.rpartition(":")
-            idle = []
-            for _ in range(500):
-                idle.append(await asyncio.open_connection(host, int(port)))
-                idle[-1][1].write(sent)
-            assert (await fetched(a.status_address, "/healthz"))[0] == 200
-            for _, writer in idle:
-                writer.transport.abort()
-            assert (await fetched(a.status_address, "/healthz"))[0] == 200
-
-    run(work)
+async def test_many_who_say_nothing_keep_nobody_out(sent: bytes) -> None:
+    async with peer("a", status="127.0.0.1:0") as a:
+        await a.found()
+        host, _, port = a.status_address.rpartition(":")
+        idle = []
+        for _ in range(500):
+            idle.append(await asyncio.open_connection(host, int(port)))
+            idle[-1][1].write(sent)
+        assert (await fetched(a.status_address, "/healthz"))[0] == 200
+        for _, writer in idle:
+            writer.transport.abort()
+        assert (await fetched(a.status_address, "/healthz"))[0] == 200
 
 
-def test_a_port_that_is_taken_is_said() -> None:
-    async def work() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
-            with pytest.raises(PeerError, match=f"cannot serve status at 127.0.0.1:{port}"):
-                async with peer("a", status=f"127.0.0.1:{port}"):
-                    pass
-
-    run(work)
+async def test_a_port_that_is_taken_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(PeerError, match=f"cannot serve status at 127.0.0.1:{port}"):
+            async with peer("a", status=f"127.0.0.1:{port}"):
+                pass
 
 
 @pytest.fixture
@@ -326,17 +308,14 @@ def test_the_command_says_when_nobody_is_there(
 
 
 @pytest.mark.parametrize("answer", [b"hello", b"[]", b'{"name": "x"}', b"[" * 9999])
-def test_the_command_says_when_somebody_else_is_there(
+async def test_the_command_says_when_somebody_else_is_there(
     answer: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def work() -> None:
-        async def handle(_: http_server.Request) -> http_server.Answer:
-            return http_server.Answer(answer)
+    async def handle(_: http_server.Request) -> http_server.Answer:
+        return http_server.Answer(answer)
 
-        server = http_server.HttpServer(handle)
-        port = await server.open("127.0.0.1", 0)
-        assert await asyncio.to_thread(main, ["status", f"127.0.0.1:{port}"]) == 2
-        assert "answers, but not with" in capsys.readouterr().err
-        server.close()
-
-    run(work)
+    server = http_server.HttpServer(handle)
+    port = await server.open("127.0.0.1", 0)
+    assert await asyncio.to_thread(main, ["status", f"127.0.0.1:{port}"]) == 2
+    assert "answers, but not with" in capsys.readouterr().err
+    server.close()

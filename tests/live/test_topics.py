@@ -424,90 +424,76 @@ def topical(name: str, topics: list[str] | None = None, **more: Any) -> Peer:
     return peer(name, topics=topics, **given)
 
 
-def test_peers_speak_about_topics() -> None:
-    async def work() -> None:
-        both = ["news", "sport"]
-        async with (
-            topical("a", ["news"]) as a,
-            topical("b", both) as b,
-            topical("c", ["sport"]) as c,
-        ):
-            await a.found()
+async def test_peers_speak_about_topics() -> None:
+    both = ["news", "sport"]
+    async with topical("a", ["news"]) as a, topical("b", both) as b, topical("c", ["sport"]) as c:
+        await a.found()
+        await b.join(a.address)
+        await c.join(b.address)
+        everybody = {"a": ("news",), "b": ("news", "sport"), "c": ("sport",)}
+        await until(lambda: a.subscriptions == b.subscriptions == everybody)
+        await a.send(b"1", topics=["news"])
+        await a.send(b"2", topics=["sport"])
+        await a.send(b"3", topics=["sport", "news"])
+        messages = await take(b, 3)
+        assert [one.payload for one in messages] == [b"1", b"2", b"3"]
+        assert [one.topics for one in messages] == [*(("news",), ("sport",), ("news", "sport"))]
+        assert [one.payload for one in await take(c, 2)] == [b"2", b"3"]
+        await c.subscribe(["news"])
+        await until(lambda: a.subscriptions.get("c") == ("news",))
+        await a.send(b"4", topics=["sport"])
+        await a.send(b"5", topics=["news"])
+        assert [one.payload for one in await take(c, 1)] == [b"5"]
+        assert c.status().topics == ("news",)
+        assert a.status().in_runs >= 2
+
+
+async def test_delays_are_measured_and_kept_and_a_subscription_with_them(tmp_path: Path) -> None:
+    store = tmp_path / "b.db"
+    async with topical("a", ["x"]) as a:
+        await a.found()
+        async with topical("b", ["x"], store=store) as b:
             await b.join(a.address)
-            await c.join(b.address)
-            everybody = {"a": ("news",), "b": ("news", "sport"), "c": ("sport",)}
-            await until(lambda: a.subscriptions == b.subscriptions == everybody)
-            await a.send(b"1", topics=["news"])
-            await a.send(b"2", topics=["sport"])
-            await a.send(b"3", topics=["sport", "news"])
-            messages = await take(b, 3)
-            assert [one.payload for one in messages] == [b"1", b"2", b"3"]
-            assert [one.topics for one in messages] == [*(("news",), ("sport",), ("news", "sport"))]
-            assert [one.payload for one in await take(c, 2)] == [b"2", b"3"]
-            await c.subscribe(["news"])
-            await until(lambda: a.subscriptions.get("c") == ("news",))
-            await a.send(b"4", topics=["sport"])
-            await a.send(b"5", topics=["news"])
-            assert [one.payload for one in await take(c, 1)] == [b"5"]
-            assert c.status().topics == ("news",)
-            assert a.status().in_runs >= 2
-
-    run(work)
-
-
-def test_delays_are_measured_and_kept_and_a_subscription_with_them(tmp_path: Path) -> None:
-    async def work() -> None:
-        store = tmp_path / "b.db"
-        async with topical("a", ["x"]) as a:
-            await a.found()
-            async with topical("b", ["x"], store=store) as b:
-                await b.join(a.address)
-                await b.subscribe(["x", "y"])
-                await until(lambda: a.subscriptions.get("b") == ("x", "y"))
-                await a.send(b"1", topics=["y"])
-                assert [one.payload for one in await take(b, 1)] == [b"1"]
-                measured = b.delays["a"]
-                assert measured.batches >= 1
-                assert 0 <= measured.least_ns[0] <= measured.least_ns[1] < 10**9
-                await b.send(b"kept", topics=["x"])
-            async with topical("b", store=store) as b:
-                assert b.delays["a"].batches >= measured.batches
-                assert b.subscriptions["b"] == ("x", "y")
-                await a.send(b"2", topics=["x"])
-                found = await take(b, 2)  # the first was not acknowledged: nobody asked for more
-                assert [one.payload for one in found][-1] == b"2"
-                assert all(one.topics for one in found)
-
-    run(work)
+            await b.subscribe(["x", "y"])
+            await until(lambda: a.subscriptions.get("b") == ("x", "y"))
+            await a.send(b"1", topics=["y"])
+            assert [one.payload for one in await take(b, 1)] == [b"1"]
+            measured = b.delays["a"]
+            assert measured.batches >= 1
+            assert 0 <= measured.least_ns[0] <= measured.least_ns[1] < 10**9
+            await b.send(b"kept", topics=["x"])
+        async with topical("b", store=store) as b:
+            assert b.delays["a"].batches >= measured.batches
+            assert b.subscriptions["b"] == ("x", "y")
+            await a.send(b"2", topics=["x"])
+            found = await take(b, 2)  # the first was not acknowledged: nobody asked for more
+            assert [one.payload for one in found][-1] == b"2"
+            assert all(one.topics for one in found)
 
 
 @pytest.mark.slow
-def test_a_store_keeps_readings_and_runs_through_many_snapshots(
+async def test_a_store_keeps_readings_and_runs_through_many_snapshots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tcp, "SNAPSHOT_ROWS", 7)
-
-    async def work() -> None:
-        store, seen = tmp_path / "b.db", list[bytes]()
-        async with topical("a", ["x"]) as a:
-            await a.found()
-            sent = 0
-            for _ in range(4):
-                async with topical("b", ["x", "y"], store=store) as b:
-                    await b.join(a.address)
-                    await until(lambda: a.subscriptions.get("b") == ("x", "y"))
-                    for k in range(30):
-                        await a.send(b"%d" % (sent + k), topics=[("x", "y", "z")[k % 3]])
-                        if k % 5 == 0:
-                            await b.send(b"from b", topics=["x"])
-                    while not seen or seen[-1] != b"%d" % (sent + 28):
-                        seen += [one.payload for one in await take(b, 1)]
-                    sent += 30
-            expected = [b"%d" % k for k in range(sent) if k % 30 % 3 != 2]
-            assert list(dict.fromkeys(seen)) == expected  # some again, where a crash could be
-            assert [one.payload for one in await take(a, 24)] == [b"from b"] * 24
-
-    run(work)
+    store, seen = tmp_path / "b.db", list[bytes]()
+    async with topical("a", ["x"]) as a:
+        await a.found()
+        sent = 0
+        for _ in range(4):
+            async with topical("b", ["x", "y"], store=store) as b:
+                await b.join(a.address)
+                await until(lambda: a.subscriptions.get("b") == ("x", "y"))
+                for k in range(30):
+                    await a.send(b"%d" % (sent + k), topics=[("x", "y", "z")[k % 3]])
+                    if k % 5 == 0:
+                        await b.send(b"from b", topics=["x"])
+                while not seen or seen[-1] != b"%d" % (sent + 28):
+                    seen += [one.payload for one in await take(b, 1)]
+                sent += 30
+        expected = [b"%d" % k for k in range(sent) if k % 30 % 3 != 2]
+        assert list(dict.fromkeys(seen)) == expected  # some again, where a crash could be
+        assert [one.payload for one in await take(a, 24)] == [b"from b"] * 24
 
 
 def test_a_clock_worse_than_promised_is_an_alarm(caplog: pytest.LogCaptureFixture) -> None:
@@ -532,44 +518,37 @@ def test_a_clock_worse_than_promised_is_an_alarm(caplog: pytest.LogCaptureFixtur
     assert {one.antecede_kind for one in records} == {"accuracy"}  # type: ignore[attr-defined]
 
 
-def test_what_comes_too_late_is_an_alarm() -> None:
+async def test_what_comes_too_late_is_an_alarm() -> None:
     heard: list[Alarm] = []
-
-    async def work() -> None:
-        tight: dict[str, Any] = {
-            "options": {"bounds": Bounds(accuracy_s=0.001, least_s=0, most_s=0.0001)}
-        }
-        exact = {**tight, "clock_error_s": 0}
-        watchful: dict[str, Any] = {**exact, "on_alarm": heard.append}
-        async with topical("a", ["x"], **exact) as a, topical("b", ["x"], **watchful) as b:
-            await a.found()
-            await b.join(a.address)
-            while not heard:
-                await a.send(b"1", topics=["x"])
-                await asyncio.sleep(0.01)
-
-    run(work)
+    tight: dict[str, Any] = {
+        "options": {"bounds": Bounds(accuracy_s=0.001, least_s=0, most_s=0.0001)}
+    }
+    exact = {**tight, "clock_error_s": 0}
+    watchful: dict[str, Any] = {**exact, "on_alarm": heard.append}
+    async with topical("a", ["x"], **exact) as a, topical("b", ["x"], **watchful) as b:
+        await a.found()
+        await b.join(a.address)
+        while not heard:
+            await a.send(b"1", topics=["x"])
+            await asyncio.sleep(0.01)
     assert {(one.kind, one.member) for one in heard} == {("late", "a")}
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("order", BROADCAST)
-def test_orders_by_clocks_without_topics_go_over_tcp(order: str) -> None:
-    async def work() -> None:
-        bounds: Bounds[str] = Bounds(accuracy_s=0.000_01, least_s=0.000_03, most_s=0.15)
-        more = {"order": order, "options": {"bounds": bounds, "delivery": "bound"}}
-        more["clock_error_s"] = 0  # type: ignore[assignment]
-        async with peer("a", **more) as a, peer("b", **more) as b, peer("c", **more) as c:
-            await a.found()
-            await b.join(a.address)
-            await c.join(b.address)
-            await until(lambda: a.members == b.members == c.members == ("a", "b", "c"))
-            await a.send(b"question")
-            await take(b, 1)
-            await b.send(b"answer")
-            assert [one.payload for one in await take(c, 2)] == [b"question", b"answer"]
-
-    run(work)
+async def test_orders_by_clocks_without_topics_go_over_tcp(order: str) -> None:
+    bounds: Bounds[str] = Bounds(accuracy_s=0.000_01, least_s=0.000_03, most_s=0.15)
+    more = {"order": order, "options": {"bounds": bounds, "delivery": "bound"}}
+    more["clock_error_s"] = 0  # type: ignore[assignment]
+    async with peer("a", **more) as a, peer("b", **more) as b, peer("c", **more) as c:
+        await a.found()
+        await b.join(a.address)
+        await c.join(b.address)
+        await until(lambda: a.members == b.members == c.members == ("a", "b", "c"))
+        await a.send(b"question")
+        await take(b, 1)
+        await b.send(b"answer")
+        assert [one.payload for one in await take(c, 2)] == [b"question", b"answer"]
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -589,10 +568,7 @@ HTBC: dict[str, Any] = {"order": "htbc", "options": {"bounds": TCP_BOUNDS}}
         ({**HTBC, "history": 5}, "history="),
         ({**HTBC, "trace": "somewhere"}, "could not judge"),
         ({"order": "htbc"}, "bounds"),
-        (
-            {"order": "htbc", "options": {"bounds": Bounds(clocks={"a": 1})}},
-            "hold for all of them",
-        ),
+        ({"order": "htbc", "options": {"bounds": Bounds(clocks={"a": 1})}}, "hold for all of them"),
         ({**HTBC, "options": {"subscriptions": 5}}, "each peer says its own"),
         ({"order": "linear"}, '"delivery": "bound"'),
         ({"order": "linear", "options": {"delivery": "bound"}}, "bounds"),
@@ -618,24 +594,21 @@ def test_what_cannot_be_is_refused_in_words(given: dict[str, Any], why: str) -> 
         peer("a", **given)
 
 
-def test_messages_are_about_topics_where_the_order_has_some_and_nowhere_else() -> None:
-    async def work() -> None:
-        async with topical("a") as a, peer("b") as b:
-            await a.found()
-            await b.found()
-            for wrong in ((), ["*"], [""]):
-                with pytest.raises(LocalError, match="topic"):
-                    await a.send(b"about nothing", topics=wrong)
-            with pytest.raises(LocalError, match="about no topics"):
-                await b.send(b"about something", topics=["x"])
-            with pytest.raises(LocalError, match="nobody subscribes"):
-                await b.subscribe(["x"])
-            with pytest.raises(LocalError, match="list of names"):
-                await a.subscribe("x")
-            sent = await a.send(b"to nobody yet", topics=["x"])
-            assert sent.number == 1
-
-    run(work)
+async def test_messages_are_about_topics_where_the_order_has_some_and_nowhere_else() -> None:
+    async with topical("a") as a, peer("b") as b:
+        await a.found()
+        await b.found()
+        for wrong in ((), ["*"], [""]):
+            with pytest.raises(LocalError, match="topic"):
+                await a.send(b"about nothing", topics=wrong)
+        with pytest.raises(LocalError, match="about no topics"):
+            await b.send(b"about something", topics=["x"])
+        with pytest.raises(LocalError, match="nobody subscribes"):
+            await b.subscribe(["x"])
+        with pytest.raises(LocalError, match="list of names"):
+            await a.subscribe("x")
+        sent = await a.send(b"to nobody yet", topics=["x"])
+        assert sent.number == 1
 
 
 # -- seen from outside -----------------------------------------------------------------------------

@@ -336,18 +336,15 @@ def test_how_often_is_judged_at_once(tmp_path: Path, more: dict[str, Any], words
         Peer("a", insecure=True, **given)
 
 
-def test_a_page_follows_a_living_group(tmp_path: Path) -> None:
-    async def live() -> None:
-        followed = Followed("live", [tmp_path], lambda: read([tmp_path]))
-        async with peer("a", tmp_path, trace_every_s=0.05) as one:
-            await one.found()
-            for k in range(3):
-                await one.send(f"{k}".encode())
-                until = time.monotonic() + 10
-                while not any(tmp_path.glob("*.parquet")) or len(events(tmp_path)) < k + 1:
-                    assert time.monotonic() < until
-                    await asyncio.sleep(0.02)
-                meta, _ = unpacked(followed.block({}))
-                assert meta["events"] >= k + 1
-
-    asyncio.run(live())
+async def test_a_page_follows_a_living_group(tmp_path: Path) -> None:
+    followed = Followed("live", [tmp_path], lambda: read([tmp_path]))
+    async with peer("a", tmp_path, trace_every_s=0.05) as one:
+        await one.found()
+        for k in range(3):
+            await one.send(f"{k}".encode())
+            until = time.monotonic() + 10
+            while not any(tmp_path.glob("*.parquet")) or len(events(tmp_path)) < k + 1:
+                assert time.monotonic() < until
+                await asyncio.sleep(0.02)
+            meta, _ = unpacked(followed.block({}))
+            assert meta["events"] >= k + 1

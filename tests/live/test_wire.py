@@ -28,10 +28,7 @@ NUMBERS = st.integers(0, 2**63)
 TABLES = st.dictionaries(LANES, NUMBERS, max_size=5)
 RAW = st.binary(max_size=300)
 TEXTS = st.text(max_size=60)
-HELLOS = st.builds(
-    wire.Hello,
-    *(RAW, TEXTS, RAW, RAW, RAW, LANES, TEXTS, RAW, TABLES),
-)
+HELLOS = st.builds(wire.Hello, *(RAW, TEXTS, RAW, RAW, RAW, LANES, TEXTS, RAW, TABLES))
 WELCOMES = st.builds(
     wire.Welcome,
     *(RAW, RAW, TABLES, st.dictionaries(LANES, TEXTS, max_size=4)),
