@@ -32,7 +32,7 @@ START_US = 1_800_000_000_000_000
 
 
 class Talk(NamedTuple):
-    """How a group talks: times in microseconds."""
+    """Talk of a group: times in microseconds."""
 
     messages: int = 100
     pause_us: int = 20_000  # mean time between two sendings anywhere in the group

@@ -69,7 +69,7 @@ def arguments_of(order: str, saying: workload.Saying, answered: Message | None) 
 
 
 class Plan(NamedTuple):
-    """What a member process is told at its start."""
+    """Configuration of a member process."""
 
     name: str
     names: tuple[str, ...]

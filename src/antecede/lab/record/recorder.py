@@ -28,7 +28,7 @@ EMULATED = "delays, jitter and clock offsets between the regions are emulated; t
 
 
 class Recording(NamedTuple):
-    """What happened: events in the order of the recorder's clock, and the counts of the kinds."""
+    """Events in the order of the recorder's clock, and the counts of the kinds."""
 
     events: list[Event]
     sent: int
@@ -40,7 +40,7 @@ class Recording(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether every copy was delivered."""
+        """Every copy was delivered."""
         return self.delivered == self.expected
 
 

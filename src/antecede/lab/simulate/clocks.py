@@ -26,7 +26,7 @@ NS_PER_US = 1000
 
 
 class MemberClocks:
-    """What the clock of each address shows."""
+    """Clocks of all addresses."""
 
     def __init__(self, clocks: Clocks, seed: int) -> None:
         self.accuracy_us = round(clocks.accuracy_s * US)

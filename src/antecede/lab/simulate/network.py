@@ -33,7 +33,7 @@ ANY = "any"
 
 
 class Channels(NamedTuple):
-    """Which distribution of delays each channel has, by kinds of addresses."""
+    """Distributions of delays of the channels, by kinds of addresses."""
 
     kind: Ints  # [addresses] a number from 0; addresses of one kind have the same channels
     table: Ints  # [kinds, kinds] from and to: row of `quantiles`

@@ -32,7 +32,7 @@ MIX_1, MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 class Stream(enum.IntEnum):
-    """What is chosen. The numbers are part of every result: never renumber."""
+    """Purposes of draws. The numbers are part of every result: never renumber."""
 
     DELAY = 1  # of an application message's first copy: (message, sender * size + receiver)
     NOTE_DELAY = 2

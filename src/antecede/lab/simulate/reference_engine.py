@@ -23,20 +23,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, overload
 
+from antecede.core import protocols
 from antecede.core.global_snapshots import Tell
-from antecede.core.protocols import (
-    DUPLICATE,
-    OWN,
-    Addressing,
-    Deliver,
-    DeliverIncomplete,
-    Discard,
-    Effect,
-    MessageId,
-    Protocol,
-    Relation,
-    Transmit,
-)
 from antecede.errors import RemoteError
 from antecede.lab.simulate.clocks import MemberClocks
 from antecede.lab.simulate.config.model import Scenario
@@ -162,16 +150,16 @@ class EventLoop:
             return
         options: dict[str, Any] = {}
         run.parents[number] = parents
-        if parents and self.made.relation is Relation.BY_REPLY:
-            options["after"] = self.answers.names(parents)
-        if member.addressing is Addressing.TOPICS:
+        if parents and self.made.relation is protocols.Relation.BY_REPLY:
+            options["after"] = [self.answers.ids[parent] for parent in parents]
+        if member.addressing is protocols.Addressing.TOPICS:
             run.topics[number] = options["topics"] = self.traffic.publication(number)
             run.addressed[number] = tuple(
                 other
                 for other, topics in enumerate(run.subscriptions)
                 if other != at and not topics.isdisjoint(options["topics"])
             )
-        elif member.addressing is Addressing.MEMBERS:
+        elif member.addressing is protocols.Addressing.MEMBERS:
             run.addressed[number] = options["to"] = self.traffic.addressees(number, at)
         run.sent_us[number] = self.news_us = now_us
         run.note(now_us, SENT, at, number)
@@ -180,7 +168,7 @@ class EventLoop:
         self.owed += others if given is None else len(given)
         if self.snapshots is not None:
             self.snapshots.sent(at, number, run.receivers(number))
-        if self.made.relation is Relation.TOTAL:
+        if self.made.relation is protocols.Relation.TOTAL:
             # An own message is held from its sending until its turn, as others from arrival.
             self.owed += 1
             self.arrived[at][number] = now_us
@@ -189,16 +177,19 @@ class EventLoop:
         self._carry_out(now_us, at, member.send(number, now=reading_ns, **options))
         self._resume(now_us, at, self.answers.sent(at, number))
 
-    def _carry_out(self, now_us: int, at: int, effects: Iterable[Effect]) -> None:
+    def _carry_out(self, now_us: int, at: int, effects: Iterable[protocols.Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Transmit):
+            if isinstance(effect, protocols.Transmit):
                 self._transmit(now_us, at, effect)
-            elif isinstance(effect, Deliver | DeliverIncomplete):
+            elif isinstance(effect, protocols.Deliver | protocols.DeliverIncomplete):
                 self._deliver(now_us, at, effect)
-            elif isinstance(effect, Discard) and effect.reason not in (DUPLICATE, OWN):
+            elif isinstance(effect, protocols.Discard) and effect.reason not in (
+                protocols.DUPLICATE,
+                protocols.OWN,
+            ):
                 self._give_up(at, effect.message)
 
-    def _transmit(self, now_us: int, at: int, effect: Transmit) -> None:
+    def _transmit(self, now_us: int, at: int, effect: protocols.Transmit) -> None:
         member, message = self.members[at], effect.message
         targets = sorted(effect.to)
         if not targets:
@@ -210,7 +201,7 @@ class EventLoop:
         if first:
             copies += self.network.message(number, now_us, at, first)
             self.metrics.transmitted(now_us, at, member, message, number, first)
-            self.answers.ids.setdefault(number, MessageId(message.sender, message.seq))
+            self.answers.ids.setdefault(number, protocols.MessageId(message.sender, message.seq))
         if again:
             copies += self.network.note(self.notes, now_us, at, again)
             self.notes += 1
@@ -244,9 +235,11 @@ class EventLoop:
             self.carried.add(name)
         return again
 
-    def _deliver(self, now_us: int, at: int, effect: Deliver | DeliverIncomplete) -> None:
+    def _deliver(
+        self, now_us: int, at: int, effect: protocols.Deliver | protocols.DeliverIncomplete
+    ) -> None:
         number = effect.message.payload
-        marked = isinstance(effect, DeliverIncomplete)
+        marked = isinstance(effect, protocols.DeliverIncomplete)
         arrived_us = self.arrived[at].pop(number, now_us)
         self.news_us = now_us
         self.owed -= 1
@@ -289,7 +282,7 @@ class EventLoop:
             self.news_us = now_us
             self.metrics.arrivals += 1
             self._note_arrival(now_us, at, number)
-        member: Protocol = self.members[at]
+        member: protocols.Protocol = self.members[at]
         try:
             effects = member.receive(message, now=self.clocks.reading_ns(at, now_us))
         except RemoteError:
@@ -380,7 +373,7 @@ def run_readable(
         figures |= global_states.figures(states, loop.snapshots.stamp_bytes)
     found, caveats = violations.judged(run)
     figures |= found
-    if run.relation is Relation.TOTAL:
+    if run.relation is protocols.Relation.TOTAL:
         figures["violations"] += violations.disagreements(run)
     if isinstance(scenario.topology, Hierarchy):
         if caveats:

@@ -46,10 +46,6 @@ class Answers:
         self.postponed.setdefault(at, []).append(number)
         return None
 
-    def names(self, parents: Sequence[int]) -> list[MessageId]:
-        """Return how protocols name messages that were put on the network."""
-        return [self.ids[parent] for parent in parents]
-
     def delivered(self, at: int, number: int) -> list[int]:
         """Note a delivery; return the member's replies that are to be looked at again."""
         self.recent[at].append(number)

@@ -21,7 +21,7 @@ Half = Annotated[np.uint64, np.uint32]
 
 
 class Rows(Generic[R]):
-    """What type checkers believe an array of records to be."""
+    """Type of an array of records, for type checkers."""
 
     shape: tuple[int, ...]
 

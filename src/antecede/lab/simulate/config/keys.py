@@ -142,7 +142,7 @@ READ_OTHERWISE: Mapping[type, Mapping[str, Read]] = {
     PubSub: {"subgroups": _sizes},
     SnapshotPlan: {"at_s": _one_or_more(tables.number), "by": _one_or_more(tables.whole)},
 }
-"""What is read by a reader of its own, not as its type hint says."""
+"""Keys with a reader of their own."""
 MATRIX = {
     "path": "the file of latencies",
     "unit": f"one of {', '.join(MATRIX_UNITS)}",

@@ -44,7 +44,7 @@ class RecordedState(NamedTuple):
     """Member -> which of its rows says that it recorded its state, from 1: all up to there is
     inside."""
     channels: Mapping[Channel, tuple[str, ...]]
-    """What was recorded as under way; channels without anything left out."""
+    """Messages recorded as under way; empty channels are left out."""
     markers: int  # copies of markers that were sent for it
     marker_bytes: int
     refused: int  # markers that their receivers could not take: out of order, or behind a lost one
@@ -57,12 +57,12 @@ class RecordedState(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether every member knew its part, channels included."""
+        """Every member knew its part, channels included."""
         return self.ended_s is not None
 
 
 class _Snapshot:
-    """What is noted of a snapshot while the run goes on."""
+    """Notes on a snapshot during the run."""
 
     def __init__(self, begun_us: int) -> None:
         self.begun_us, self.ended_us = begun_us, begun_us

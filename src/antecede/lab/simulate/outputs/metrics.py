@@ -90,12 +90,11 @@ class Stored:
         """Mean over members and samples."""
         return self.total / self.count
 
-
-def storage_figures(stored: Stored, role: str) -> dict[str, float]:
-    """Return mean and maximum of storage; nothing without a sample."""
-    if not stored.count:
-        return {}
-    return {f"{role}.storage_bytes": stored.mean, f"{role}.storage_bytes_max": stored.most}
+    def figures(self, role: str) -> dict[str, float]:
+        """Return mean and maximum of storage; nothing without a sample."""
+        if not self.count:
+            return {}
+        return {f"{role}.storage_bytes": self.mean, f"{role}.storage_bytes_max": self.most}
 
 
 WAIT_QUANTILES = {"wait_ms.p50": 0.5, "wait_ms.p99": 0.99}

@@ -6,6 +6,7 @@ application, so events at them are left out.
 
 from __future__ import annotations
 
+import heapq
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -68,7 +69,7 @@ class Numbered(NamedTuple):
     message: int
     dv: tuple[int, int]  # (base, bits): numbers of what it depends on
     own: bool
-    """Whether a peer of this group sent it, who made `dv`; else the super peer translated it."""
+    """A peer of this group sent it and made `dv`; else the super peer translated it."""
 
 
 @dataclass
@@ -88,7 +89,7 @@ class Recording:
     transmissions: list[FirstTransmission] = field(default_factory=list)
     """Only where the run was made with `record`."""
     numbered: list[Numbered] = field(default_factory=list)
-    """What super peers sent into their groups."""
+    """Messages of super peers into their groups."""
     marks: list[Mark] = field(default_factory=list)
     """Local states that were recorded, in their order."""
     _times: array[int] = field(default_factory=lambda: array("q"))
@@ -114,16 +115,11 @@ class Recording:
 
     def rows(self) -> Iterator[RunEvent]:
         """Yield the rows of a trace: all events, and the marks as `RECORDED` with a snapshot."""
-        marks = iter(self.marks)
-        mark = next(marks, None)
-        for row, event in enumerate(self.events()):
-            while mark is not None and mark.row <= row:
-                yield RunEvent(mark.time_us, RECORDED, mark.member, mark.snapshot)
-                mark = next(marks, None)
-            yield event
-        while mark is not None:
-            yield RunEvent(mark.time_us, RECORDED, mark.member, mark.snapshot)
-            mark = next(marks, None)
+        marks = ((one.row, RunEvent(one.time_us, RECORDED, *one[2:])) for one in self.marks)
+        events = enumerate(self.events())
+        # For equal keys `merge` yields the first iterable's: a mark precedes the event of its row.
+        for _, row in heapq.merge(marks, events, key=lambda one: one[0]):
+            yield row
 
     def deliveries(self) -> list[tuple[int, int, int]]:
         """Return (time_us, member, message) of all deliveries, marked ones too, in their order."""

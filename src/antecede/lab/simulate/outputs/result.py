@@ -48,7 +48,7 @@ JUDGED = ("violations", "early.by_delivery", "early.by_receipt", "violations.che
 
 
 class Measures(NamedTuple):
-    """What a compiled engine counts; the readable one counts everything.
+    """Selection of what a compiled engine counts; the readable one counts everything.
 
     Other figures are absent. Cost of each: `python -m bench.simulators`.
     """
@@ -76,7 +76,7 @@ class Result(NamedTuple):
     series: Mapping[str, Sequence[float]] = {}
     """Storage and messages held over time: name -> a value a sample; "time_s" has the times."""
     relation: Relation | None = None
-    """What the protocol promises to keep."""
+    """Order that the protocol promises."""
     caveats: Mapping[str, str] = {}
     """Figures that apply and are absent, or were counted in part: name -> why."""
     snapshots: Sequence[RecordedState] = ()

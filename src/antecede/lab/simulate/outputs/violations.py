@@ -36,7 +36,7 @@ class Witness(NamedTuple):
 
 
 class EarlyDeliveries(NamedTuple):
-    """What was found."""
+    """Early deliveries of a run."""
 
     early: int  # deliveries before a cause
     checked: int  # deliveries that were looked at; those marked as released are not

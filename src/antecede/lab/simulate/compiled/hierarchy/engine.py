@@ -20,18 +20,8 @@ from antecede.core.protocols import Relation, entry
 from antecede.core.protocols.hierarchical import ACK_AFTER, FLUSH_AFTER
 from antecede.errors import ScenarioError
 from antecede.lab.simulate.compiled import inputs
-from antecede.lab.simulate.compiled.hierarchy import loop
+from antecede.lab.simulate.compiled.hierarchy import loop, records
 from antecede.lab.simulate.compiled.hierarchy.metrics import figures, series
-from antecede.lab.simulate.compiled.hierarchy.records import (
-    NONE,
-    NOWHERE,
-    SAFE,
-    Counters,
-    Group,
-    Message,
-    Process,
-    Sums,
-)
 from antecede.lab.simulate.compiled.hierarchy.state import (
     BLOCK,
     ROLES,
@@ -51,7 +41,7 @@ from antecede.lab.simulate.schedule import Schedule
 from antecede.lab.simulate.topology import Hierarchy
 from antecede.lab.simulate.workload import Traffic
 
-PRUNINGS = {"safe": SAFE, "none": NONE}
+PRUNINGS = {"safe": records.SAFE, "none": records.NONE}
 HOPS = 3
 
 NOT_BY_RECEIPT = (
@@ -171,7 +161,7 @@ def prepared(
     pruning, ack_after = PRUNINGS[options.get("pruning", "safe")], options.get("ack_after")
     if ack_after is None:
         ack_after = ACK_AFTER
-    arrays = new_state(shapes(size), Counters)
+    arrays = new_state(shapes(size), records.Counters)
     arrays["at"].ack_fresh = 1
     _messages(arrays["message"], sends)
     _processes(arrays["process"], scenario)
@@ -179,11 +169,11 @@ def prepared(
     return State(
         **arrays,
         **inputs.input_arrays(scenario, seed, sends, size.samples),
-        **{role: one(Sums) for role in ROLES},
+        **{role: one(records.Sums) for role in ROLES},
         queue=new_queue(size.longest_us, size.most),
         measures=measures,
         pruning=pruning,
-        ack_after=np.uint64(0 if pruning == NONE else ack_after),
+        ack_after=np.uint64(0 if pruning == records.NONE else ack_after),
         note_key=np.uint64(key(seed, Stream.NOTE_DELAY)),
         fifo=np.uint64(scenario.links.fifo),
     )
@@ -211,7 +201,7 @@ def _size(scenario: Scenario, sends: Schedule, measures: Measures, log: bool) ->
     )
 
 
-def _messages(message: Rows[Message], sends: Schedule) -> None:
+def _messages(message: Rows[records.Message], sends: Schedule) -> None:
     """Fill in the schedule, and for each message its neighbours among its sender's."""
     order = np.argsort(sends.sender, kind="stable")
     sender = sends.sender[order]
@@ -222,19 +212,19 @@ def _messages(message: Rows[Message], sends: Schedule) -> None:
     message["sender"] = sends.sender
 
 
-def _processes(process: Rows[Process], scenario: Scenario) -> None:
+def _processes(process: Rows[records.Process], scenario: Scenario) -> None:
     topology, of = scenario.topology, channels(scenario.topology, scenario.links)
     assert isinstance(topology, Hierarchy)
     groups = len(topology.groups)
     inside = np.repeat(np.arange(groups), topology.groups)
-    process["home"] = NOWHERE
+    process["home"] = records.NOWHERE
     process["home"][:groups] = np.arange(groups)
     process["home"][groups : groups + len(inside)] = inside
     process["kind"] = of.kind
     process["stand"] = np.arange(len(process)) % len(of.places)
 
 
-def _groups(group: Rows[Group], scenario: Scenario, sends: Schedule) -> None:
+def _groups(group: Rows[records.Group], scenario: Scenario, sends: Schedule) -> None:
     topology = scenario.topology
     assert isinstance(topology, Hierarchy)
     first = len(topology.groups) + np.cumsum([0, *topology.groups])

@@ -125,7 +125,7 @@ class Ack:
 
 
 class Stored:
-    """What the members of a role keep at a sample."""
+    """Storage of the members of a role at a sample."""
 
     total: np.int64
     most: np.int64

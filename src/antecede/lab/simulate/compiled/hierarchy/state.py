@@ -95,7 +95,7 @@ class State(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How large the arrays must be."""
+    """Sizes of the arrays."""
 
     addresses: int
     groups: int

@@ -44,7 +44,7 @@ PROTOCOLS = {
     ("bss", "differences"): state.DIFFERENCES,
     ("fifo", ""): state.NUMBER,
 }
-"""What the engine runs: (protocol, variant) and what its messages carry."""
+"""Protocol and variant -> control information of its messages."""
 
 
 class Recorded(NamedTuple):

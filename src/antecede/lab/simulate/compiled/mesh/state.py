@@ -24,7 +24,7 @@ _1, _63 = np.uint64(1), np.uint64(63)
 BLOCK_BITS = 512
 
 NUMBER = np.uint64(0)
-"""What messages carry: their number alone (and only the order of a sender is kept), ..."""
+"""Messages carry their number alone (and only the order of a sender is kept), ..."""
 IMMEDIATE = np.uint64(1)  # ... what is fresh at the sender (IDR),
 VECTOR = np.uint64(2)  # ... the newest of every member (BSS, DS),
 DIFFERENCES = np.uint64(3)  # ... or what of that changed since the sender's message before
@@ -59,7 +59,7 @@ class Node:
 
 
 class Sample:
-    """What members keep at one time."""
+    """Storage of the members at one time."""
 
     pairs: np.uint64  # in all CI,
     most_pairs: np.uint64  # ... and in the largest
@@ -127,7 +127,7 @@ class State(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How large the arrays must be."""
+    """Sizes of the arrays."""
 
     members: int
     messages: int
