@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from antecede.live import Message, Peer, keys, wire
+from antecede.live import Peer, keys, wire
 from antecede.live.settings import NS, Settings
 from antecede.live.tls import Tls
 from tests.live.loops import take
@@ -21,7 +21,7 @@ BIG = 2 << 20
 
 
 def payloads(network: MemoryNetwork, name: str) -> list[bytes]:
-    return [one.payload for one in network.hosts[name].events if isinstance(one, Message)]
+    return [one.payload for one in network.messages(name)]
 
 
 def sizes_of(network: MemoryNetwork, name: str) -> list[int]:

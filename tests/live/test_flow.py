@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from antecede.errors import BufferFullError, LocalError, PeerError
-from antecede.live.events import ChangeKind, Message, View
+from antecede.live.events import ChangeKind, View
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
-from antecede.live.status import Status, status_of
-from tests.live.loops import take, until
+from tests.live.loops import joined, take, until
 from tests.live.memory_network import MS, MemoryNetwork
 
 SIZE = 1000
@@ -37,14 +36,8 @@ def group(seed: int = 1, *, durable: bool = False, **each: dict[str, Any]) -> Me
     return network
 
 
-def status(network: MemoryNetwork, name: str) -> Status:
-    node = network.hosts[name].node
-    assert node is not None
-    return status_of(node, network.now)
-
-
 def members(network: MemoryNetwork, name: str) -> list[str]:
-    return sorted([name, *(one.name for one in status(network, name).members)])
+    return sorted([name, *(one.name for one in network.status(name).members)])
 
 
 def send_for(
@@ -66,7 +59,7 @@ def send_for(
 
 
 def got(network: MemoryNetwork, name: str) -> int:
-    return sum(isinstance(one, Message) for one in network.hosts[name].events)
+    return len(network.messages(name))
 
 
 # -- one member's memory ---------------------------------------------------------------------------
@@ -80,15 +73,15 @@ def test_a_small_memory_slows_the_senders_and_evicts_nobody(memory: int, senders
     most = [0]
 
     def look() -> None:
-        most[0] = max(most[0], status(network, "c").memory_bytes)
+        most[0] = max(most[0], network.status("c").memory_bytes)
 
     sent = send_for(network, senders, 6, look)
     network.run(network.now + 3 * NS)
     assert sent > 50, "they go on"
     for name in "abcd":
         assert members(network, name) == list("abcd")
-        assert got(network, name) == sent - status(network, name).sent
-        assert status(network, name).memory_bytes == 0
+        assert got(network, name) == sent - network.status(name).sent
+        assert network.status(name).memory_bytes == 0
     assert most[0] <= 2 * memory + 5 * SIZE * len(senders), "some batches of each are on their way"
 
 
@@ -128,14 +121,14 @@ def test_a_member_that_takes_nothing_is_evicted_after_the_time_that_all_share(af
             full_ns[0] = network.now
         if not out_ns[0] and "c" not in members(network, "a"):
             out_ns[0] = network.now
-        most[0] = max(most[0], status(network, "c").inbox_bytes)
+        most[0] = max(most[0], network.status("c").inbox_bytes)
 
     sent = send_for(network, "a", after_s + 4, look)
     assert members(network, "a") == members(network, "b") == ["a", "b"]
     assert after_s <= (out_ns[0] - full_ns[0]) / NS < after_s + 2
     network.run(network.now + NS)
     assert got(network, "b") == sent
-    evicted = status(network, "c")
+    evicted = network.status("c")
     assert not evicted.healthy
     views = [one for one in network.hosts["b"].events if isinstance(one, View)]
     [why] = {one.change.detail for one in views if one.change.kind is ChangeKind.PUT_OUT}
@@ -174,7 +167,7 @@ def test_nobody_is_evicted_while_nobody_sends() -> None:
     more: dict[str, Any] = {"memory": 3_000, "evict_slow_after_ns": 2 * NS}
     network = group(a=more, b=more)
     network.cut("a", "b")
-    while status(network, "a").own_bytes <= status(network, "a").own_limit:
+    while network.status("a").own_bytes <= network.status("a").own_limit:
         network.say("a", bytes(SIZE))
         network.run(network.now + 50 * MS)
     network.run(network.now + 20 * NS)
@@ -218,7 +211,7 @@ def test_many_senders_share_the_least_budget() -> None:
     most = [0]
 
     def look() -> None:
-        most[0] = max(most[0], *(status(network, name).memory_bytes for name in "abcde"))
+        most[0] = max(most[0], *(network.status(name).memory_bytes for name in "abcde"))
 
     send_for(network, "abcde", 5, look)
     network.heal()
@@ -238,9 +231,7 @@ async def test_messages_that_wait_for_the_application_are_bounded_by_bytes(
 ) -> None:
     more: dict[str, Any] = {"memory": 1 << 20, "disk": 8 << 20, "largest": 1 << 20}
     stores = {n: {"store": tmp_path / f"{n}.db"} if store else {} for n in "ab"}
-    async with peer("a", **more, **stores["a"]) as a, peer("b", **more, **stores["b"]) as b:
-        await a.found()
-        await b.join(a.address)
+    async with joined(peer("a", **more, **stores["a"]), peer("b", **more, **stores["b"])) as (a, b):
         await until(lambda: a.members == b.members == ("a", "b"))
         count, payload = 60, bytes(200_000)
 
@@ -265,12 +256,9 @@ async def test_messages_that_wait_for_the_application_are_bounded_by_bytes(
 
 async def test_what_is_not_acknowledged_counts_where_it_is_kept(tmp_path: Path) -> None:
     more: dict[str, Any] = {"memory": 1 << 20}
-    async with (
-        peer("a", **more) as a,
-        peer("b", store=tmp_path / "b.db", acknowledge="explicit", **more) as b,
-    ):
-        await a.found()
-        await b.join(a.address)
+    async with joined(
+        peer("a", **more), peer("b", store=tmp_path / "b.db", acknowledge="explicit", **more)
+    ) as (a, b):
         payload = bytes(100_000)
         sending = asyncio.create_task(_send(a, payload, 40))
         got = await take(b, 8)
@@ -294,9 +282,7 @@ async def _send(one: Peer, payload: bytes, count: int) -> None:
 @pytest.mark.parametrize("store", [False, True])
 async def test_sending_without_waiting_is_bounded(tmp_path: Path, store: bool) -> None:
     more = {"store": tmp_path / "a.db"} if store else {}
-    async with peer("a", memory=100_000, **more) as a, peer("b") as b:
-        await a.found()
-        await b.join(a.address)
+    async with joined(peer("a", memory=100_000, **more), peer("b")) as (a, b):
         await until(lambda: a.members == b.members == ("a", "b"))
         sent = 0
         while a.status().own_bytes <= 100_000:
@@ -321,9 +307,7 @@ async def test_bytes_are_told_to_people_and_to_prometheus() -> None:
     from antecede.live.metrics import exposition
     from antecede.live.status import as_plain, as_text, from_plain
 
-    async with peer("a", memory=1 << 20) as a, peer("b", memory=4 << 20) as b:
-        await a.found()
-        await b.join(a.address)
+    async with joined(peer("a", memory=1 << 20), peer("b", memory=4 << 20)) as (a, b):
         await a.send(bytes(5000))
         await until(lambda: b.status().inbox_bytes > 5000)
         await until(lambda: b.status().own_limit == 1 << 20)

@@ -20,7 +20,7 @@ from antecede.live.hierarchy.super_peer import SuperNode
 from antecede.live.peer import Peer
 from antecede.live.status import as_plain, as_text, from_plain
 from tests.conftest import ROOT
-from tests.live.loops import take, until
+from tests.live.loops import joined, take, until
 
 QUICK = {"heartbeat_s": 0.2, "silence_s": 1.0, "put_out_s": 1.0}
 
@@ -168,9 +168,7 @@ async def test_with_tls_names_are_the_certificates(tmp_path: Path) -> None:
 
 
 async def test_an_external_peer_goes_on_from_its_store(tmp_path: Path) -> None:
-    async with peer("s", "super", put_out_s=60) as s, peer("i", "internal") as i:
-        await s.found()
-        await i.join(s.address)
+    async with joined(peer("s", "super", put_out_s=60), peer("i", "internal")) as (s, i):
         path = tmp_path / "e.db"
         one = peer("e", "external", store=path, put_out_s=60)
         await one.__aenter__()

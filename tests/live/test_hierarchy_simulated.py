@@ -205,7 +205,7 @@ def test_what_peers_elsewhere_lack_is_kept_for_them() -> None:
     network.run(network.now + 3 * NS)
     assert payloads(run, second) == [b"while it was away"]
     assert network.hosts[second].node is not None
-    assert not network.hosts[second].node.out  # type: ignore[union-attr]
+    assert not network.node(second).out
 
 
 def test_a_peer_inside_knows_its_super_peer_alone() -> None:
@@ -247,8 +247,7 @@ def test_a_silent_peer_inside_is_put_out_and_told_when_it_comes_back() -> None:
     assert first not in inside(run, "s1")
     network.heal()
     network.run(network.now + 5 * NS)
-    node = network.hosts[first].node
-    assert node is not None
+    node = network.node(first)
     assert node.out.startswith(
         ("put out by its super peer: unheard for", "join anew: what it lacks")
     )
@@ -270,8 +269,7 @@ def test_a_super_peer_that_leaves_sends_those_inside_elsewhere() -> None:
     run = quiet(internals=4)
     network = run.network
     moving = inside(run, "s1")
-    node = network.hosts["s1"].node
-    assert node is not None
+    node = network.node("s1")
     network.say(moving[0], b"before it leaves")
     node.leave()
     network.turn("s1")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from antecede.live.events import Message
 from antecede.live.lanes import Lanes, Sealed
 from antecede.live.links import Link
 from antecede.live.node import Node
@@ -56,7 +55,7 @@ def network() -> tuple[MemoryNetwork, dict[str, Node]]:
 
 
 def heard(made: MemoryNetwork, name: str) -> list[bytes]:
-    return [one.payload for one in made.hosts[name].events if isinstance(one, Message)]
+    return [one.payload for one in made.messages(name)]
 
 
 @pytest.mark.parametrize(("connected", "soon"), [(False, True), (True, False)])

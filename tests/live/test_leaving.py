@@ -15,8 +15,8 @@ import pytest
 from antecede.errors import PeerError
 from antecede.live import Id, Message, Peer, View
 from antecede.live.settings import NS, Settings
-from tests.live.loops import run, take, until
-from tests.live.memory_network import MS, MemoryNetwork
+from tests.live.loops import take, until
+from tests.live.memory_network import MemoryNetwork
 
 
 class Pair:
@@ -119,18 +119,15 @@ async def test_the_end_without_a_store_waits_for_nobody_where_nothing_is_at_stak
     assert not [one for one in caplog.records if vars(one).get("antecede_event") == "lost"]
 
 
-def test_a_peer_that_is_closed_without_a_store_logs_what_nobody_has(
+async def test_a_peer_that_is_closed_without_a_store_logs_what_nobody_has(
     pair: Callable[..., Pair], caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def work() -> None:
-        two = pair()
-        with contextlib.suppress(ZeroDivisionError):
-            async with two.bob() as bob:
-                await two.meet(bob)
-                bob.send_nowait(b"not even in a batch")
-                raise ZeroDivisionError
-
-    run(work)
+    two = pair()
+    with contextlib.suppress(ZeroDivisionError):
+        async with two.bob() as bob:
+            await two.meet(bob)
+            bob.send_nowait(b"not even in a batch")
+            raise ZeroDivisionError
     [entry] = [one for one in caplog.records if vars(one).get("antecede_event") == "lost"]
     assert vars(entry)["antecede_count"] == 1
 
@@ -169,13 +166,10 @@ def test_a_member_that_leaves_learns_who_has_its_messages(seed: int) -> None:
     network = MemoryNetwork(seed)
     for name in "abc":
         network.add(name, Settings(), durable=True)
-    network.start("a")
-    for k, name in enumerate("bc"):
-        network.at((50 + 20 * k) * MS, partial(network.start, name, "a"))
+    network.meet("abc")
     network.run(2 * NS)
     network.say("b", b"last words")
-    node = network.hosts["b"].node
-    assert node is not None
+    node = network.node("b")
     node.leave()
     network.turn("b")
     network.run(network.now + 4 * NS)

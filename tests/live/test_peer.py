@@ -15,7 +15,7 @@ from antecede.live import keys, wire
 from antecede.live.events import Id, Message, View
 from antecede.live.peer import Peer
 from antecede.live.tls import Tls
-from tests.live.loops import run, take, until
+from tests.live.loops import joined, run, take, until
 
 HTBC = {"bounds": Bounds[Any](accuracy_s=0.1, least_s=0.001, most_s=1)}
 
@@ -25,9 +25,7 @@ def peer(name: str, **more: Any) -> Peer:
 
 
 async def test_the_example_of_the_readme() -> None:
-    async with peer("bob", order="reply") as bob, peer("alice", order="reply") as alice:
-        await bob.found()
-        await alice.join(bob.address)
+    async with joined(peer("bob", order="reply"), peer("alice", order="reply")) as (bob, alice):
         sent = await alice.send(b"lunch?")
         [asked] = await take(bob, 1)
         assert (asked.sender, asked.payload, asked.id) == ("alice", b"lunch?", sent)
@@ -63,9 +61,7 @@ async def test_a_turn_passes_over_what_is_being_closed(tmp_path: Path) -> None:
         keys.make_member(tmp_path, name)
     tls = {name: Tls(tmp_path / f"{name}.pem", tmp_path / "ca.pem") for name in "ab"}
     more: dict[str, Any] = {"insecure": False}
-    async with peer("a", tls=tls["a"], **more) as a, peer("b", tls=tls["b"], **more) as b:
-        await a.found()
-        await b.join(a.address)
+    async with joined(peer("a", tls=tls["a"], **more), peer("b", tls=tls["b"], **more)) as (a, b):
         [link] = a.node.links.values()
         a.node.end(link, "for the test")
         a._running._turn()
@@ -157,10 +153,7 @@ async def test_who_is_put_out_is_told_and_the_others_go_on() -> None:
 
 async def test_a_minority_stops_where_the_group_was_made_so() -> None:
     more = {"partition": "majority", "silence_s": 0.5, "heartbeat_s": 0.1}
-    async with peer("a", **more) as a, peer("b", **more) as b, peer("c", **more) as c:
-        await a.found()
-        await b.join(a.address)
-        await c.join(a.address)
+    async with joined(peer("a", **more), peer("b", **more), peer("c", **more)) as (a, b, c):
         await until(lambda: len(c.node.greeted) == 2 and c.members == ("a", "b", "c"))
         await until(lambda: a.members == b.members == ("a", "b", "c"))
         await a.close()
@@ -314,9 +307,7 @@ async def test_messages_that_cannot_be_are_refused() -> None:
 
 
 async def test_ways_to_take_messages_may_change_in_the_middle_of_a_batch() -> None:
-    async with peer("a") as a, peer("b") as b:
-        await a.found()
-        await b.join(a.address)
+    async with joined(peer("a"), peer("b")) as (a, b):
         for k in range(10):
             a.send_nowait(b"%d" % k)
         assert [m.payload for m in await take(b, 3)] == [b"0", b"1", b"2"]
@@ -352,10 +343,7 @@ async def test_an_application_that_is_behind_does_not_hold_up_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("antecede.live.peer.MAX_READY", 100)
-    async with peer("a") as a, peer("slow") as slow, peer("c") as c:
-        await a.found()
-        await slow.join(a.address)
-        await c.join(a.address)
+    async with joined(peer("a"), peer("slow"), peer("c")) as (a, slow, c):
         await until(lambda: slow.members == c.members == ("a", "c", "slow"))
         payload = bytes(10_000)
         for _ in range(40):
@@ -374,9 +362,7 @@ async def test_an_application_that_takes_nothing_does_not_find_the_others_silent
 ) -> None:
     monkeypatch.setattr("antecede.live.peer.MAX_READY", 100)
     quick = {"heartbeat_s": 0.05, "silence_s": 0.3}
-    async with peer("a", **quick) as a, peer("slow", **quick) as slow:
-        await a.found()
-        await slow.join(a.address)
+    async with joined(peer("a", **quick), peer("slow", **quick)) as (a, slow):
         [link] = slow.node.links
         for _ in range(40):
             for _ in range(100):
@@ -392,9 +378,7 @@ async def test_an_application_that_takes_nothing_does_not_find_the_others_silent
 
 @pytest.mark.parametrize("order", ["causal", "reply", "fifo", "none"])
 async def test_nothing_is_sent_or_taken_after_a_leave(order: str) -> None:
-    async with peer("a", order=order) as a, peer("b", order=order) as b:
-        await a.found()
-        await b.join(a.address)
+    async with joined(peer("a", order=order), peer("b", order=order)) as (a, b):
         taking = asyncio.create_task(take(b, 2))
         await a.send(b"before")
         await until(lambda: b.node.active.place == 1)
@@ -418,9 +402,7 @@ async def test_nothing_is_sent_or_taken_after_a_leave(order: str) -> None:
 
 @pytest.mark.parametrize("order", ["causal", "reply", "fifo", "none"])
 async def test_what_somebody_says_behind_its_leave_nobody_takes(order: str) -> None:
-    async with peer("a", order=order) as a, peer("b", order=order) as b:
-        await a.found()
-        await b.join(a.address)
+    async with joined(peer("a", order=order), peer("b", order=order)) as (a, b):
         b.node.leave()
         b.node.active.say(b"as a program that does not heed it")
         b.node.active.flush()

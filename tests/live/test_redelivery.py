@@ -11,7 +11,7 @@ import pytest
 from antecede.live.events import Id, Message, Said, View
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
-from tests.live.loops import take, until
+from tests.live.loops import joined, take, until
 from tests.live.memory_network import MS, MemoryNetwork
 
 
@@ -67,9 +67,7 @@ def _kill_again_and_again(seed: int) -> bool:
 @pytest.mark.parametrize("acknowledged", [1, 4, 9, 10])
 async def test_a_message_is_acknowledged_by_its_id(tmp_path: Path, acknowledged: int) -> None:
     store = tmp_path / "b.db"
-    async with peer("a") as a, peer("c") as c:
-        await a.found()
-        await c.join(a.address)
+    async with joined(peer("a"), peer("c")) as (a, c):
         async with peer("b", store=store, acknowledge="explicit") as b:
             await b.join(a.address)
             await until(lambda: a.members == b.members == c.members == ("a", "b", "c"))
@@ -95,9 +93,7 @@ async def test_a_message_is_acknowledged_by_its_id(tmp_path: Path, acknowledged:
 async def test_an_answer_that_waited_is_acknowledged_by_its_id(tmp_path: Path) -> None:
     store = tmp_path / "b.db"
     more: dict[str, Any] = {"order": "reply", "relay_s": 60.0}
-    async with peer("a", **more) as a, peer("c", **more) as c:
-        await a.found()
-        await c.join(a.address)
+    async with joined(peer("a", **more), peer("c", **more)) as (a, c):
         async with peer("b", store=store, acknowledge="explicit", **more) as b:
             await b.join(a.address)
             await until(lambda: a.members == b.members == c.members == ("a", "b", "c"))
@@ -134,9 +130,7 @@ async def test_the_history_needs_no_acknowledgement(tmp_path: Path) -> None:
 
 
 async def test_without_a_store_nothing_of_what_is_not_acknowledged_is_kept() -> None:
-    async with peer("a") as a, peer("b", acknowledge="explicit") as b:
-        await a.found()
-        await b.join(a.address)
+    async with joined(peer("a"), peer("b", acknowledge="explicit")) as (a, b):
         for k in range(30):
             await a.send(b"%d" % k)
         got = await take(b, 30)

@@ -142,8 +142,7 @@ async def test_newcomers_do_not_hear_an_expired_member_as_the_page_says(folder: 
 def exported() -> dict[str, set[str]]:
     """Return the samples that a peer shows, with their labels."""
     network = held_up()
-    node = network.hosts["c"].node
-    assert node is not None
+    node = network.node("c")
     status = status_of(node, network.now, certificate_left_s=5.0)
     status = dataclasses.replace(status, refused={"certificate": 1})
     assert isinstance(status.members[0], MemberStatus)

@@ -18,6 +18,7 @@ from antecede.live.node import Node
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from antecede.live.store import Store
+from tests.live.loops import joined
 from tests.live.memory_network import MS, MemoryNetwork
 
 
@@ -28,9 +29,7 @@ def test_a_newcomer_is_told_of_nothing_that_a_crash_takes_back(
     network = MemoryNetwork(seed)
     for name in "abcn":
         network.add(name, Settings(), durable=True)
-    network.start("a")
-    network.at(50 * MS, partial(network.start, "b", "a"))
-    network.at(70 * MS, partial(network.start, "c", "a"))
+    network.meet("abc")
     network.run(2 * NS)
     let_in, turn, killed = greeting.Greeting._let_in, network.turn, list[str]()
 
@@ -84,8 +83,7 @@ def test_who_left_behind_what_nobody_has_is_not_waited_for(put_out_ns: int | Non
     network.start("n", "d")
     network.run(network.now + 40 * MS)
     network.say("c", b"about y", (), ("y",))
-    leaving = network.hosts["c"].node
-    assert leaving is not None
+    leaving = network.node("c")
     leaving.leave()
     network.turn("c")
     network.run(network.now + 300 * MS)
@@ -137,12 +135,9 @@ async def test_who_is_put_out_while_its_store_is_slow_does_not_wait_for_ever(
 
     monkeypatch.setattr(Store, "write", written)
     given: Any = {"room": "x", "insecure": True, "listen": "127.0.0.1:0"}
-    async with (
-        Peer("a", store=tmp_path / "a", **given) as a,
-        Peer("b", store=tmp_path / "b", **given) as b,
-    ):
-        await a.found()
-        await b.join(a.address)
+    async with joined(
+        Peer("a", store=tmp_path / "a", **given), Peer("b", store=tmp_path / "b", **given)
+    ) as (a, b):
         await asyncio.sleep(0.3)
         slow.append(True)
         b.send_nowait(b"first")
@@ -185,12 +180,9 @@ def test_what_one_member_says_it_gave_up_ends_nobody() -> None:
     network = MemoryNetwork(1)
     for name in "abcm":
         network.add(name, Settings())
-    network.start("a")
-    for k, name in enumerate("bcm"):
-        network.at((50 + 20 * k) * MS, partial(network.start, name, "a"))
+    network.meet("abcm")
     network.run(2 * NS)
-    liar = network.hosts["m"].node
-    assert liar is not None
+    liar = network.node("m")
     for link in liar.greeted.values():
         place = liar.place("x~00000000")
         link.control.append(wire.pack_rows(wire.HAVE, [(place, 5)]))

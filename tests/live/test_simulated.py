@@ -14,7 +14,6 @@ from antecede.core.clocks.lanes import unit
 from antecede.core.protocols.base import Deliver
 from antecede.core.protocols.vector.idr import Idr
 from antecede.errors import AntecedeError
-from antecede.live.events import Message
 from antecede.live.lanes import Lanes
 from antecede.live.links import Link
 from antecede.live.node import Node
@@ -230,7 +229,7 @@ def test_a_newcomer_whose_welcome_is_lost_is_let_in_later(
     network.say("b", b"after")
     network.run(network.now + NS)
     for name in "ac":
-        heard = [one.payload for one in network.hosts[name].events if isinstance(one, Message)]
+        heard = [one.payload for one in network.messages(name)]
         assert heard[-1] == b"after"
 
 

@@ -79,8 +79,7 @@ def test_round_trips_of_busy_links_are_measured_at_once_and_again() -> None:
         for name in "abc":
             network.say(name, b"%d" % k)
         network.run(network.now + 100 * MS)
-        node = network.hosts["a"].node
-        assert node is not None
+        node = network.node("a")
         trips += [one.round_trip_s for one in status_of(node, network.now).members]
     assert None not in trips
     assert len(set(trips)) >= 4
@@ -95,14 +94,12 @@ def test_wide_names_keep_the_columns() -> None:
 
 def test_what_is_held_and_why_and_since_when() -> None:
     network = held_up()
-    node = network.hosts["c"].node
-    assert node is not None
+    node = network.node("c")
     status = status_of(node, network.now)
     assert status.held == 1
     [held] = status.oldest_held
     assert held.sender == "b"
-    first = network.hosts["a"].node
-    assert first is not None
+    first = network.node("a")
     assert held.waits_for == (f"{first.lane}:{first.active.lanes.newest(first.lane)}",)
     assert 0.5 <= held.held_s <= 1.1
     assert {one.name: one.state for one in status.members} == {"a": "live", "b": "live"}
@@ -120,8 +117,7 @@ def test_what_is_held_and_why_and_since_when() -> None:
 def test_who_is_away_is_said() -> None:
     network = held_up()
     network.run(network.now + 20 * NS)
-    node = network.hosts["c"].node
-    assert node is not None
+    node = network.node("c")
     status = status_of(node, network.now)
     [a, b] = status.members
     assert (a.state, a.silent_s, b.state) == ("away", None, "live")
@@ -132,16 +128,14 @@ def test_who_is_away_is_said() -> None:
 
 def test_a_status_comes_back_from_json() -> None:
     network = held_up()
-    node = network.hosts["c"].node
-    assert node is not None
+    node = network.node("c")
     status = status_of(node, network.now)
     assert from_plain(json.loads(json.dumps(as_plain(status)))) == status
 
 
 def test_words_of_others_reach_no_terminal_as_they_are() -> None:
     network = held_up()
-    node = network.hosts["c"].node
-    assert node is not None
+    node = network.node("c")
     node.last_refusal, node.refused["x"] = "\x1b[2Jgone\r\n", 1
     assert "\x1b" not in as_text(status_of(node, network.now))
 

@@ -26,7 +26,7 @@ from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from antecede.live.status import as_plain, as_text, from_plain, status_of
 from antecede.live.timekeeping import Alarm
-from tests.live.loops import run, take, until
+from tests.live.loops import joined, run, take, until
 from tests.live.memory_network import MS, MemoryNetwork
 from tests.live.test_peer import peer
 from tests.live.topic_runs import BOUNDS, BROADCAST, BY_TOPICS, FINE, ClockRun, clock_plan
@@ -158,20 +158,18 @@ def network(topics: dict[str, tuple[str, ...]], **more: Any) -> MemoryNetwork:
     for name, mine in topics.items():
         settings: Any = {"options": {"bounds": BOUNDS}, "topics": mine, **more}
         made.add(name, Settings(order="htbc", **settings)).clock_error_ns = 0
-    made.start(names[0])
-    for k, name in enumerate(names[1:]):
-        made.at((50 + 20 * k) * MS, lambda name=name: made.start(name, names[0]))  # type: ignore[misc]
+    made.meet(names)
     made.run(2 * NS)
     assert all(len(node_of(made, name).greeted) == len(names) - 1 for name in names)
     return made
 
 
 def node_of(made: MemoryNetwork, name: str) -> Any:
-    return made.hosts[name].node
+    return made.node(name)
 
 
 def got(made: MemoryNetwork, name: str) -> list[tuple[bytes, tuple[str, ...]]]:
-    return [(e.payload, e.topics) for e in made.hosts[name].events if isinstance(e, Message)]
+    return [(e.payload, e.topics) for e in made.messages(name)]
 
 
 def test_who_does_not_subscribe_gets_a_number_and_no_more() -> None:
@@ -502,9 +500,7 @@ def test_a_clock_worse_than_promised_is_an_alarm(caplog: pytest.LogCaptureFixtur
     async def work() -> None:
         worse = {"clock_error_s": 0.02}
         watchful: dict[str, Any] = {"on_alarm": heard.append}
-        async with topical("a", ["x"], **watchful) as a, topical("b", ["x"], **worse) as b:
-            await a.found()
-            await b.join(a.address)
+        async with joined(topical("a", ["x"], **watchful), topical("b", ["x"], **worse)) as (_, b):
             await b.send(b"1", topics=["x"])
             await until(lambda: bool(heard))
             await until(lambda: bool(b.status().clock.alarms))  # type: ignore[union-attr]
@@ -525,9 +521,7 @@ async def test_what_comes_too_late_is_an_alarm() -> None:
     }
     exact = {**tight, "clock_error_s": 0}
     watchful: dict[str, Any] = {**exact, "on_alarm": heard.append}
-    async with topical("a", ["x"], **exact) as a, topical("b", ["x"], **watchful) as b:
-        await a.found()
-        await b.join(a.address)
+    async with joined(topical("a", ["x"], **exact), topical("b", ["x"], **watchful)) as (a, _):
         while not heard:
             await a.send(b"1", topics=["x"])
             await asyncio.sleep(0.01)

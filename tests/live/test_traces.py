@@ -138,7 +138,7 @@ def test_answers_name_what_they_answer(tmp_path: Path) -> None:
     assert History(rows).early("reply") == []
 
 
-def test_a_restart_notes_nothing_twice(tmp_path: Path) -> None:
+async def test_a_restart_notes_nothing_twice(tmp_path: Path) -> None:
     folder = tmp_path / "trace"
 
     async def take(one: Peer, count: int) -> None:
@@ -147,20 +147,17 @@ def test_a_restart_notes_nothing_twice(tmp_path: Path) -> None:
             if not count:
                 return
 
-    async def work() -> None:
-        async with Peer("a", listen="127.0.0.1:0", insecure=True) as a:
-            await a.found()
-            again: dict[str, Any] = {"store": tmp_path / "b.db", "acknowledge": "explicit"}
-            async with peer("b", folder, **again) as b:
-                await b.join(a.address)
-                for _ in range(4):
-                    await a.send(b"x")
-                await take(b, 4)
-            await a.send(b"y")
-            async with peer("b", folder, **again) as b:
-                await take(b, 5)  # nothing was acknowledged: all come again
-
-    asyncio.run(asyncio.wait_for(work(), 30))
+    async with Peer("a", listen="127.0.0.1:0", insecure=True) as a:
+        await a.found()
+        again: dict[str, Any] = {"store": tmp_path / "b.db", "acknowledge": "explicit"}
+        async with peer("b", folder, **again) as b:
+            await b.join(a.address)
+            for _ in range(4):
+                await a.send(b"x")
+            await take(b, 4)
+        await a.send(b"y")
+        async with peer("b", folder, **again) as b:
+            await take(b, 5)  # nothing was acknowledged: all come again
     rows = [row for row in events(folder) if row.kind == DELIVER]
     assert [row.seq for row in rows] == [1, 2, 3, 4, 5]
     assert len(list(folder.iterdir())) == 2

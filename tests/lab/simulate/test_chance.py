@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.errors import ScenarioError
 from antecede.lab.simulate.compiled import random_streams
 from antecede.lab.simulate.delays import KINDS, US, Delay, pick, picks
 from antecede.lab.simulate.random_streams import Stream, draw, draws, key, unit, units
@@ -69,19 +67,3 @@ def test_the_variance_of_000_taken_literally() -> None:
     drawn = picks(Delay(0.0, 0.05, "variance").quantiles(), words) / US
     assert abs(drawn.mean() - 0.025) < 0.0001
     assert abs(drawn.std() - 12.5**0.5 / 1000) < 0.0001
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "kind", "word"),
-    [
-        (0.2, 0.1, "normal", "impossible"),
-        (-0.1, 0.1, "uniform", "impossible"),
-        (0.1, float("inf"), "uniform", "impossible"),
-        (0.1, 0.2, "constant", "constant has one value"),
-        (0.0, 0.2, "lognormal", "positive"),
-        (0.1, 0.2, "gamma", "none of constant, uniform, normal, lognormal, variance"),
-    ],
-)
-def test_impossible_delays(low: float, high: float, kind: str, word: str) -> None:
-    with pytest.raises(ScenarioError, match=word):
-        Delay(low, high, kind)

@@ -174,14 +174,6 @@ def test_a_written_file_is_read_back(
     }
 
 
-def test_a_written_file_leaves_out_what_the_run_does_not_use(tmp_path: Path) -> None:
-    odd = Scenario(Mesh(3), workload=Workload("random", messages=5, rate_hz=99.0))
-    write_scenario(odd, tmp_path / "run.toml")
-    again = read_scenario(tmp_path / "run.toml")
-    assert again == Scenario(Mesh(3), workload=Workload("random", messages=5))
-    assert "rate_hz" not in (tmp_path / "run.toml").read_text(encoding="utf-8")
-
-
 def test_text_is_escaped_as_toml_wants_it() -> None:
     values = {"odd \x7f\n": {'"quoted"\\': 'a\tb\x7f\x00"\\ü\U0001f600', "list": [[1.5], []]}}
     assert tomllib.loads(toml_text(values)) == values
