@@ -36,7 +36,7 @@ from antecede.lab.simulate import Delay, Hierarchy, Mesh, simulate
 from antecede.lab.simulate.compiled import run_hierarchy, run_mesh
 from antecede.lab.simulate.config import Links, Scenario
 from antecede.lab.simulate.outputs import Measures
-from antecede.lab.simulate.outputs.metric_selection import EVERYTHING, NOTHING
+from antecede.lab.simulate.outputs.result import EVERYTHING, NOTHING
 
 DELAYS = Delay(0.0, 0.05)
 REPEATS = 3

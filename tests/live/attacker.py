@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from antecede.core.clocks.encoding.wire import block, varint
+from antecede.core.group.frames import format as frame
 from antecede.live import keys, wire
 from antecede.live.events import Change, ChangeKind, member_of
 from antecede.live.lanes import Lane, Sealed
@@ -224,6 +225,12 @@ class Attacker:
     def sealed(self, number: int) -> Sealed:
         assert self.ordering is not None
         return self.ordering.lanes.by_name[self.lane].get(number)
+
+    def seal(self, number: int, raw: bytes) -> Sealed:
+        return Sealed(self.seals.seal(number, raw), raw)
+
+    def parts(self, number: int) -> Any:
+        return frame.unpack("idr", self.sealed(number).wire)
 
     def own(self, number: int) -> bytes:
         """Return the frame of a batch of its own."""

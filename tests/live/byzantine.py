@@ -321,9 +321,7 @@ class ByzantineRun(Run):
 
     def start(self) -> None:
         network = self.network
-        network.start("a")
-        for k, name in enumerate(self.names[1:]):
-            network.at((50 + 20 * k) * 10**6, lambda name=name: network.start(name, "a"))  # type: ignore[misc]
+        network.meet(self.names)
         network.run(3 * NS)
         for host in self.honest:
             assert host.node is not None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from antecede.live.events import Message
@@ -40,3 +41,15 @@ async def until(true: Callable[[], Any], seconds: float = WAIT_S) -> None:
     while not true():
         assert time.monotonic() < end, "it does not come to that"
         await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def joined(*peers: Peer) -> AsyncIterator[tuple[Peer, ...]]:
+    """Peers of one group: the first founds it, and the others join it."""
+    async with AsyncExitStack() as stack:
+        for one in peers:
+            await stack.enter_async_context(one)
+        await peers[0].found()
+        for one in peers[1:]:
+            await one.join(peers[0].address)
+        yield peers

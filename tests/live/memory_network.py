@@ -10,15 +10,17 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from antecede.errors import LocalError
-from antecede.live.events import Event, Id, Said
+from antecede.live.events import Event, Id, Message, Said
 from antecede.live.heads import is_run, read_run
 from antecede.live.lanes import Sealed
 from antecede.live.node import Node, Saved
 from antecede.live.ordering import Row
 from antecede.live.settings import Settings
+from antecede.live.status import Status, status_of
 from tests.live.simulated_time import Agenda, Cuts
 
 MS: Final = 10**6
@@ -169,6 +171,27 @@ class MemoryNetwork:
         self.turn(name)
         return node
 
+    def meet(self, names: Iterable[str]) -> None:
+        """Let the first host found a group, and the others join it soon, one after the other."""
+        first, *others = names
+        self.start(first)
+        for k, name in enumerate(others):
+            self.at((50 + 20 * k) * MS, partial(self.start, name, first))
+
+    def node(self, name: str) -> Node:
+        """Return the node of a host that lives."""
+        node = self.hosts[name].node
+        assert node is not None
+        return node
+
+    def status(self, name: str) -> Status:
+        """Return how a member is doing."""
+        return status_of(self.node(name), self.now)
+
+    def messages(self, name: str) -> list[Message]:
+        """Return the messages that a host's application was handed."""
+        return [one for one in self.hosts[name].events if isinstance(one, Message)]
+
     def new_node(self, host: Host, life: str) -> Node:
         """Return the node of a new life."""
         return host.kind(host.name, host.settings, life, host.name, durable=host.store is not None)
@@ -193,11 +216,7 @@ class MemoryNetwork:
             what()
 
     def say(
-        self,
-        name: str,
-        payload: bytes,
-        reply_to: tuple[Id, ...] = (),
-        topics: tuple[str, ...] = (),
+        self, name: str, payload: bytes, reply_to: tuple[Id, ...] = (), topics: tuple[str, ...] = ()
     ) -> Id | None:
         """Let the application at a host say something; None: it cannot now."""
         host = self.hosts[name]

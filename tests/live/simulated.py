@@ -94,9 +94,7 @@ class Run:
 
     def start(self) -> None:
         network = self.network
-        network.start("a")
-        for k, name in enumerate(self.names[1:]):
-            network.at((50 + 20 * k) * MS, partial(network.start, name, "a"))
+        network.meet(self.names)
         network.run(2 * NS)
         for host in network.hosts.values():
             assert host.node is not None
@@ -272,10 +270,7 @@ class Run:
         }
         found.messages, found.deliveries = len(sends), sum(map(len, delivered.values()))
         owed = self._owed(sends, delivered)
-        history = History(self._events(), {str(one): lanes for one, lanes in owed.items()})
-        found.early += history.early(RELATION[self.plan.order])
-        for lane in history.by_member:
-            found.twice += history._doubled_or_unsent(lane)
+        self.judge_order(sends, delivered, owed)
         alive = {host.node.lane for host in self.network.hosts.values() if host.node is not None}
         for message, lanes in owed.items():
             somebody = any(message in delivered[lane] for lane in alive & delivered.keys())
@@ -285,6 +280,14 @@ class Run:
                     for lane in lanes & alive
                     if lane != message.lane and message not in delivered[lane]
                 ]
+
+    def judge_order(
+        self, sends: set[Id], delivered: dict[str, list[Id]], owed: dict[Id, set[str]]
+    ) -> None:
+        history = History(self._events(), {str(one): lanes for one, lanes in owed.items()})
+        self.judgement.early += history.early(RELATION[self.plan.order])
+        for lane in history.by_member:
+            self.judgement.twice += history._doubled_or_unsent(lane)
 
     def _at_rest(self, host: Host) -> None:
         node = host.node

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,32 +57,27 @@ def refused(one: Peer) -> int:
 
 
 @pytest.mark.parametrize("forgery", ["invented", "another number", "changed", "own seal"])
-def test_nobody_speaks_in_anothers_lane(folder: Path, forgery: str) -> None:
-    """Nor as one who hands on: a batch is its sender's with its number, or nothing is taken."""
-
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, _, to_bob):
-            await talk((alice, bob))
-            lane = alice.node.lane
-            real = alice.node.active.lanes.by_name[lane]
-            await alice.send(b"the newest")
-            await settled(alice, bob)
-            newest, sealed = real.newest, real.get(real.newest)
-            false = {
-                "invented": Sealed(b"x" * 64, b"invented"),
-                "another number": sealed,
-                "changed": Sealed(sealed.seal, sealed.wire[:-1] + b"!"),
-                "own seal": Sealed(mallory.seals.seal(newest + 1, sealed.wire), sealed.wire),
-            }[forgery]
-            before = refused(bob)
-            await to_bob.say(mallory.batch(lane, newest + 1, false))
-            await until(lambda: refused(bob) > before)
-            assert "seal that is not its owner's" in bob.node.last_refusal
-            assert bob.node.active.lanes.newest(lane) == newest
-            assert [m.payload async for m in first(bob, 1)] == [b"the newest"]
-            await talk((alice, bob))
-
-    asyncio.run(work())
+async def test_nobody_speaks_in_anothers_lane(folder: Path, forgery: str) -> None:
+    async with attacked(folder) as (alice, bob, mallory, _, to_bob):
+        await talk((alice, bob))
+        lane = alice.node.lane
+        real = alice.node.active.lanes.by_name[lane]
+        await alice.send(b"the newest")
+        await settled(alice, bob)
+        newest, sealed = real.newest, real.get(real.newest)
+        false = {
+            "invented": Sealed(b"x" * 64, b"invented"),
+            "another number": sealed,
+            "changed": Sealed(sealed.seal, sealed.wire[:-1] + b"!"),
+            "own seal": mallory.seal(newest + 1, sealed.wire),
+        }[forgery]
+        before = refused(bob)
+        await to_bob.say(mallory.batch(lane, newest + 1, false))
+        await until(lambda: refused(bob) > before)
+        assert "seal that is not its owner's" in bob.node.last_refusal
+        assert bob.node.active.lanes.newest(lane) == newest
+        assert [m.payload async for m in first(bob, 1)] == [b"the newest"]
+        await talk((alice, bob))
 
 
 async def first(one: Peer, count: int) -> AsyncIterator[Any]:
@@ -92,109 +88,67 @@ async def first(one: Peer, count: int) -> AsyncIterator[Any]:
             return
 
 
-def test_nobody_greets_as_another(folder: Path) -> None:
-    async def work() -> None:
-        async with honest(folder, "alice", "bob") as (alice, bob):
-            mallory = Attacker(folder)
-            line = await mallory.call(bob)
-            await line.say(mallory.hello(lane=alice.node.lane, group=alice.node.group_tag))
-            assert "mallory speaks as alice" in await line.last_word()
-            await talk((alice, bob))
-
-    asyncio.run(work())
+async def test_nobody_greets_as_another(folder: Path) -> None:
+    async with honest(folder, "alice", "bob") as (alice, bob):
+        mallory = Attacker(folder)
+        line = await mallory.call(bob)
+        await line.say(mallory.hello(lane=alice.node.lane, group=alice.node.group_tag))
+        assert "mallory speaks as alice" in await line.last_word()
+        await talk((alice, bob))
 
 
-def test_a_lane_is_shown_by_its_owner_alone(folder: Path) -> None:
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, _, to_bob):
-            lane = "carol~00000000"
-            own = mallory.seals.owner(mallory.lane)
-            before = refused(bob)
-            await to_bob.say(wire.framed(wire.OWNER, block(lane.encode()), own))
-            await until(lambda: refused(bob) > before)
-            assert "claimed with the certificate of mallory" in bob.node.last_refusal
-            await talk((alice, bob))
-
-    asyncio.run(work())
-
-
-def test_a_batch_under_another_number_is_not_taken(folder: Path) -> None:
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, _, to_bob):
-            mallory.say(b"two"), mallory.say(b"three")
-            wrong = Sealed(mallory.seals.seal(2, mallory.sealed(3).wire), mallory.sealed(3).wire)
-            await to_bob.say(mallory.batch(mallory.lane, 2, wrong))
-            assert "message 2 of" in await to_bob.last_word()
-            assert bob.node.active.lanes.newest(mallory.lane) == 1
-            await talk((alice, bob))
-
-    asyncio.run(work())
+async def test_a_lane_is_shown_by_its_owner_alone(folder: Path) -> None:
+    async with attacked(folder) as (alice, bob, mallory, _, to_bob):
+        lane = "carol~00000000"
+        own = mallory.seals.owner(mallory.lane)
+        before = refused(bob)
+        await to_bob.say(wire.framed(wire.OWNER, block(lane.encode()), own))
+        await until(lambda: refused(bob) > before)
+        assert "claimed with the certificate of mallory" in bob.node.last_refusal
+        await talk((alice, bob))
 
 
 # -- what was said before, or elsewhere ------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_what_comes_again_is_not_delivered_again(folder: Path) -> None:
-    """By a member, of its own and of others; of a life that is over too."""
-
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, _, to_bob):
-            await talk((alice, bob))
-            lane = alice.node.lane
-            real = alice.node.active.lanes.by_name[lane]
-            await alice.send(b"once")
-            await settled(alice, bob)
-            number = real.newest
-            sealed = real.get(number)
-            mallory.say(b"mine")
-            place = bob.node.active.place
-            await to_bob.say(mallory.own(2), mallory.own(2))
-            for _ in range(50):
-                await to_bob.say(mallory.batch(lane, number, sealed), mallory.own(1))
-            await until(lambda: bob.node.active.place >= place + 1)
-            await talk((alice, bob))
-            assert bob.node.active.place == place + 1 + 3
-            await alice.leave(timeout_s=1)
-            await until(lambda: "alice" not in bob.members)
-            await to_bob.say(mallory.batch(lane, number, sealed))
-            await to_bob.say(wire.framed(wire.PING, varint(7)))
-            await to_bob.until(wire.PONG)
-            assert bob.node.active.place == place + 4
-            assert set(bob.node.refused) <= {"MismatchError"}, "alice, if she called once more"
-
-    asyncio.run(work())
+async def test_what_comes_again_is_not_delivered_again(folder: Path) -> None:
+    async with attacked(folder) as (alice, bob, mallory, _, to_bob):
+        await talk((alice, bob))
+        lane = alice.node.lane
+        real = alice.node.active.lanes.by_name[lane]
+        await alice.send(b"once")
+        await settled(alice, bob)
+        number = real.newest
+        sealed = real.get(number)
+        mallory.say(b"mine")
+        place = bob.node.active.place
+        await to_bob.say(mallory.own(2), mallory.own(2))
+        for _ in range(50):
+            await to_bob.say(mallory.batch(lane, number, sealed), mallory.own(1))
+        await until(lambda: bob.node.active.place >= place + 1)
+        await talk((alice, bob))
+        assert bob.node.active.place == place + 1 + 3
+        await alice.leave(timeout_s=1)
+        await until(lambda: "alice" not in bob.members)
+        await to_bob.say(mallory.batch(lane, number, sealed))
+        await to_bob.say(wire.framed(wire.PING, varint(7)))
+        await to_bob.until(wire.PONG)
+        assert bob.node.active.place == place + 4
+        assert set(bob.node.refused) <= {"MismatchError"}, "alice, if she called once more"
 
 
 @pytest.mark.parametrize("what", ["room", "order", "options", "group"])
-def test_another_rooms_or_groups_greeting_is_refused(folder: Path, what: str) -> None:
-    async def work() -> None:
-        async with honest(folder, "alice", "bob") as (alice, bob):
-            mallory = Attacker(folder)
-            line = await mallory.call(bob)
-            other: dict[str, Any] = {what: "fifo" if what == "order" else b"8 others"}
-            await line.say(mallory.hello(**other))
-            word = await line.last_word()
-            assert "founded apart" in word if what == "group" else f"its {what}= differs" in word
-            assert alice.members == bob.members == ("alice", "bob")
-            await talk((alice, bob))
-
-    asyncio.run(work())
-
-
-def test_another_rooms_batches_are_refused(folder: Path) -> None:
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, _, to_bob):
-            mallory.say()
-            parts = frame.unpack("idr", mallory.sealed(2).wire)
-            raw = frame.pack(parts._replace(room=parts.room ^ 1))
-            await to_bob.say(
-                mallory.batch(mallory.lane, 2, Sealed(mallory.seals.seal(2, raw), raw))
-            )
-            assert "another room" in await to_bob.last_word()
-            await talk((alice, bob))
-
-    asyncio.run(work())
+async def test_another_rooms_or_groups_greeting_is_refused(folder: Path, what: str) -> None:
+    async with honest(folder, "alice", "bob") as (alice, bob):
+        mallory = Attacker(folder)
+        line = await mallory.call(bob)
+        other: dict[str, Any] = {what: "fifo" if what == "order" else b"8 others"}
+        await line.say(mallory.hello(**other))
+        word = await line.last_word()
+        assert "founded apart" in word if what == "group" else f"its {what}= differs" in word
+        assert alice.members == bob.members == ("alice", "bob")
+        await talk((alice, bob))
 
 
 # -- too long, too slow, too many ------------------------------------------------------------------
@@ -208,270 +162,264 @@ def test_another_rooms_batches_are_refused(folder: Path) -> None:
         (wire.BATCH, 2**40, True),
     ],
 )
-def test_a_frame_too_long_is_refused_by_its_length(
+async def test_a_frame_too_long_is_refused_by_its_length(
     folder: Path, kind: int, size: int, greeted: bool
 ) -> None:
-    async def work() -> None:
-        async with honest(folder, "alice", "bob") as (alice, bob):
-            mallory = Attacker(folder)
-            line = (await mallory.join(bob))[0] if greeted else await mallory.call(bob)
-            await line.say(varint(size) + bytes((kind,)))
-            assert "a frame" in await line.last_word()
-            assert bob.node.refused["LimitError"] == 1
-            await talk((alice, bob))
-            mallory.close()
-
-    asyncio.run(work())
+    async with honest(folder, "alice", "bob") as (alice, bob):
+        mallory = Attacker(folder)
+        line = (await mallory.join(bob))[0] if greeted else await mallory.call(bob)
+        await line.say(varint(size) + bytes((kind,)))
+        assert "a frame" in await line.last_word()
+        assert bob.node.refused["LimitError"] == 1
+        await talk((alice, bob))
+        mallory.close()
 
 
-@pytest.mark.parametrize("kind", [wire.HAVE, wire.WANT, wire.GONE, wire.PING, wire.OWNER, wire.BYE])
-def test_frames_beside_batches_are_short(folder: Path, kind: int) -> None:
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, _, __, to_bob):
-            await to_bob.say(wire.framed(kind, bytes(wire.MAX_CONTROL + 1)))
-            assert f"a frame of kind {kind}" in await to_bob.last_word()
-            await talk((alice, bob))
-
-    asyncio.run(work())
+def another_number(mallory: Attacker) -> bytes:
+    mallory.say(b"two"), mallory.say(b"three")
+    return mallory.batch(mallory.lane, 2, mallory.seal(2, mallory.sealed(3).wire))
 
 
-@pytest.mark.slow
-def test_bytes_that_drip_hold_up_nobody(folder: Path) -> None:
-    """Before a greeting for `greeting_s`; amid a frame as long as they like: it costs a link."""
-
-    async def work() -> None:
-        async with honest(folder, "alice", "bob", greeting_s=0.6) as (alice, bob):
-            mallory = Attacker(folder)
-            (member,) = await mallory.join(bob)
-            mallory.say(b"in drops")
-            slow, dripping = await mallory.call(bob), True
-
-            async def drip(line: Line, data: bytes) -> None:
-                for k in range(len(data)):
-                    if not dripping:
-                        return
-                    await line.say(data[k : k + 1])
-                    await asyncio.sleep(0.02)
-
-            whole = mallory.own(2)
-            before = asyncio.create_task(drip(slow, mallory.hello(lane="mallory~11111111")))
-            amid = asyncio.create_task(drip(member, whole))
-            assert await slow.last_word() == "no greeting came"
-            await talk((alice, bob))
-            await amid
-            await until(lambda: bob.node.active.lanes.newest(mallory.lane) == 2)
-            dripping = False
-            await before
-            mallory.close()
-
-    asyncio.run(work())
+def another_room(mallory: Attacker) -> bytes:
+    mallory.say()
+    parts = mallory.parts(2)
+    raw = frame.pack(parts._replace(room=parts.room ^ 1))
+    return mallory.batch(mallory.lane, 2, mallory.seal(2, raw))
 
 
-def test_connections_that_never_greet_are_bounded(folder: Path) -> None:
-    async def work() -> None:
-        async with honest(folder, "alice", "bob", greeting_s=30) as (alice, bob):
-            mallory = Attacker(folder)
-            for _ in range(node.UNGREETED + 20):
-                await mallory.call(bob)
-            await until(lambda: bob.node.refused["LimitError"] >= 20)
-            silent = [link for link in bob.node.links.values() if not link.lane]
-            assert len([link for link in silent if not link.closing]) <= node.UNGREETED
-            carol = Attacker(folder, name="carol")
-            await carol.join(bob, alice)
-            await talk((alice, bob))
-            carol.close()
-            mallory.close()
+def gap(mallory: Attacker) -> bytes:
+    mallory.say(b"two"), mallory.say(b"three")
+    return mallory.own(3)
 
-    asyncio.run(work())
+
+def too_many_lanes(mallory: Attacker) -> bytes:
+    return wire.pack_names([f"y~{k:08}" for k in range(wire.MAX_LANES)])
+
+
+def too_long(kind: int, mallory: Attacker) -> bytes:
+    return wire.framed(kind, bytes(wire.MAX_CONTROL + 1))
+
+
+SHORT = wire.HAVE, wire.WANT, wire.GONE, wire.PING, wire.OWNER, wire.BYE
+WRONG = {
+    "message 2 of": another_number,
+    "another room": another_room,
+    "behind batch 1": gap,
+    "lanes on a link": too_many_lanes,
+    **{f"a frame of kind {kind}": partial(too_long, kind) for kind in SHORT},
+}
+
+
+@pytest.mark.parametrize(("words", "wrong"), WRONG.items(), ids=WRONG)
+async def test_a_frame_that_cannot_be_ends_the_link_and_holds_up_nothing(
+    folder: Path, words: str, wrong: Callable[[Attacker], bytes]
+) -> None:
+    async with attacked(folder) as (alice, bob, mallory, _, to_bob):
+        await to_bob.say(wrong(mallory))
+        assert words in await to_bob.last_word()
+        assert bob.node.active.lanes.newest(mallory.lane) == 1
+        await talk((alice, bob))
 
 
 @pytest.mark.slow
-def test_lives_of_one_member_are_connected_a_few_at_a_time(folder: Path) -> None:
-    async def work() -> None:
-        async with honest(folder, "alice", "bob") as (alice, bob):
-            some = [Attacker(folder, f"{k:08}") for k in range(12)]
-            for one in some:
-                one.group_tag = bob.node.group_tag
-                line = await one.call(bob)
-                await line.say(one.hello(frontier={f"x~{k:08}": 5 for k in range(200)}))
-                await line.until(wire.HAVE)
-            await until(lambda: len(bob.node.greeted) <= 1 + greeting.OF_ONE_NAME)
-            assert len(bob.node.active.lanes.heard) <= 1 + greeting.OF_ONE_NAME
-            await talk((alice, bob))
-            for one in some:
-                one.close()
-            await until(lambda: len(bob.node.active.lanes.heard) == 1)
+async def test_bytes_that_drip_hold_up_nobody(folder: Path) -> None:
+    async with honest(folder, "alice", "bob", greeting_s=0.6) as (alice, bob):
+        mallory = Attacker(folder)
+        (member,) = await mallory.join(bob)
+        mallory.say(b"in drops")
+        slow, dripping = await mallory.call(bob), True
 
-    asyncio.run(work())
+        async def drip(line: Line, data: bytes) -> None:
+            for k in range(len(data)):
+                if not dripping:
+                    return
+                await line.say(data[k : k + 1])
+                await asyncio.sleep(0.02)
+
+        whole = mallory.own(2)
+        before = asyncio.create_task(drip(slow, mallory.hello(lane="mallory~11111111")))
+        amid = asyncio.create_task(drip(member, whole))
+        assert await slow.last_word() == "no greeting came"
+        await talk((alice, bob))
+        await amid
+        await until(lambda: bob.node.active.lanes.newest(mallory.lane) == 2)
+        dripping = False
+        await before
+        mallory.close()
+
+
+async def test_connections_that_never_greet_are_bounded(folder: Path) -> None:
+    async with honest(folder, "alice", "bob", greeting_s=30) as (alice, bob):
+        mallory = Attacker(folder)
+        for _ in range(node.UNGREETED + 20):
+            await mallory.call(bob)
+        await until(lambda: bob.node.refused["LimitError"] >= 20)
+        silent = [link for link in bob.node.links.values() if not link.lane]
+        assert len([link for link in silent if not link.closing]) <= node.UNGREETED
+        carol = Attacker(folder, name="carol")
+        await carol.join(bob, alice)
+        await talk((alice, bob))
+        carol.close()
+        mallory.close()
+
+
+@pytest.mark.slow
+async def test_lives_of_one_member_are_connected_a_few_at_a_time(folder: Path) -> None:
+    async with honest(folder, "alice", "bob") as (alice, bob):
+        some = [Attacker(folder, f"{k:08}") for k in range(12)]
+        for one in some:
+            one.group_tag = bob.node.group_tag
+            line = await one.call(bob)
+            await line.say(one.hello(frontier={f"x~{k:08}": 5 for k in range(200)}))
+            await line.until(wire.HAVE)
+        await until(lambda: len(bob.node.greeted) <= 1 + greeting.OF_ONE_NAME)
+        assert len(bob.node.active.lanes.heard) <= 1 + greeting.OF_ONE_NAME
+        await talk((alice, bob))
+        for one in some:
+            one.close()
+        await until(lambda: len(bob.node.active.lanes.heard) == 1)
 
 
 # -- bombs -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", ["nested", "long", "no group"])
-def test_a_newcomer_refuses_a_welcome_that_cannot_be(folder: Path, what: str) -> None:
-    """Nothing on the wire is compressed. What a sponsor sends is bounded in depth and count."""
+async def test_a_newcomer_refuses_a_welcome_that_cannot_be(folder: Path, what: str) -> None:
+    one = Attacker(folder)
 
-    async def work() -> None:
-        one = Attacker(folder)
+    async def sponsor(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = Line(reader, writer)
+        await line.until(wire.HELLO)
+        invitation = {
+            "nested": b"\x08\x01" * 500_000,
+            "long": varint(2**60) * 1000,
+            "no group": b"",
+        }[what]
+        welcome = wire.Welcome(b"8" * 8, invitation, {}, {one.lane: ""}, (), {}, b"\0")
+        await line.say(one.hello(group=b"8" * 8), wire.pack_welcome(welcome))
+        await line.until(-1)
+        writer.close()
 
-        async def sponsor(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            line = Line(reader, writer)
-            await line.until(wire.HELLO)
-            invitation = {
-                "nested": b"\x08\x01" * 500_000,
-                "long": varint(2**60) * 1000,
-                "no group": b"",
-            }[what]
-            welcome = wire.Welcome(b"8" * 8, invitation, {}, {one.lane: ""}, (), {}, b"\0")
-            await line.say(one.hello(group=b"8" * 8), wire.pack_welcome(welcome))
-            await line.until(-1)
-            writer.close()
-
-        server = await asyncio.start_server(sponsor, "127.0.0.1", 0, ssl=one.tls.server())
-        port = server.sockets[0].getsockname()[1]
-        async with peer(folder, "carol") as carol:
-            with pytest.raises(Exception, match=r"none to join|nobody at"):
-                await carol.join(f"127.0.0.1:{port}", timeout_s=1)
-            assert not carol.members
-        server.close()
-
-    asyncio.run(work())
+    server = await asyncio.start_server(sponsor, "127.0.0.1", 0, ssl=one.tls.server())
+    port = server.sockets[0].getsockname()[1]
+    async with peer(folder, "carol") as carol:
+        with pytest.raises(Exception, match=r"none to join|nobody at"):
+            await carol.join(f"127.0.0.1:{port}", timeout_s=1)
+        assert not carol.members
+    server.close()
 
 
-def test_a_welcome_that_nobody_asked_for_is_refused(folder: Path) -> None:
-    async def work() -> None:
-        async with peer(folder, "carol") as carol:
-            mallory = Attacker(folder)
-            line = await mallory.call(carol)
-            welcome = wire.Welcome(b"8" * 8, b"", {}, {mallory.lane: ""}, (), {}, b"\0")
-            await line.say(mallory.hello(group=b"8" * 8), wire.pack_welcome(welcome))
-            assert "not asked" in await line.last_word()
-            assert not carol.members
-
-    asyncio.run(work())
+async def test_a_welcome_that_nobody_asked_for_is_refused(folder: Path) -> None:
+    async with peer(folder, "carol") as carol:
+        mallory = Attacker(folder)
+        line = await mallory.call(carol)
+        welcome = wire.Welcome(b"8" * 8, b"", {}, {mallory.lane: ""}, (), {}, b"\0")
+        await line.say(mallory.hello(group=b"8" * 8), wire.pack_welcome(welcome))
+        assert "not asked" in await line.last_word()
+        assert not carol.members
 
 
 # -- false causes ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cause", ["what is to come", "a stranger", "itself"])
-def test_false_causes_hold_up_nobody_else(folder: Path, cause: str) -> None:
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
-            for _ in range(20):
-                mallory.say(b"held for ever")
-            parts = frame.unpack("idr", mallory.sealed(2).wire)
-            ordering = mallory.ordering
-            assert ordering is not None
-            names = ordering.group._state.roster.numbers
-            protocol = ordering.group._state.protocol
-            message = protocol.decode(parts.control, parts.payload)
-            number, who, seq = {
-                "what is to come": (names[alice.node.lane], alice.node.lane, 10**9),
-                "a stranger": (77, "nobody~00000000", 1),
-                "itself": (names[mallory.lane], mallory.lane, 2),
-            }[cause]
-            causes = message.causes | unit(number, seq)
-            control = protocol.encode(message._replace(causes=causes))
-            raw = frame.pack(parts._replace(control=control, names={**parts.names, number: who}))
-            for line in (to_alice, to_bob):
-                false = Sealed(mallory.seals.seal(2, raw), raw)
-                await line.say(mallory.batch(mallory.lane, 2, false))
-                await line.say(*(mallory.own(k) for k in range(3, 21)))
-            for one in (alice, bob):
-                await until(lambda one=one: one.node.active.lanes.newest(mallory.lane) == 20)
-            await talk((alice, bob))
-            for one in (alice, bob):
-                assert one.node.active.group.stats().held <= 20
-                assert one.node.active.place == 3, "nothing of Mallory's is delivered"
-
-    asyncio.run(work())
+async def test_false_causes_hold_up_nobody_else(folder: Path, cause: str) -> None:
+    async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
+        for _ in range(20):
+            mallory.say(b"held for ever")
+        parts = mallory.parts(2)
+        ordering = mallory.ordering
+        assert ordering is not None
+        names = ordering.group._state.roster.numbers
+        protocol = ordering.group._state.protocol
+        message = protocol.decode(parts.control, parts.payload)
+        number, who, seq = {
+            "what is to come": (names[alice.node.lane], alice.node.lane, 10**9),
+            "a stranger": (77, "nobody~00000000", 1),
+            "itself": (names[mallory.lane], mallory.lane, 2),
+        }[cause]
+        causes = message.causes | unit(number, seq)
+        control = protocol.encode(message._replace(causes=causes))
+        raw = frame.pack(parts._replace(control=control, names={**parts.names, number: who}))
+        for line in (to_alice, to_bob):
+            false = mallory.seal(2, raw)
+            await line.say(mallory.batch(mallory.lane, 2, false))
+            await line.say(*(mallory.own(k) for k in range(3, 21)))
+        await until(
+            lambda: all(one.node.active.lanes.newest(mallory.lane) == 20 for one in (alice, bob))
+        )
+        await talk((alice, bob))
+        for one in (alice, bob):
+            assert one.node.active.group.stats().held <= 20
+            assert one.node.active.place == 3, "nothing of Mallory's is delivered"
 
 
-def test_lives_of_others_are_not_believed(folder: Path) -> None:
-    """Else honest members would refuse each other for what a third said."""
-
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
-            mallory.say(b"alice began anew")
-            parts = frame.unpack("idr", mallory.sealed(2).wire)
-            life = frame.Incarnation(1, 7, 2)
-            raw = frame.pack(parts._replace(known=((alice.node.lane, life),)))
-            for line in (to_alice, to_bob):
-                await line.say(
-                    mallory.batch(mallory.lane, 2, Sealed(mallory.seals.seal(2, raw), raw))
-                )
-            for one in (alice, bob):
-                await until(lambda one=one: one.node.active.lanes.newest(mallory.lane) == 2)
-            await talk((alice, bob))
-            await talk((alice, bob))
-            assert not refused(alice) + refused(bob)
-
-    asyncio.run(work())
+async def test_lives_of_others_are_not_believed(folder: Path) -> None:
+    async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
+        mallory.say(b"alice began anew")
+        parts = mallory.parts(2)
+        life = frame.Incarnation(1, 7, 2)
+        raw = frame.pack(parts._replace(known=((alice.node.lane, life),)))
+        for line in (to_alice, to_bob):
+            await line.say(mallory.batch(mallory.lane, 2, mallory.seal(2, raw)))
+        await until(
+            lambda: all(one.node.active.lanes.newest(mallory.lane) == 2 for one in (alice, bob))
+        )
+        await talk((alice, bob))
+        await talk((alice, bob))
+        assert not refused(alice) + refused(bob)
 
 
 # -- floods ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_questions_whose_answers_are_not_read_end_the_link(folder: Path) -> None:
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, _, to_bob):
-            link = bob.node.greeted[mallory.lane]
-            pings = b"".join(wire.framed(wire.PING, varint(2**62)) for _ in range(500))
-            to_bob.reader._transport.pause_reading()  # type: ignore[attr-defined]
-            for _ in range(20_000):
-                to_bob.writer.write(pings)
-                await asyncio.sleep(0)
-                if link.closing:
-                    break
-            await until(lambda: mallory.lane not in bob.node.greeted)
-            assert "reads none of them" in bob.node.last_refusal
-            assert len(link.control) <= node.UNREAD + (1 << 18) // 12
-            await talk((alice, bob))
-
-    asyncio.run(work())
+async def test_questions_whose_answers_are_not_read_end_the_link(folder: Path) -> None:
+    async with attacked(folder) as (alice, bob, mallory, _, to_bob):
+        link = bob.node.greeted[mallory.lane]
+        pings = b"".join(wire.framed(wire.PING, varint(2**62)) for _ in range(500))
+        to_bob.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        for _ in range(20_000):
+            to_bob.writer.write(pings)
+            await asyncio.sleep(0)
+            if link.closing:
+                break
+        await until(lambda: mallory.lane not in bob.node.greeted)
+        assert "reads none of them" in bob.node.last_refusal
+        assert len(link.control) <= node.UNREAD + (1 << 18) // 12
+        await talk((alice, bob))
 
 
-def test_asking_for_all_again_and_again_costs_what_it_reads(folder: Path) -> None:
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, _, to_bob):
-            await talk((alice, bob))
-            link = bob.node.greeted[mallory.lane]
-            rows = [(place, 0) for place in range(len(mallory.names))]
-            for _ in range(300):
-                await to_bob.say(wire.pack_rows(wire.WANT, rows))
-            await to_bob.say(wire.framed(wire.PING, varint(7)))
-            await to_bob.until(wire.PONG)
-            assert len(link.cursors) <= len(mallory.names)
-            assert len(link.control) < 400
-            await talk((alice, bob))
-
-    asyncio.run(work())
+async def test_asking_for_all_again_and_again_costs_what_it_reads(folder: Path) -> None:
+    async with attacked(folder) as (alice, bob, mallory, _, to_bob):
+        await talk((alice, bob))
+        link = bob.node.greeted[mallory.lane]
+        rows = [(place, 0) for place in range(len(mallory.names))]
+        for _ in range(300):
+            await to_bob.say(wire.pack_rows(wire.WANT, rows))
+        await to_bob.say(wire.framed(wire.PING, varint(7)))
+        await to_bob.until(wire.PONG)
+        assert len(link.cursors) <= len(mallory.names)
+        assert len(link.control) < 400
+        await talk((alice, bob))
 
 
 @pytest.mark.slow
-def test_lanes_that_are_invented_are_not_asked_for_without_end(folder: Path) -> None:
-    """65,536 names, of which it says to have everything: else each would be named to all."""
-
-    async def work() -> None:
-        async with attacked(folder, relay_s=0.1) as (alice, bob, mallory, _, to_bob):
-            for start in range(0, 60_000, 5000):
-                names = [f"y~{k:08}" for k in range(start, start + 5000)]
-                first_place = len(mallory.names)
-                mallory.names += names
-                rows = [(first_place + k, 2**63) for k in range(5000)]
-                await to_bob.say(wire.pack_names(names), wire.pack_rows(wire.HAVE, rows))
-            await until(lambda: len(bob.node.outflow.places) > upkeep.STRANGERS)
-            await asyncio.sleep(0.5)
-            assert len(bob.node.outflow.places) <= upkeep.STRANGERS + 10
-            heard = bob.node.active.lanes.heard[mallory.lane]
-            assert len(heard) <= ordering_lanes() + 10
-            await talk((alice, bob))
-            assert len(alice.node.greeted[bob.node.lane].names) <= upkeep.STRANGERS + 10
-
-    asyncio.run(work())
+async def test_lanes_that_are_invented_are_not_asked_for_without_end(folder: Path) -> None:
+    async with attacked(folder, relay_s=0.1) as (alice, bob, mallory, _, to_bob):
+        for start in range(0, 60_000, 5000):
+            names = [f"y~{k:08}" for k in range(start, start + 5000)]
+            first_place = len(mallory.names)
+            mallory.names += names
+            rows = [(first_place + k, 2**63) for k in range(5000)]
+            await to_bob.say(wire.pack_names(names), wire.pack_rows(wire.HAVE, rows))
+        await until(lambda: len(bob.node.outflow.places) > upkeep.STRANGERS)
+        await asyncio.sleep(0.5)
+        assert len(bob.node.outflow.places) <= upkeep.STRANGERS + 10
+        heard = bob.node.active.lanes.heard[mallory.lane]
+        assert len(heard) <= ordering_lanes() + 10
+        await talk((alice, bob))
+        assert len(alice.node.greeted[bob.node.lane].names) <= upkeep.STRANGERS + 10
 
 
 def ordering_lanes() -> int:
@@ -480,40 +428,24 @@ def ordering_lanes() -> int:
     return lanes.STRANGERS
 
 
-def test_more_lanes_than_can_be_end_the_link(folder: Path) -> None:
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, _, __, to_bob):
-            names = [f"y~{k:08}" for k in range(wire.MAX_LANES)]
-            await to_bob.say(wire.pack_names(names))
-            assert "lanes on a link" in await to_bob.last_word()
-            await talk((alice, bob))
-
-    asyncio.run(work())
-
-
-def test_lives_without_end_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is let in again and again, and never begins."""
+async def test_lives_without_end_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordering_module, "MOST_LIVES", 12)
-
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, *_):
-            words = []
-            for k in range(1, 20):
-                one = Attacker(folder, f"{k:08}")
-                line = await one.call(bob)
-                await line.say(one.hello())
+    async with attacked(folder) as (alice, bob, *_):
+        words = []
+        for k in range(1, 20):
+            one = Attacker(folder, f"{k:08}")
+            line = await one.call(bob)
+            await line.say(one.hello())
+            kind, body = await line.frame()
+            while kind not in (wire.WELCOME, wire.BYE, -1):
                 kind, body = await line.frame()
-                while kind not in (wire.WELCOME, wire.BYE, -1):
-                    kind, body = await line.frame()
-                words.append(body.decode(errors="replace") if kind == wire.BYE else "")
-                one.close()
-            assert not any(words[:10])
-            assert "has begun 12 lives" in words[-1]
-            assert len(bob.node.active.guests) <= 1
-            assert len(bob.node.active.group.frontier()) <= 14
-            await talk((alice, bob))
-
-    asyncio.run(work())
+            words.append(body.decode(errors="replace") if kind == wire.BYE else "")
+            one.close()
+        assert not any(words[:10])
+        assert "has begun 12 lives" in words[-1]
+        assert len(bob.node.active.guests) <= 1
+        assert len(bob.node.active.group.frontier()) <= 14
+        await talk((alice, bob))
 
 
 def test_lives_that_begin_over_one_link_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -536,157 +468,121 @@ def test_lives_that_begin_over_one_link_are_bounded(monkeypatch: pytest.MonkeyPa
     assert len(ordering.members) == 13
 
 
-def test_saying_that_strangers_are_gone_is_bounded(
+async def test_saying_that_strangers_are_gone_is_bounded(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the list that every newcomer gets would grow beyond what it takes."""
     monkeypatch.setattr(ordering_module, "STRANGERS", 50)
-
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
-            ordering = mallory.ordering
-            assert ordering is not None
-            for k in range(200):
-                ordering.change(Change(ChangeKind.PUT_OUT, f"y~{k:08}", "no reason"))
-            ordering.flush()
-            for line in (to_alice, to_bob):
-                await line.say(mallory.own(2))
-            await until(lambda: len(bob.node.active.gone) == 50)
-            carol = Attacker(folder, name="carol")
-            await carol.join(bob, alice)
-            await talk((alice, bob))
-            assert len(bob.node.active.gone) == 50
-            carol.close()
-
-    asyncio.run(work())
+    async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
+        ordering = mallory.ordering
+        assert ordering is not None
+        for k in range(200):
+            ordering.change(Change(ChangeKind.PUT_OUT, f"y~{k:08}", "no reason"))
+        ordering.flush()
+        for line in (to_alice, to_bob):
+            await line.say(mallory.own(2))
+        await until(lambda: len(bob.node.active.gone) == 50)
+        carol = Attacker(folder, name="carol")
+        await carol.join(bob, alice)
+        await talk((alice, bob))
+        assert len(bob.node.active.gone) == 50
+        carol.close()
 
 
-def test_changes_that_change_nothing_are_no_views(folder: Path) -> None:
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, _, to_bob):
-            ordering = mallory.ordering
-            assert ordering is not None
-            for _ in range(500):
-                ordering.change(Change(ChangeKind.JOINED, mallory.lane, "127.0.0.1:1"))
-            ordering.flush()
-            before = len(bob.node.active.delivered)
-            await to_bob.say(mallory.own(2))
-            await until(lambda: bob.node.active.lanes.newest(mallory.lane) == 2)
-            assert len(bob.node.active.delivered) <= before + 1
-            await talk((alice, bob))
-
-    asyncio.run(work())
-
-
-def test_a_gap_in_ones_own_lane_ends_the_link_and_holds_up_nothing(folder: Path) -> None:
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, _, to_bob):
-            mallory.say(b"two")
-            mallory.say(b"three")
-            await to_bob.say(mallory.own(3))
-            assert "behind batch 1" in await to_bob.last_word()
-            await talk((alice, bob))
-
-    asyncio.run(work())
+async def test_changes_that_change_nothing_are_no_views(folder: Path) -> None:
+    async with attacked(folder) as (alice, bob, mallory, _, to_bob):
+        ordering = mallory.ordering
+        assert ordering is not None
+        for _ in range(500):
+            ordering.change(Change(ChangeKind.JOINED, mallory.lane, "127.0.0.1:1"))
+        ordering.flush()
+        before = len(bob.node.active.delivered)
+        await to_bob.say(mallory.own(2))
+        await until(lambda: bob.node.active.lanes.newest(mallory.lane) == 2)
+        assert len(bob.node.active.delivered) <= before + 1
+        await talk((alice, bob))
 
 
 # -- lies about oneself and others -----------------------------------------------------------------
 
 
-def test_one_word_puts_nobody_out(folder: Path) -> None:
-    """Neither at the end of a link, nor as a greeting that knows more than there is."""
-
-    async def work() -> None:
-        async with honest(folder, "alice", "bob", "carol") as (alice, bob, carol):
-            mallory = Attacker(folder)
-            lines = await mallory.join(alice, bob, carol)
-            for line in lines:
-                await line.say(wire.framed(wire.BYE, b"put out of the group: you are out"))
-            await until(lambda: not any(mallory.lane in p.node.greeted for p in (alice, bob)))
-            for one in (alice, bob, carol):
-                line = await mallory.call(one)
-                await line.say(mallory.hello(frontier={one.node.lane: 10**6}))
-                await line.until(wire.WANT)
-                await line.say(wire.framed(wire.BYE, b"the store is an old copy: says mallory"))
-                await line.until(-1)
-            await talk((alice, bob, carol))
-            assert not any(one.node.out for one in (alice, bob, carol))
-            mallory.close()
-
-    asyncio.run(work())
+async def test_one_word_puts_nobody_out(folder: Path) -> None:
+    async with honest(folder, "alice", "bob", "carol") as (alice, bob, carol):
+        mallory = Attacker(folder)
+        lines = await mallory.join(alice, bob, carol)
+        for line in lines:
+            await line.say(wire.framed(wire.BYE, b"put out of the group: you are out"))
+        await until(lambda: not any(mallory.lane in p.node.greeted for p in (alice, bob)))
+        for one in (alice, bob, carol):
+            line = await mallory.call(one)
+            await line.say(mallory.hello(frontier={one.node.lane: 10**6}))
+            await line.until(wire.WANT)
+            await line.say(wire.framed(wire.BYE, b"the store is an old copy: says mallory"))
+            await line.until(-1)
+        await talk((alice, bob, carol))
+        assert not any(one.node.out for one in (alice, bob, carol))
+        mallory.close()
 
 
-def test_a_stranger_with_a_certificate_puts_nobody_out(folder: Path) -> None:
-    async def work() -> None:
-        async with honest(folder, "alice", "bob") as (alice, bob):
-            stranger = Attacker(folder, name="carol")
-            for one in (alice, bob):
-                line = await stranger.call(one)
-                await line.say(wire.framed(wire.BYE, b"put out of the group: you are out"))
-            await talk((alice, bob))
-            assert not alice.node.out + bob.node.out
-
-    asyncio.run(work())
+async def test_a_stranger_with_a_certificate_puts_nobody_out(folder: Path) -> None:
+    async with honest(folder, "alice", "bob") as (alice, bob):
+        stranger = Attacker(folder, name="carol")
+        for one in (alice, bob):
+            line = await stranger.call(one)
+            await line.say(wire.framed(wire.BYE, b"put out of the group: you are out"))
+        await talk((alice, bob))
+        assert not alice.node.out + bob.node.out
 
 
-def test_who_is_put_out_and_stays_is_not_heard(folder: Path) -> None:
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, _, to_bob):
-            alice.put_out("mallory", "a test")
-            await until(lambda: bob.members == ("alice", "bob"))
-            mallory.say(b"still here")
-            await to_bob.say(mallory.own(2))
-            await until(lambda: mallory.lane not in bob.node.greeted)
-            again = await mallory.call(bob)
-            await again.say(mallory.hello(), wire.pack_names(mallory.names), mallory.own(2))
-            assert "put out of the group" in await again.last_word()
-            await talk((alice, bob))
-
-    asyncio.run(work())
+async def test_who_is_put_out_and_stays_is_not_heard(folder: Path) -> None:
+    async with attacked(folder) as (alice, bob, mallory, _, to_bob):
+        alice.put_out("mallory", "a test")
+        await until(lambda: bob.members == ("alice", "bob"))
+        mallory.say(b"still here")
+        await to_bob.say(mallory.own(2))
+        await until(lambda: mallory.lane not in bob.node.greeted)
+        again = await mallory.call(bob)
+        await again.say(mallory.hello(), wire.pack_names(mallory.names), mallory.own(2))
+        assert "put out of the group" in await again.last_word()
+        await talk((alice, bob))
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("how", ["acknowledges nothing", "is no member", "says what waits"])
-def test_who_makes_others_keep_much_is_sent_away_itself(
+async def test_who_makes_others_keep_much_is_sent_away_itself(
     folder: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not the slowest of the honest."""
     monkeypatch.setattr(upkeep, "FALLBACK_BYTES", 1 << 20)
-
-    async def work() -> None:
-        more = {"memory": 1 << 20, "evict_slow_after_s": 1.0}
-        async with honest(folder, "alice", "bob", **more) as (alice, bob):
-            mallory = Attacker(folder)
-            mallory.settings = alice.settings
-            if how == "is no member":
-                mallory.group_tag = bob.node.group_tag
-                line = await mallory.call(bob)
-                await line.say(mallory.hello(frontier={f"y~{k:08}": 2**50 for k in range(9)}))
-                await line.until(wire.HAVE)
-            else:
-                _, line = await mallory.join(alice, bob)
-            await until(lambda: mallory.lane in bob.node.greeted)
-            draining = asyncio.create_task(line.until(-1))
-            if how == "says what waits":
-                for _ in range(40):
-                    mallory.say(bytes(100_000))
-                for k in range(2, 42):
-                    raw = _with_cause(mallory, alice.node.lane, k)
-                    false = Sealed(mallory.seals.seal(k, raw), raw)
-                    await line.say(mallory.batch(mallory.lane, k, false))
-            else:
-                taking = asyncio.create_task(_take_up_to(alice, b"\x27"))
-                for k in range(40):
-                    await bob.send(bytes([k]) * 100_000)
-                await taking
-            await until(lambda: mallory.lane not in bob.node.greeted)
-            await until(lambda: bob.members == alice.members == ("alice", "bob"))
-            assert not alice.node.out + bob.node.out
-            await talk((alice, bob))
-            draining.cancel()
-            mallory.close()
-
-    asyncio.run(work())
+    more = {"memory": 1 << 20, "evict_slow_after_s": 1.0}
+    async with honest(folder, "alice", "bob", **more) as (alice, bob):
+        mallory = Attacker(folder)
+        mallory.settings = alice.settings
+        if how == "is no member":
+            mallory.group_tag = bob.node.group_tag
+            line = await mallory.call(bob)
+            await line.say(mallory.hello(frontier={f"y~{k:08}": 2**50 for k in range(9)}))
+            await line.until(wire.HAVE)
+        else:
+            _, line = await mallory.join(alice, bob)
+        await until(lambda: mallory.lane in bob.node.greeted)
+        draining = asyncio.create_task(line.until(-1))
+        if how == "says what waits":
+            for _ in range(40):
+                mallory.say(bytes(100_000))
+            for k in range(2, 42):
+                raw = _with_cause(mallory, alice.node.lane, k)
+                false = mallory.seal(k, raw)
+                await line.say(mallory.batch(mallory.lane, k, false))
+        else:
+            taking = asyncio.create_task(_take_up_to(alice, b"\x27"))
+            for k in range(40):
+                await bob.send(bytes([k]) * 100_000)
+            await taking
+        await until(lambda: mallory.lane not in bob.node.greeted)
+        await until(lambda: bob.members == alice.members == ("alice", "bob"))
+        assert not alice.node.out + bob.node.out
+        await talk((alice, bob))
+        draining.cancel()
+        mallory.close()
 
 
 async def _take_up_to(one: Peer, first: bytes) -> None:
@@ -699,7 +595,7 @@ def _with_cause(mallory: Attacker, who: str, number: int) -> bytes:
     """Return a batch of its own that waits for what never comes."""
     ordering = mallory.ordering
     assert ordering is not None
-    parts = frame.unpack("idr", mallory.sealed(number).wire)
+    parts = mallory.parts(number)
     protocol, names = ordering.group._state.protocol, ordering.group._state.roster.numbers
     message = protocol.decode(parts.control, parts.payload)
     causes = message.causes | unit(names[who], 10**9)
@@ -707,137 +603,108 @@ def _with_cause(mallory: Attacker, who: str, number: int) -> bytes:
     return frame.pack(parts._replace(control=control, names={**parts.names, names[who]: who}))
 
 
-def test_acknowledging_what_one_has_not_hurts_oneself(folder: Path) -> None:
-    """What Carol lacks is kept for her, whatever Mallory says to have; and numbers that cannot be
-    break nothing.
-    """
-
-    async def work() -> None:
-        async with honest(folder, "alice", "bob") as (alice, bob):
-            mallory = Attacker(folder)
-            lines = await mallory.join(alice, bob)
-            rows = [(place, 2**64 - 1) for place in range(len(mallory.names))]
-            for line in lines:
-                await line.say(wire.pack_rows(wire.HAVE, rows))
-            await talk((alice, bob))
-            await talk((alice, bob))
-            await until(lambda: alice.node.owed() == [])
-            lane = bob.node.active.lanes.by_name[bob.node.lane]
-            await until(lambda: lane.oldest > 1)
-            await lines[1].say(wire.pack_rows(wire.WANT, [(k, 0) for k in range(len(rows))]))
-            await talk((alice, bob))
-            carol = Attacker(folder, name="carol")
-            await carol.join(bob, alice)
-            await talk((alice, bob))
-            carol.close()
-            mallory.close()
-
-    asyncio.run(work())
+async def test_acknowledging_what_one_has_not_hurts_oneself(folder: Path) -> None:
+    async with honest(folder, "alice", "bob") as (alice, bob):
+        mallory = Attacker(folder)
+        lines = await mallory.join(alice, bob)
+        rows = [(place, 2**64 - 1) for place in range(len(mallory.names))]
+        for line in lines:
+            await line.say(wire.pack_rows(wire.HAVE, rows))
+        await talk((alice, bob))
+        await talk((alice, bob))
+        await until(lambda: alice.node.owed() == [])
+        lane = bob.node.active.lanes.by_name[bob.node.lane]
+        await until(lambda: lane.oldest > 1)
+        await lines[1].say(wire.pack_rows(wire.WANT, [(k, 0) for k in range(len(rows))]))
+        await talk((alice, bob))
+        carol = Attacker(folder, name="carol")
+        await carol.join(bob, alice)
+        await talk((alice, bob))
+        carol.close()
+        mallory.close()
 
 
 @pytest.mark.slow
-def test_who_does_not_read_is_not_waited_for(folder: Path) -> None:
-    """A link that ends is closed though nothing can be written on it."""
-
-    async def work() -> None:
-        more = {"heartbeat_s": 0.1, "silence_s": 1.0}
-        async with attacked(folder, **more) as (alice, bob, mallory, _, to_bob):
-            to_bob.reader._transport.pause_reading()  # type: ignore[attr-defined]
-            for _ in range(80):
-                await bob.send(bytes(100_000))
-            async for message in alice:
-                if bob.node.active.lanes.newest(bob.node.lane) == alice.node.active.lanes.newest(
-                    bob.node.lane
-                ):
-                    assert message.payload
-                    break
-            await until(lambda: mallory.lane not in bob.node.greeted)
-            assert "mallory" in bob.members
-
-    asyncio.run(work())
+async def test_who_does_not_read_is_not_waited_for(folder: Path) -> None:
+    more = {"heartbeat_s": 0.1, "silence_s": 1.0}
+    async with attacked(folder, **more) as (alice, bob, mallory, _, to_bob):
+        to_bob.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        for _ in range(80):
+            await bob.send(bytes(100_000))
+        async for message in alice:
+            if bob.node.active.lanes.newest(bob.node.lane) == alice.node.active.lanes.newest(
+                bob.node.lane
+            ):
+                assert message.payload
+                break
+        await until(lambda: mallory.lane not in bob.node.greeted)
+        assert "mallory" in bob.members
 
 
-def test_who_says_otherwise_to_others_is_found_where_both_meet(folder: Path) -> None:
-    """Two batches under one number, both sealed: the second comes to Bob as handed on by Alice, or
-    by Mallory itself once more. Both are the proof; who sees it puts it out.
-    """
-
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
-            mallory.say(b"yes")
-            yes = mallory.sealed(2)
-            parts = frame.unpack("idr", yes.wire)
-            raw = frame.pack(parts._replace(payload=batches.pack(Batch(1, [b"no"]))))
-            no = Sealed(mallory.seals.seal(2, raw), raw)
-            await to_alice.say(mallory.batch(mallory.lane, 2, yes))
-            await to_bob.say(mallory.batch(mallory.lane, 2, no))
-            for one in (alice, bob):
-                await until(lambda one=one: one.node.active.lanes.newest(mallory.lane) == 2)
-            assert [[m.payload async for m in first(one, 1)] for one in (alice, bob)] == [
-                [b"yes"],
-                [b"no"],
-            ], "until then each has what it was told"
-            link = bob.node.greeted[alice.node.lane]
-            link.names.append(mallory.lane)
-            place = len(link.names) - 1
-            handed_on = varint(place) + varint(2) + block(yes.seal) + yes.wire
-            bob.node.receive(link.number, wire.framed(wire.BATCH, handed_on), link.heard_ns)
-            bob._running.soon()
-            proof = bob.node.proofs[mallory.lane]
-            assert (proof.number, proof.one, proof.other) == (2, no, yes)
-            assert bob.node.refused["ConflictError"] == 1
-            assert not link.closing, "who hands it on is not blamed"
-            link.names.pop()
-            assert "proven false" in bob.node.last_refusal
-            bob.put_out("mallory", "it says otherwise to others")
-            await until(lambda: alice.members == bob.members == ("alice", "bob"))
-            await talk((alice, bob))
-
-    asyncio.run(work())
+async def test_who_says_otherwise_to_others_is_found_where_both_meet(folder: Path) -> None:
+    async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
+        mallory.say(b"yes")
+        yes = mallory.sealed(2)
+        parts = frame.unpack("idr", yes.wire)
+        raw = frame.pack(parts._replace(payload=batches.pack(Batch(1, [b"no"]))))
+        no = mallory.seal(2, raw)
+        await to_alice.say(mallory.batch(mallory.lane, 2, yes))
+        await to_bob.say(mallory.batch(mallory.lane, 2, no))
+        await until(
+            lambda: all(one.node.active.lanes.newest(mallory.lane) == 2 for one in (alice, bob))
+        )
+        assert [[m.payload async for m in first(one, 1)] for one in (alice, bob)] == [
+            [b"yes"],
+            [b"no"],
+        ], "until then each has what it was told"
+        link = bob.node.greeted[alice.node.lane]
+        link.names.append(mallory.lane)
+        place = len(link.names) - 1
+        handed_on = varint(place) + varint(2) + block(yes.seal) + yes.wire
+        bob.node.receive(link.number, wire.framed(wire.BATCH, handed_on), link.heard_ns)
+        bob._running.soon()
+        proof = bob.node.proofs[mallory.lane]
+        assert (proof.number, proof.one, proof.other) == (2, no, yes)
+        assert bob.node.refused["ConflictError"] == 1
+        assert not link.closing, "who hands it on is not blamed"
+        link.names.pop()
+        assert "proven false" in bob.node.last_refusal
+        bob.put_out("mallory", "it says otherwise to others")
+        await until(lambda: alice.members == bob.members == ("alice", "bob"))
+        await talk((alice, bob))
 
 
-def test_a_forged_contradiction_proves_nothing(folder: Path) -> None:
-    """Mallory hands on what Alice is said to have said otherwise: her seal is not on it."""
-
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, _, to_bob):
-            await alice.send(b"said once")
-            await settled(alice, bob)
-            real = bob.node.active.lanes.by_name[alice.node.lane]
-            number, sealed = real.newest, real.get(real.newest)
-            false = Sealed(sealed.seal, sealed.wire[:-1] + b"!")
-            await to_bob.say(mallory.batch(alice.node.lane, number, false))
-            await until(lambda: bob.node.refused["ConflictError"] == 1)
-            assert "unproven" in bob.node.last_refusal
-            assert not bob.node.proofs
-            await talk((alice, bob))
-            assert "alice" in bob.members
-
-    asyncio.run(work())
+async def test_a_forged_contradiction_proves_nothing(folder: Path) -> None:
+    async with attacked(folder) as (alice, bob, mallory, _, to_bob):
+        await alice.send(b"said once")
+        await settled(alice, bob)
+        real = bob.node.active.lanes.by_name[alice.node.lane]
+        number, sealed = real.newest, real.get(real.newest)
+        false = Sealed(sealed.seal, sealed.wire[:-1] + b"!")
+        await to_bob.say(mallory.batch(alice.node.lane, number, false))
+        await until(lambda: bob.node.refused["ConflictError"] == 1)
+        assert "unproven" in bob.node.last_refusal
+        assert not bob.node.proofs
+        await talk((alice, bob))
+        assert "alice" in bob.members
 
 
-def test_what_a_batch_says_of_others_is_not_heeded(folder: Path) -> None:
-    """Everybody joins and leaves for itself."""
-
-    async def work() -> None:
-        async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
-            ordering = mallory.ordering
-            assert ordering is not None
-            ordering.change(Change(ChangeKind.LEFT, alice.node.lane))
-            ordering.change(Change(ChangeKind.JOINED, "carol~00000000", "127.0.0.1:1"))
-            ordering.flush()
-            for line in (to_alice, to_bob):
-                await line.say(mallory.own(2))
-            for one in (alice, bob):
-                await until(lambda one=one: mallory.lane in one.node.active.spoiled)
-            assert alice.members == bob.members == ("alice", "bob", "mallory")
-            await talk((alice, bob))
-            mallory.say(b"nobody hears this")
-            await to_bob.say(mallory.own(3))
-            await until(lambda: bob.node.active.lanes.newest(mallory.lane) == 3)
-            await talk((alice, bob))
-
-    asyncio.run(work())
+async def test_what_a_batch_says_of_others_is_not_heeded(folder: Path) -> None:
+    async with attacked(folder) as (alice, bob, mallory, to_alice, to_bob):
+        ordering = mallory.ordering
+        assert ordering is not None
+        ordering.change(Change(ChangeKind.LEFT, alice.node.lane))
+        ordering.change(Change(ChangeKind.JOINED, "carol~00000000", "127.0.0.1:1"))
+        ordering.flush()
+        for line in (to_alice, to_bob):
+            await line.say(mallory.own(2))
+        await until(lambda: all(mallory.lane in one.node.active.spoiled for one in (alice, bob)))
+        assert alice.members == bob.members == ("alice", "bob", "mallory")
+        await talk((alice, bob))
+        mallory.say(b"nobody hears this")
+        await to_bob.say(mallory.own(3))
+        await until(lambda: bob.node.active.lanes.newest(mallory.lane) == 3)
+        await talk((alice, bob))
 
 
 def test_numbers_of_messages_are_bounded() -> None:
@@ -855,80 +722,67 @@ def hold_up(one: Peer, other: Peer) -> None:
     one._running.connections[link.number].paused_since = time.monotonic_ns()
 
 
-def test_who_was_restarted_from_its_store_can_hand_on_what_it_kept(
+async def test_who_was_restarted_from_its_store_can_hand_on_what_it_kept(
     folder: Path, tmp_path: Path
 ) -> None:
-    """Though the owner is gone: whose the lane is was stored, and is shown with what is of it."""
-
-    async def work() -> None:
-        stored = {"relay_s": 0.2, "store": tmp_path / "bob.db"}
-        bob = peer(folder, "bob", **stored)
-        await bob.__aenter__()
-        await bob.found()
-        async with peer(folder, "alice") as alice, peer(folder, "carol", relay_s=0.2) as carol:
-            await alice.join(bob.address)
-            await carol.join(bob.address)
-            await settled(alice, bob, carol)
-            lane = alice.node.lane
-            hold_up(alice, carol)
-            await alice.send(b"the last")
-            await settled(alice, bob)
-            await bob.kept()
-            await until(lambda: bob.node.safe()[lane] == alice.node.active.lanes.newest(lane))
-            await alice.close()
-            await bob.close()
-            assert carol.node.active.lanes.newest(lane) < bob.node.active.lanes.newest(lane)
-            async with peer(folder, "bob", listen=bob.address, **stored) as again:
-                async with asyncio.timeout(20):
-                    assert [m.payload async for m in first(carol, 1)] == [b"the last"]
-                for one in (carol, again):  # a call to whom one has called meanwhile is let go
-                    assert not one.node.refused.keys() - {"handshake"}
-                await again.leave()
-
-    asyncio.run(work())
+    stored = {"relay_s": 0.2, "store": tmp_path / "bob.db"}
+    bob = peer(folder, "bob", **stored)
+    await bob.__aenter__()
+    await bob.found()
+    async with peer(folder, "alice") as alice, peer(folder, "carol", relay_s=0.2) as carol:
+        await alice.join(bob.address)
+        await carol.join(bob.address)
+        await settled(alice, bob, carol)
+        lane = alice.node.lane
+        hold_up(alice, carol)
+        await alice.send(b"the last")
+        await settled(alice, bob)
+        await bob.kept()
+        await until(lambda: bob.node.safe()[lane] == alice.node.active.lanes.newest(lane))
+        await alice.close()
+        await bob.close()
+        assert carol.node.active.lanes.newest(lane) < bob.node.active.lanes.newest(lane)
+        async with peer(folder, "bob", listen=bob.address, **stored) as again:
+            async with asyncio.timeout(20):
+                assert [m.payload async for m in first(carol, 1)] == [b"the last"]
+            for one in (carol, again):  # a call to whom one has called meanwhile is let go
+                assert not one.node.refused.keys() - {"handshake"}
+            await again.leave()
 
 
 # -- another life ----------------------------------------------------------------------------------
 
 
-def test_who_is_replaced_is_told_by_its_next_life(
+async def test_who_is_replaced_is_told_by_its_next_life(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At once, though most of the others are away, whose word it would take else."""
     monkeypatch.setattr(charges, "WHILE_NS", 10**15)
-
-    async def work() -> None:
-        async with honest(folder, "alice", "bob", "carol", "mallory") as (alice, bob, *others):
-            for one in others:
-                await one.close()
-            await until(lambda: not {one.node.lane for one in others} & alice.node.greeted.keys())
-            async with peer(folder, "alice") as again:
-                await again.join(bob.address)
-                await until(lambda: alice.node.out)
-                assert alice.node.out == "another life of alice has begun"
-                with pytest.raises(PeerError, match="out of the group: another life of alice has"):
-                    await alice.send(b"still here")
-                assert again.members == bob.members == ("alice", "bob", "carol", "mallory")
-                assert not again.node.out
-                assert not refused(again)
-
-    asyncio.run(work())
+    async with honest(folder, "alice", "bob", "carol", "mallory") as (alice, bob, *others):
+        for one in others:
+            await one.close()
+        await until(lambda: not {one.node.lane for one in others} & alice.node.greeted.keys())
+        async with peer(folder, "alice") as again:
+            await again.join(bob.address)
+            await until(lambda: alice.node.out)
+            assert alice.node.out == "another life of alice has begun"
+            with pytest.raises(PeerError, match="out of the group: another life of alice has"):
+                await alice.send(b"still here")
+            assert again.members == bob.members == ("alice", "bob", "carol", "mallory")
+            assert not again.node.out
+            assert not refused(again)
 
 
 @pytest.mark.parametrize("listens", [True, False])
-def test_who_is_replaced_is_told_why_by_the_others(folder: Path, listens: bool) -> None:
-    async def work() -> None:
-        where = "127.0.0.1:0" if listens else None
-        async with (
-            honest(folder, "bob", "carol") as (bob, carol),
-            peer(folder, "alice", listen=where) as alice,
-        ):
-            await alice.join(carol.address)
-            await until(lambda: len(alice.node.greeted) == 2)
-            async with peer(folder, "alice") as again:
-                again.node.upkeep.tell = lambda address: None  # type: ignore[method-assign]
-                await again.join(bob.address)
-                await until(lambda: alice.node.out)
-                assert alice.node.out == "another life of alice has begun"
-
-    asyncio.run(work())
+async def test_who_is_replaced_is_told_why_by_the_others(folder: Path, listens: bool) -> None:
+    where = "127.0.0.1:0" if listens else None
+    async with (
+        honest(folder, "bob", "carol") as (bob, carol),
+        peer(folder, "alice", listen=where) as alice,
+    ):
+        await alice.join(carol.address)
+        await until(lambda: len(alice.node.greeted) == 2)
+        async with peer(folder, "alice") as again:
+            again.node.upkeep.tell = lambda address: None  # type: ignore[method-assign]
+            await again.join(bob.address)
+            await until(lambda: alice.node.out)
+            assert alice.node.out == "another life of alice has begun"

@@ -20,79 +20,57 @@ def listening() -> socket.socket:
     return socket.create_server(("127.0.0.1", 0))
 
 
-def test_who_listens_is_reached() -> None:
-    async def work() -> None:
-        with (
-            listening() as door,
-            await calling.reach("127.0.0.1", door.getsockname()[1]) as reached,
-        ):
-            assert reached.getpeername() == door.getsockname()
-
-    asyncio.run(work())
+async def test_who_listens_is_reached() -> None:
+    with listening() as door, await calling.reach("127.0.0.1", door.getsockname()[1]) as reached:
+        assert reached.getpeername() == door.getsockname()
 
 
-def test_where_nobody_listens_that_is_said_at_once() -> None:
-    async def work() -> None:
-        with listening() as door:
-            port = door.getsockname()[1]
-        async with asyncio.timeout(10):
-            with pytest.raises(ConnectionRefusedError):
-                await calling.reach("127.0.0.1", port)
-
-    asyncio.run(work())
+async def test_where_nobody_listens_that_is_said_at_once() -> None:
+    with listening() as door:
+        port = door.getsockname()[1]
+    async with asyncio.timeout(10):
+        with pytest.raises(ConnectionRefusedError):
+            await calling.reach("127.0.0.1", port)
 
 
-def test_an_attempt_without_an_answer_is_followed_by_others(
+async def test_an_attempt_without_an_answer_is_followed_by_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As across a partition: what was sent first is lost, and what is sent later comes through."""
     monkeypatch.setattr(calling, "AGAIN_S", 0.01)
     tried: list[socket.socket] = []
+    loop = asyncio.get_running_loop()
+    connect = loop.sock_connect
 
-    async def work() -> None:
-        loop = asyncio.get_running_loop()
-        connect = loop.sock_connect
+    async def lossy(one: socket.socket, address: Any) -> None:
+        tried.append(one)
+        if len(tried) <= calling.AT_ONCE + 2:
+            await loop.create_future()
+        await connect(one, address)
 
-        async def lossy(one: socket.socket, address: Any) -> None:
-            tried.append(one)
-            if len(tried) <= calling.AT_ONCE + 2:
-                await loop.create_future()
-            await connect(one, address)
-
-        monkeypatch.setattr(loop, "sock_connect", lossy)
-        with (
-            listening() as door,
-            await calling.reach("127.0.0.1", door.getsockname()[1]) as reached,
-        ):
-            assert reached is tried[-1]
-            await asyncio.sleep(0.05)
-            still_open = [one for one in tried if one.fileno() >= 0]
-            assert still_open == [reached]
-
-    asyncio.run(work())
+    monkeypatch.setattr(loop, "sock_connect", lossy)
+    with listening() as door, await calling.reach("127.0.0.1", door.getsockname()[1]) as reached:
+        assert reached is tried[-1]
+        await asyncio.sleep(0.05)
+        still_open = [one for one in tried if one.fileno() >= 0]
+        assert still_open == [reached]
 
 
-def test_who_says_nothing_more_does_not_keep_its_connection(tmp_path: Path) -> None:
-    """TLS would wait half a minute for the other end to agree that it is over."""
+async def test_who_says_nothing_more_does_not_keep_its_connection(tmp_path: Path) -> None:
     keys.make_authority(tmp_path)
     for name in ("ann", "bob"):
         keys.make_member(tmp_path, name)
     tls = {name: Tls(tmp_path / f"{name}.pem", tmp_path / "ca.pem") for name in ("ann", "bob")}
-
-    async def work() -> None:
-        more: dict[str, Any] = {"listen": "127.0.0.1:0", "tls": tls["ann"]}
-        async with Peer("ann", greeting_s=0.2, **more) as ann:
-            await ann.found()
-            host, port = ann.address.split(":")
-            silent = await asyncio.to_thread(_shown, tls["bob"].client(), host, int(port))
-            with silent:
-                async with asyncio.timeout(10):
-                    while not ann.node.links:
-                        await asyncio.sleep(0.01)
-                    while ann.node.links:
-                        await asyncio.sleep(0.01)
-
-    asyncio.run(work())
+    more: dict[str, Any] = {"listen": "127.0.0.1:0", "tls": tls["ann"]}
+    async with Peer("ann", greeting_s=0.2, **more) as ann:
+        await ann.found()
+        host, port = ann.address.split(":")
+        silent = await asyncio.to_thread(_shown, tls["bob"].client(), host, int(port))
+        with silent:
+            async with asyncio.timeout(10):
+                while not ann.node.links:
+                    await asyncio.sleep(0.01)
+                while ann.node.links:
+                    await asyncio.sleep(0.01)
 
 
 def _shown(context: ssl.SSLContext, host: str, port: int) -> ssl.SSLSocket:

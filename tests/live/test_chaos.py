@@ -11,7 +11,7 @@ import pytest
 
 from tests.live.chaos.harness import Plan, run_chaos
 from tests.live.chaos.judge import judge
-from tests.live.chaos.namespaces import why_not
+from tests.live.networks.needs import needs_namespaces
 
 VARIANTS = {
     "causal": ("causal", "merge"),
@@ -20,14 +20,8 @@ VARIANTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def _namespaces() -> None:
-    if words := why_not():
-        pytest.skip(words)
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("_namespaces")
+@needs_namespaces
 @pytest.mark.parametrize("variant", ["causal", "majority"])
 def test_a_group_survives_some_chaos(tmp_path: Path, variant: str) -> None:
     order, partition = VARIANTS[variant]
@@ -39,7 +33,7 @@ def test_a_group_survives_some_chaos(tmp_path: Path, variant: str) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.usefixtures("_namespaces")
+@needs_namespaces
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_group_survives_chaos(tmp_path: Path, variant: str) -> None:
     order, partition = VARIANTS[variant]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import Any
 
@@ -10,9 +9,8 @@ import pytest
 
 from antecede.core.clocks.bounds import Bounds
 from antecede.errors import LocalError
-from antecede.live.events import Message
 from antecede.live.settings import NS, Settings
-from antecede.live.status import Status, status_of
+from tests.live.loops import joined
 from tests.live.memory_network import MS, Host, MemoryNetwork
 
 EPOCH, DAY = 10**18, 86_400 * NS
@@ -39,14 +37,8 @@ def show(host: Host, ahead_ns: int) -> None:
     host.clock = lambda now: EPOCH + now + ahead_ns
 
 
-def status(network: MemoryNetwork, name: str) -> Status:
-    node = network.hosts[name].node
-    assert node is not None
-    return status_of(node, network.now)
-
-
 def heard(network: MemoryNetwork, name: str) -> list[bytes]:
-    return [one.payload for one in network.hosts[name].events if isinstance(one, Message)]
+    return [one.payload for one in network.messages(name)]
 
 
 def say(network: MemoryNetwork, name: str, payload: bytes, wait_ns: int = 2 * NS) -> None:
@@ -69,7 +61,7 @@ def test_a_clock_that_jumps_a_day_ahead_is_not_followed(order: str, mended: bool
     assert heard(network, "a") == [b"before", b"ahead", b"after"]
     assert heard(network, "c") == [b"before", b"ahead", b"after", b"a1"]
     assert heard(network, "b") == [b"a1"]
-    told = status(network, "b")
+    told = network.status("b")
     assert told.clock is not None
     assert told.clock.alarms["not_followed"] == 1
     assert told.healthy
@@ -97,7 +89,6 @@ def test_a_restart_with_a_clock_a_day_ahead_goes_on_by_the_others(order: str) ->
 
 @pytest.mark.parametrize("order", PHYSICAL)
 def test_all_machines_that_slept_follow_their_clocks(order: str) -> None:
-    """Their own time stood still, and all clocks are an hour ahead of that."""
     network = group(order)
     say(network, "b", b"before")
     for host in network.hosts.values():
@@ -110,13 +101,12 @@ def test_all_machines_that_slept_follow_their_clocks(order: str) -> None:
         assert set(heard(network, name)) == {b"a", b"b", b"c", b"before"} - (
             {name.encode()} | ({b"before"} if name == "b" else set())
         )
-        told = status(network, name)
+        told = network.status(name)
         assert told.clock is not None
         assert (told.clock.ahead_s, told.healthy) == (0, True)
 
 
 def test_one_machine_that_slept_follows_its_clock() -> None:
-    """The others' clocks agree with it, and not with where its readings stood still."""
     network = group("physical")
     network.freeze("b")
     slept_ns = 300 * NS
@@ -136,7 +126,7 @@ def test_a_member_alone_in_its_group_follows_its_clock() -> None:
     network = group("physical", "a")
     show(network.hosts["a"], DAY)
     network.run(network.now + NS)
-    told = status(network, "a")
+    told = network.status("a")
     assert told.clock is not None
     assert told.clock.alarms.get("not_followed", 0) == 0
     assert told.healthy
@@ -144,7 +134,6 @@ def test_a_member_alone_in_its_group_follows_its_clock() -> None:
 
 @pytest.mark.parametrize("order", PHYSICAL)
 def test_a_member_whose_messages_nobody_takes_is_told(order: str) -> None:
-    """Cut off from all, it follows its clock in the end; then it meets the others."""
     network = group(order)
     network.cut("b", "ac")
     show(network.hosts["b"], DAY)
@@ -153,7 +142,7 @@ def test_a_member_whose_messages_nobody_takes_is_told(order: str) -> None:
     network.run(network.now + NS)
     network.heal()
     network.run(network.now + 5 * NS)
-    told = status(network, "b")
+    told = network.status("b")
     assert not told.healthy
     assert "messages of b are stamped 86" in told.trouble
     assert "begin with a new store" in told.trouble
@@ -161,16 +150,15 @@ def test_a_member_whose_messages_nobody_takes_is_told(order: str) -> None:
     assert told.clock.alarms["stamped_ahead"] == 1
     assert network.say("b", b"more") is None
     with pytest.raises(LocalError, match="ahead of the clocks of the others"):
-        network.hosts["b"].node.say(b"more")  # type: ignore[union-attr]
+        network.node("b").say(b"more")
     say(network, "a", b"a1")
     assert heard(network, "b") == [b"a1"], "it is heard by nobody, and hears all"
-    assert status(network, "a").healthy
-    assert status(network, "c").healthy
+    assert network.status("a").healthy
+    assert network.status("c").healthy
 
 
 @pytest.mark.parametrize("order", ["tv-lt", "htbc"])
 def test_orders_that_deliver_such_messages_go_on(order: str) -> None:
-    """By topics, a message that is stamped ahead waits no longer than others."""
     network = MemoryNetwork(5)
     bounds: dict[str, Any] = {"options": {"bounds": BOUNDS}}
     for name in "ab":
@@ -181,40 +169,33 @@ def test_orders_that_deliver_such_messages_go_on(order: str) -> None:
     network.start("a")
     network.start("b", "a")
     network.run(8 * NS)
-    assert status(network, "b").healthy
+    assert network.status("b").healthy
     assert network.say("b", b"ahead", topics=("x",)) is not None
     network.run(network.now + 2 * NS)
     assert heard(network, "a") == [b"ahead"]
 
 
 def test_one_member_with_a_wrong_clock_stops_nobody_else() -> None:
-    """Two others disagree: only more than half counts."""
     network = group("physical", "abc")
     show(network.hosts["c"], -DAY)
     network.run(network.now + 8 * NS)
     for name in "ab":
-        assert status(network, name).healthy
+        assert network.status(name).healthy
         say(network, name, name.encode())
     assert heard(network, "a") == [b"b"]
 
 
-def test_a_peer_that_is_told_says_so_in_send() -> None:
+async def test_a_peer_that_is_told_says_so_in_send() -> None:
     from antecede.errors import PeerError
     from antecede.live.peer import Peer
 
     more: dict[str, Any] = {"room": "jump", "listen": "127.0.0.1:0", "insecure": True}
     more |= {"order": "physical", "options": OPTIONS, "clock_error_s": 0.0001}
-
-    async def work() -> None:
-        async with Peer("a", **more) as a, Peer("b", **more) as b:
-            await a.found()
-            await b.join(a.address)
-            assert b.node.time is not None
-            lane = a.node.lane
-            now = b.node.links[next(iter(b.node.links))].heard_ns
-            b.node.time.check.hear(lane, b.node.time.system_clock_ns - 3600 * NS, now)
-            with pytest.raises(PeerError, match=r"are stamped 3[56]\d\d[.\d]* s ahead"):
-                await b.send(b"x")
-            assert not b.status().healthy
-
-    asyncio.run(asyncio.wait_for(work(), 20))
+    async with joined(Peer("a", **more), Peer("b", **more)) as (a, b):
+        assert b.node.time is not None
+        lane = a.node.lane
+        now = b.node.links[next(iter(b.node.links))].heard_ns
+        b.node.time.check.hear(lane, b.node.time.system_clock_ns - 3600 * NS, now)
+        with pytest.raises(PeerError, match=r"are stamped 3[56]\d\d[.\d]* s ahead"):
+            await b.send(b"x")
+        assert not b.status().healthy

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from antecede.live import Message, Peer, keys, wire
+from antecede.live import Peer, keys, wire
 from antecede.live.settings import NS, Settings
 from antecede.live.tls import Tls
-from tests.live.loops import run, take
+from tests.live.loops import take
 from tests.live.memory_network import MS, MemoryNetwork
 from tests.live.simulated import Plan, Run
 
@@ -21,7 +21,7 @@ BIG = 2 << 20
 
 
 def payloads(network: MemoryNetwork, name: str) -> list[bytes]:
-    return [one.payload for one in network.hosts[name].events if isinstance(one, Message)]
+    return [one.payload for one in network.messages(name)]
 
 
 def sizes_of(network: MemoryNetwork, name: str) -> list[int]:
@@ -133,38 +133,35 @@ async def _at_once(reader: asyncio.StreamReader) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True])
-def test_a_gathering_tunnel_separates_no_members(tmp_path: Path, secure: bool) -> None:
-    async def work() -> None:
-        keys.make_authority(tmp_path)
-        for name in ("alice", "bob"):
-            keys.make_member(tmp_path, name)
+async def test_a_gathering_tunnel_separates_no_members(tmp_path: Path, secure: bool) -> None:
+    keys.make_authority(tmp_path)
+    for name in ("alice", "bob"):
+        keys.make_member(tmp_path, name)
 
-        def peer(name: str, listen: str | None, address: str | None = None) -> Peer:
-            tls = Tls(tmp_path / f"{name}.pem", tmp_path / "ca.pem") if secure else None
-            return Peer(
-                name,
-                listen=listen,
-                address=address,
-                tls=tls,
-                insecure=not secure,
-                store=tmp_path / f"{name}.db",
-            )
+    def peer(name: str, listen: str | None, address: str | None = None) -> Peer:
+        tls = Tls(tmp_path / f"{name}.pem", tmp_path / "ca.pem") if secure else None
+        return Peer(
+            name,
+            listen=listen,
+            address=address,
+            tls=tls,
+            insecure=not secure,
+            store=tmp_path / f"{name}.db",
+        )
 
-        async with peer("alice", "127.0.0.1:0") as alice:
-            await alice.found()
-            port = int(alice.address.rpartition(":")[2])
-        async with (
-            gathering_relay(port, 0.3) as address,
-            peer("alice", f"127.0.0.1:{port}", address) as alice,
-        ):
-            async with peer("bob", None) as bob:
-                await bob.join(address, timeout_s=30)
-            sent = [await alice.send(bytes(BIG)), await alice.send(b"small")]
-            async with peer("bob", None) as bob:
-                assert [one.id for one in await take(bob, 2)] == sent
-                back = await bob.send(bytes(BIG + 1))
-                assert [one.id for one in await take(alice, 1)] == [back]
-                assert not alice.status().refused
-                assert not bob.status().refused
-
-    run(work)
+    async with peer("alice", "127.0.0.1:0") as alice:
+        await alice.found()
+        port = int(alice.address.rpartition(":")[2])
+    async with (
+        gathering_relay(port, 0.3) as address,
+        peer("alice", f"127.0.0.1:{port}", address) as alice,
+    ):
+        async with peer("bob", None) as bob:
+            await bob.join(address, timeout_s=30)
+        sent = [await alice.send(bytes(BIG)), await alice.send(b"small")]
+        async with peer("bob", None) as bob:
+            assert [one.id for one in await take(bob, 2)] == sent
+            back = await bob.send(bytes(BIG + 1))
+            assert [one.id for one in await take(alice, 1)] == [back]
+            assert not alice.status().refused
+            assert not bob.status().refused

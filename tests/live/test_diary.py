@@ -14,6 +14,7 @@ from antecede.live.diary import EVENTS, Diary, Entry, write
 from antecede.live.node import Node
 from antecede.live.peer import Peer
 from antecede.live.settings import MAJORITY, NS, Settings
+from tests.live.loops import joined
 from tests.live.memory_network import MemoryNetwork
 
 
@@ -30,9 +31,7 @@ def network(memory: int = 1 << 20, **settings: Any) -> MemoryNetwork:
 
 
 def node(net: MemoryNetwork, name: str = "a") -> Node:
-    found = net.hosts[name].node
-    assert found is not None
-    return found
+    return net.node(name)
 
 
 def told(diary: Diary, net: MemoryNetwork, name: str = "a") -> list[tuple[str, str | None]]:
@@ -163,19 +162,13 @@ def test_words_of_others_cannot_forge_lines(caplog: pytest.LogCaptureFixture) ->
     assert vars(record)["antecede_room"] == "r"
 
 
-def test_a_peer_writes_it_down(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+async def test_a_peer_writes_it_down(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     caplog.set_level(logging.INFO, "antecede.live")
-
-    async def work() -> None:
-        more: dict[str, Any] = {"listen": "127.0.0.1:0", "insecure": True}
-        async with Peer("a", **more) as a, Peer("b", store=tmp_path / "b.db", **more) as b:
-            await a.found()
-            await b.join(a.address)
-            await asyncio.sleep(0.3)
-            b._running._failed(StoreError("the disk is gone"))
-            with pytest.raises(StoreError):
-                await b.send(b"x")
-
-    asyncio.run(work())
+    more: dict[str, Any] = {"listen": "127.0.0.1:0", "insecure": True}
+    async with joined(Peer("a", **more), Peer("b", store=tmp_path / "b.db", **more)) as (_, b):
+        await asyncio.sleep(0.3)
+        b._running._failed(StoreError("the disk is gone"))
+        with pytest.raises(StoreError):
+            await b.send(b"x")
     said = {(vars(one)["antecede_peer"], vars(one)["antecede_event"]) for one in caplog.records}
     assert {("a", "joined"), ("b", "joined"), ("a", "connected"), ("b", "store_failed")} <= said

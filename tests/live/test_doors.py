@@ -45,27 +45,22 @@ def resident_mb() -> float:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
-def test_callers_that_say_nothing_leave_no_memory_behind(folder: Path) -> None:
-    async def work() -> None:
-        async with honest(folder, "alice", "bob") as (alice, bob):
-            await talk((alice, bob))
-            host, port = alice.address.rsplit(":", 1)
-            before = resident_mb()
-            for _ in range(6):
-                callers = [socket.create_connection((host, int(port))) for _ in range(200)]
-                await asyncio.sleep(0.2)
-                for one in callers:
-                    one.close()
-            await talk((alice, bob))
-            assert resident_mb() - before < 30
-
-    asyncio.run(work())
+async def test_callers_that_say_nothing_leave_no_memory_behind(folder: Path) -> None:
+    async with honest(folder, "alice", "bob") as (alice, bob):
+        await talk((alice, bob))
+        host, port = alice.address.rsplit(":", 1)
+        before = resident_mb()
+        for _ in range(6):
+            callers = [socket.create_connection((host, int(port))) for _ in range(200)]
+            await asyncio.sleep(0.2)
+            for one in callers:
+                one.close()
+        await talk((alice, bob))
+        assert resident_mb() - before < 30
 
 
 @pytest.mark.slow
 def test_ten_thousand_half_open_connections_keep_nobody_out(folder: Path, descriptors: Any) -> None:
-    """Callers that show nothing: a few are held, and who has a certificate gets in among them."""
-
     async def work() -> None:
         async with honest(folder, "alice", "bob") as (alice, bob):
             loop = asyncio.get_running_loop()
@@ -107,32 +102,28 @@ def test_ten_thousand_half_open_connections_keep_nobody_out(folder: Path, descri
     asyncio.run(work())
 
 
-def test_bytes_that_drip_into_a_handshake_are_given_up(
+async def test_bytes_that_drip_into_a_handshake_are_given_up(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("antecede.live.drivers.door.HANDSHAKE_S", 0.5)
-
-    async def work() -> None:
-        async with honest(folder, "alice", "bob") as (alice, bob):
-            host, port = alice.address.rsplit(":", 1)
-            reader, writer = await asyncio.open_connection(host, int(port))
-            hello = ssl.MemoryBIO()
-            context = tls(folder, "mallory").client()
-            half = context.wrap_bio(ssl.MemoryBIO(), hello, server_side=False)
-            with pytest.raises(ssl.SSLWantReadError):
-                half.do_handshake()
-            for byte in hello.read()[:200]:
-                if alice.node.refused["handshake"]:
-                    break
-                writer.write(bytes([byte]))
-                await asyncio.sleep(0.02)
-            await until(lambda: alice.node.refused["handshake"] == 1)
-            with contextlib.suppress(ConnectionResetError):
-                assert await reader.read() == b""
-            await talk((alice, bob))
-            writer.close()
-
-    asyncio.run(work())
+    async with honest(folder, "alice", "bob") as (alice, bob):
+        host, port = alice.address.rsplit(":", 1)
+        reader, writer = await asyncio.open_connection(host, int(port))
+        hello = ssl.MemoryBIO()
+        context = tls(folder, "mallory").client()
+        half = context.wrap_bio(ssl.MemoryBIO(), hello, server_side=False)
+        with pytest.raises(ssl.SSLWantReadError):
+            half.do_handshake()
+        for byte in hello.read()[:200]:
+            if alice.node.refused["handshake"]:
+                break
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0.02)
+        await until(lambda: alice.node.refused["handshake"] == 1)
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        await talk((alice, bob))
+        writer.close()
 
 
 # -- certificates ----------------------------------------------------------------------------------
@@ -154,77 +145,64 @@ def short_lived(folder: Path, name: str, seconds: float, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_a_certificate_that_expires_ends_no_connection_and_opens_none(
+async def test_a_certificate_that_expires_ends_no_connection_and_opens_none(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does it keep newcomers out; and what its owner said is handed on to nobody else."""
     short_lived(folder, "bob", 3, monkeypatch)
+    async with honest(folder, "alice", "bob") as (alice, bob):
+        end = time.time() + 3.2
+        await talk((alice, bob))
+        while time.time() < end:
+            await asyncio.sleep(0.05)
+        await talk((alice, bob))
+        await until(lambda: bob.node.heard_upto() >= bob.node.active.newest_with_messages())
+        async with peer(folder, "carol") as carol:
+            await carol.join(alice.address)
+            await talk((alice, carol))
+            link = alice.node.greeted[bob.node.lane]
+            alice.node.end(link, "a test")
+            await until(lambda: bob.node.lane not in alice.node.greeted)
+            await until(lambda: alice.node.refused["certificate"] > 0)
+            assert bob.node.lane not in alice.node.greeted
+            await talk((alice, carol))
 
-    async def work() -> None:
-        async with honest(folder, "alice", "bob") as (alice, bob):
-            end = time.time() + 3.2
+
+async def test_a_renewed_certificate_counts_from_the_next_start(
+    folder: Path, tmp_path: Path
+) -> None:
+    store = tmp_path / "bob.db"
+    async with peer(folder, "alice") as alice:
+        await alice.found()
+        async with peer(folder, "bob", store=store) as bob:
+            await bob.join(alice.address)
+            lane = bob.node.lane
+            await until(lambda: "bob" in alice.members)
             await talk((alice, bob))
-            while time.time() < end:
-                await asyncio.sleep(0.05)
+            before = bob.node.seals.owner(lane)
+            keys.make_member(folder, "bob", force=True)
             await talk((alice, bob))
-            await until(lambda: bob.node.heard_upto() >= bob.node.active.newest_with_messages())
-            async with peer(folder, "carol") as carol:
-                await carol.join(alice.address)
-                await talk((alice, carol))
-                link = alice.node.greeted[bob.node.lane]
-                alice.node.end(link, "a test")
-                await until(lambda: bob.node.lane not in alice.node.greeted)
-                await until(lambda: alice.node.refused["certificate"] > 0)
-                assert bob.node.lane not in alice.node.greeted
-                await talk((alice, carol))
-
-    asyncio.run(work())
+            assert bob.node.seals.owner(lane) == before
+        async with peer(folder, "bob", store=store) as bob:
+            assert bob.node.lane == lane
+            assert bob.node.seals.owner(lane) != before
+            await until(lambda: lane in alice.node.greeted)
+            await bob.send(b"renewed")
+            async for message in alice:
+                if message.payload == b"renewed":
+                    break
+            assert alice.node.seals.owner(lane) == bob.node.seals.owner(lane)
 
 
-def test_a_renewed_certificate_counts_from_the_next_start(folder: Path, tmp_path: Path) -> None:
-    """A running peer shows the one it began with; with a store it goes on in its lane."""
-
-    async def work() -> None:
-        store = tmp_path / "bob.db"
-        async with peer(folder, "alice") as alice:
-            await alice.found()
-            async with peer(folder, "bob", store=store) as bob:
-                await bob.join(alice.address)
-                lane = bob.node.lane
-                await until(lambda: "bob" in alice.members)
-                await talk((alice, bob))
-                before = bob.node.seals.owner(lane)
-                keys.make_member(folder, "bob", force=True)
-                await talk((alice, bob))
-                assert bob.node.seals.owner(lane) == before
-            async with peer(folder, "bob", store=store) as bob:
-                assert bob.node.lane == lane
-                assert bob.node.seals.owner(lane) != before
-                await until(lambda: lane in alice.node.greeted)
-                await bob.send(b"renewed")
-                async for message in alice:
-                    if message.payload == b"renewed":
-                        break
-                assert alice.node.seals.owner(lane) == bob.node.seals.owner(lane)
-
-    asyncio.run(work())
-
-
-def test_a_key_of_another_life_is_no_second_owner(folder: Path) -> None:
-    """Two keys under one lane: the second is refused, and who hands it on is not blamed."""
-
-    async def work() -> None:
-        async with honest(folder, "alice", "bob") as (alice, bob):
-            mallory, twin = Attacker(folder), Attacker(folder)
-            await mallory.join(alice, bob)
-            line = await twin.call(bob)
-            await line.say(twin.hello(group=bob.node.group_tag))
-            assert "second key" in await line.last_word()
-            await talk((alice, bob))
-            mallory.close()
-            twin.close()
-
-    asyncio.run(work())
+async def test_a_key_of_another_life_is_no_second_owner(folder: Path) -> None:
+    async with honest(folder, "alice", "bob") as (alice, bob):
+        mallory, twin = Attacker(folder), Attacker(folder)
+        await mallory.join(alice, bob)
+        line = await twin.call(bob)
+        await line.say(twin.hello(group=bob.node.group_tag))
+        assert "second key" in await line.last_word()
+        await talk((alice, bob))
+        mallory.close()
+        twin.close()
 
 
 # -- clocks ----------------------------------------------------------------------------------------
@@ -235,7 +213,6 @@ def test_a_key_of_another_life_is_no_second_owner(folder: Path) -> None:
 def test_a_wall_clock_that_jumps_changes_nothing(
     folder: Path, days: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within what the certificates hold: timers go by the monotonic clock."""
     real = time.time
     offset = 0.0
     monkeypatch.setattr(time, "time", lambda: real() + offset)
@@ -261,10 +238,6 @@ def test_a_wall_clock_that_jumps_changes_nothing(
 @pytest.mark.few(1)
 @pytest.mark.parametrize("check_all", [False, True])
 def test_a_wrong_seal_over_its_owners_link(folder: Path, check_all: bool) -> None:
-    """What Bob took of Mallory he cannot hand on to Alice: she refuses it, and not him. With
-    `check_all_seals` he does not take it.
-    """
-
     async def work() -> None:
         more = {"check_all_seals": check_all, "relay_s": 0.1}
         async with honest(folder, "alice", "bob", **more) as (alice, bob):

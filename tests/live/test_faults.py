@@ -107,9 +107,6 @@ def test_both_parts_of_a_partition_go_on_and_merge(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("deaf", [False, True])
 def test_who_is_heard_in_one_direction_alone_counts_as_unheard(tmp_path: Path, deaf: bool) -> None:
-    """Whether nobody hears it, or it hears nobody: both ends give the link up, none hangs, and
-    the other members go on with each other.
-    """
     ann, *others = NAMES
     with group(tmp_path, 3) as members:
         if deaf:

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from antecede.errors import BufferFullError, LocalError, PeerError
-from antecede.live.events import ChangeKind, Message, View
+from antecede.live.events import ChangeKind, View
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
-from antecede.live.status import Status, status_of
-from tests.live.loops import run, take, until
+from tests.live.loops import joined, take, until
 from tests.live.memory_network import MS, MemoryNetwork
 
 SIZE = 1000
@@ -37,14 +36,8 @@ def group(seed: int = 1, *, durable: bool = False, **each: dict[str, Any]) -> Me
     return network
 
 
-def status(network: MemoryNetwork, name: str) -> Status:
-    node = network.hosts[name].node
-    assert node is not None
-    return status_of(node, network.now)
-
-
 def members(network: MemoryNetwork, name: str) -> list[str]:
-    return sorted([name, *(one.name for one in status(network, name).members)])
+    return sorted([name, *(one.name for one in network.status(name).members)])
 
 
 def send_for(
@@ -66,7 +59,7 @@ def send_for(
 
 
 def got(network: MemoryNetwork, name: str) -> int:
-    return sum(isinstance(one, Message) for one in network.hosts[name].events)
+    return len(network.messages(name))
 
 
 # -- one member's memory ---------------------------------------------------------------------------
@@ -80,15 +73,15 @@ def test_a_small_memory_slows_the_senders_and_evicts_nobody(memory: int, senders
     most = [0]
 
     def look() -> None:
-        most[0] = max(most[0], status(network, "c").memory_bytes)
+        most[0] = max(most[0], network.status("c").memory_bytes)
 
     sent = send_for(network, senders, 6, look)
     network.run(network.now + 3 * NS)
     assert sent > 50, "they go on"
     for name in "abcd":
         assert members(network, name) == list("abcd")
-        assert got(network, name) == sent - status(network, name).sent
-        assert status(network, name).memory_bytes == 0
+        assert got(network, name) == sent - network.status(name).sent
+        assert network.status(name).memory_bytes == 0
     assert most[0] <= 2 * memory + 5 * SIZE * len(senders), "some batches of each are on their way"
 
 
@@ -128,14 +121,14 @@ def test_a_member_that_takes_nothing_is_evicted_after_the_time_that_all_share(af
             full_ns[0] = network.now
         if not out_ns[0] and "c" not in members(network, "a"):
             out_ns[0] = network.now
-        most[0] = max(most[0], status(network, "c").inbox_bytes)
+        most[0] = max(most[0], network.status("c").inbox_bytes)
 
     sent = send_for(network, "a", after_s + 4, look)
     assert members(network, "a") == members(network, "b") == ["a", "b"]
     assert after_s <= (out_ns[0] - full_ns[0]) / NS < after_s + 2
     network.run(network.now + NS)
     assert got(network, "b") == sent
-    evicted = status(network, "c")
+    evicted = network.status("c")
     assert not evicted.healthy
     views = [one for one in network.hosts["b"].events if isinstance(one, View)]
     [why] = {one.change.detail for one in views if one.change.kind is ChangeKind.PUT_OUT}
@@ -161,7 +154,6 @@ def test_a_slow_member_that_goes_on_is_waited_for() -> None:
 
 
 def test_a_member_that_only_sends_evicts_nobody() -> None:
-    """Its application takes nothing, and what the others acknowledge is read all the same."""
     more: dict[str, Any] = {"memory": 20_000, "evict_slow_after_ns": 2 * NS}
     network = group(a=more, b=more, c=more)
     network.hosts["a"].takes = False
@@ -175,7 +167,7 @@ def test_nobody_is_evicted_while_nobody_sends() -> None:
     more: dict[str, Any] = {"memory": 3_000, "evict_slow_after_ns": 2 * NS}
     network = group(a=more, b=more)
     network.cut("a", "b")
-    while status(network, "a").own_bytes <= status(network, "a").own_limit:
+    while network.status("a").own_bytes <= network.status("a").own_limit:
         network.say("a", bytes(SIZE))
         network.run(network.now + 50 * MS)
     network.run(network.now + 20 * NS)
@@ -202,16 +194,13 @@ def test_a_sender_that_slept_has_waited_for_nobody() -> None:
     assert all(members(network, name) == list("abc") for name in "abc")
 
 
-def test_the_time_is_the_same_for_all() -> None:
-    async def work() -> None:
-        async with peer("a", evict_slow_after_s=3) as a, peer("b") as b:
-            await a.found()
-            with pytest.raises(PeerError, match=r"evict_slow_after_s= differs: 3 at a, 10 at b"):
-                await b.join(a.address)
-        with pytest.raises(LocalError, match=r"evict_slow_after_s= is above 0"):
-            peer("a", evict_slow_after_s=0)
-
-    run(work)
+async def test_the_time_is_the_same_for_all() -> None:
+    async with peer("a", evict_slow_after_s=3) as a, peer("b") as b:
+        await a.found()
+        with pytest.raises(PeerError, match=r"evict_slow_after_s= differs: 3 at a, 10 at b"):
+            await b.join(a.address)
+    with pytest.raises(LocalError, match=r"evict_slow_after_s= is above 0"):
+        peer("a", evict_slow_after_s=0)
 
 
 @pytest.mark.slow
@@ -222,7 +211,7 @@ def test_many_senders_share_the_least_budget() -> None:
     most = [0]
 
     def look() -> None:
-        most[0] = max(most[0], *(status(network, name).memory_bytes for name in "abcde"))
+        most[0] = max(most[0], *(network.status(name).memory_bytes for name in "abcde"))
 
     send_for(network, "abcde", 5, look)
     network.heal()
@@ -237,63 +226,52 @@ def test_many_senders_share_the_least_budget() -> None:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("store", [False, True])
-def test_messages_that_wait_for_the_application_are_bounded_by_bytes(
+async def test_messages_that_wait_for_the_application_are_bounded_by_bytes(
     tmp_path: Path, store: bool
 ) -> None:
-    async def work() -> None:
-        more: dict[str, Any] = {"memory": 1 << 20, "disk": 8 << 20, "largest": 1 << 20}
-        stores = {n: {"store": tmp_path / f"{n}.db"} if store else {} for n in "ab"}
-        async with peer("a", **more, **stores["a"]) as a, peer("b", **more, **stores["b"]) as b:
-            await a.found()
-            await b.join(a.address)
-            await until(lambda: a.members == b.members == ("a", "b"))
-            count, payload = 60, bytes(200_000)
+    more: dict[str, Any] = {"memory": 1 << 20, "disk": 8 << 20, "largest": 1 << 20}
+    stores = {n: {"store": tmp_path / f"{n}.db"} if store else {} for n in "ab"}
+    async with joined(peer("a", **more, **stores["a"]), peer("b", **more, **stores["b"])) as (a, b):
+        await until(lambda: a.members == b.members == ("a", "b"))
+        count, payload = 60, bytes(200_000)
 
-            async def send() -> None:
-                for _ in range(count):
-                    await a.send(payload)
+        async def send() -> None:
+            for _ in range(count):
+                await a.send(payload)
 
-            sending = asyncio.create_task(send())
-            await asyncio.sleep(2.0)
-            now = b.status()
-            assert now.inbox_limit == (1 << 20) // 4
-            assert 0 < now.inbox_bytes < now.inbox_limit + (3 << 20), "two batches"
-            if not store:
-                assert not sending.done(), "the sender waits"
-                assert a.status().own_bytes <= (2 << 20), "a batch beyond the limit"
-                assert a.status().own_limit == 1 << 20
-            assert len(await take(b, count)) == count
-            await sending
-            await until(lambda: a.status().own_bytes == 0 and b.status().inbox_bytes < 300_000)
-            assert a.members == b.members == ("a", "b")
-
-    run(work)
+        sending = asyncio.create_task(send())
+        await asyncio.sleep(2.0)
+        now = b.status()
+        assert now.inbox_limit == (1 << 20) // 4
+        assert 0 < now.inbox_bytes < now.inbox_limit + (3 << 20), "two batches"
+        if not store:
+            assert not sending.done(), "the sender waits"
+            assert a.status().own_bytes <= (2 << 20), "a batch beyond the limit"
+            assert a.status().own_limit == 1 << 20
+        assert len(await take(b, count)) == count
+        await sending
+        await until(lambda: a.status().own_bytes == 0 and b.status().inbox_bytes < 300_000)
+        assert a.members == b.members == ("a", "b")
 
 
-def test_what_is_not_acknowledged_counts_where_it_is_kept(tmp_path: Path) -> None:
-    async def work() -> None:
-        more: dict[str, Any] = {"memory": 1 << 20}
-        async with (
-            peer("a", **more) as a,
-            peer("b", store=tmp_path / "b.db", acknowledge="explicit", **more) as b,
-        ):
-            await a.found()
-            await b.join(a.address)
-            payload = bytes(100_000)
-            sending = asyncio.create_task(_send(a, payload, 40))
-            got = await take(b, 8)
-            await asyncio.sleep(0.5)
-            assert b.status().inbox_limit == 1 << 20
-            assert b.status().inbox_bytes >= 800_000, "the application has them, and may crash"
-            assert not sending.done()
-            while len(got) < 40:
-                b.acknowledge(got[-1])
-                got += await take(b, 1)
-            await sending
+async def test_what_is_not_acknowledged_counts_where_it_is_kept(tmp_path: Path) -> None:
+    more: dict[str, Any] = {"memory": 1 << 20}
+    async with joined(
+        peer("a", **more), peer("b", store=tmp_path / "b.db", acknowledge="explicit", **more)
+    ) as (a, b):
+        payload = bytes(100_000)
+        sending = asyncio.create_task(_send(a, payload, 40))
+        got = await take(b, 8)
+        await asyncio.sleep(0.5)
+        assert b.status().inbox_limit == 1 << 20
+        assert b.status().inbox_bytes >= 800_000, "the application has them, and may crash"
+        assert not sending.done()
+        while len(got) < 40:
             b.acknowledge(got[-1])
-            assert b.status().inbox_bytes == 0
-
-    run(work)
+            got += await take(b, 1)
+        await sending
+        b.acknowledge(got[-1])
+        assert b.status().inbox_bytes == 0
 
 
 async def _send(one: Peer, payload: bytes, count: int) -> None:
@@ -302,51 +280,41 @@ async def _send(one: Peer, payload: bytes, count: int) -> None:
 
 
 @pytest.mark.parametrize("store", [False, True])
-def test_sending_without_waiting_is_bounded(tmp_path: Path, store: bool) -> None:
-    async def work() -> None:
-        more = {"store": tmp_path / "a.db"} if store else {}
-        async with peer("a", memory=100_000, **more) as a, peer("b") as b:
-            await a.found()
-            await b.join(a.address)
-            await until(lambda: a.members == b.members == ("a", "b"))
-            sent = 0
-            while a.status().own_bytes <= 100_000:
-                a.send_nowait(bytes(10_000))
-                sent += 1
-            with pytest.raises(BufferFullError, match=r"memory=100,000 is the limit"):
-                a.send_nowait(b"x")
-            assert 10 <= sent <= 12
-            assert 100_000 <= a.status().own_bytes < 130_000
-            await take(b, sent)
-            await until(lambda: a.status().own_bytes == 0)
-            a.send_nowait(bytes(500_000))  # one passes, however large
-            with pytest.raises(BufferFullError):
-                a.send_nowait(b"x")
-            await take(b, 1)
-            await a.send(b"and on")
-            assert [m.payload for m in await take(b, 1)] == [b"and on"]
-
-    run(work)
+async def test_sending_without_waiting_is_bounded(tmp_path: Path, store: bool) -> None:
+    more = {"store": tmp_path / "a.db"} if store else {}
+    async with joined(peer("a", memory=100_000, **more), peer("b")) as (a, b):
+        await until(lambda: a.members == b.members == ("a", "b"))
+        sent = 0
+        while a.status().own_bytes <= 100_000:
+            a.send_nowait(bytes(10_000))
+            sent += 1
+        with pytest.raises(BufferFullError, match=r"memory=100,000 is the limit"):
+            a.send_nowait(b"x")
+        assert 10 <= sent <= 12
+        assert 100_000 <= a.status().own_bytes < 130_000
+        await take(b, sent)
+        await until(lambda: a.status().own_bytes == 0)
+        a.send_nowait(bytes(500_000))  # one passes, however large
+        with pytest.raises(BufferFullError):
+            a.send_nowait(b"x")
+        await take(b, 1)
+        await a.send(b"and on")
+        assert [m.payload for m in await take(b, 1)] == [b"and on"]
 
 
-def test_bytes_are_told_to_people_and_to_prometheus() -> None:
+async def test_bytes_are_told_to_people_and_to_prometheus() -> None:
     pytest.importorskip("prometheus_client")
     from antecede.live.metrics import exposition
     from antecede.live.status import as_plain, as_text, from_plain
 
-    async def work() -> None:
-        async with peer("a", memory=1 << 20) as a, peer("b", memory=4 << 20) as b:
-            await a.found()
-            await b.join(a.address)
-            await a.send(bytes(5000))
-            await until(lambda: b.status().inbox_bytes > 5000)
-            await until(lambda: b.status().own_limit == 1 << 20)
-            found = b.status()
-            text = exposition(found).decode()
-            for name in ("inbox_bytes", "own_bytes", "own_limit_bytes", "connection_bytes"):
-                assert f"antecede_live_{name}{{" in text
-            assert 'antecede_live_inbox_limit_bytes{member="b",room="flow"} 1.048576e+06' in text
-            assert "4.9 KiB of 1.0 MiB wait for the application" in as_text(found)
-            assert from_plain(as_plain(found)) == found
-
-    run(work)
+    async with joined(peer("a", memory=1 << 20), peer("b", memory=4 << 20)) as (a, b):
+        await a.send(bytes(5000))
+        await until(lambda: b.status().inbox_bytes > 5000)
+        await until(lambda: b.status().own_limit == 1 << 20)
+        found = b.status()
+        text = exposition(found).decode()
+        for name in ("inbox_bytes", "own_bytes", "own_limit_bytes", "connection_bytes"):
+            assert f"antecede_live_{name}{{" in text
+        assert 'antecede_live_inbox_limit_bytes{member="b",room="flow"} 1.048576e+06' in text
+        assert "4.9 KiB of 1.0 MiB wait for the application" in as_text(found)
+        assert from_plain(as_plain(found)) == found

@@ -171,7 +171,6 @@ def test_a_stranger_that_sends_nonsense_changes_nothing(data: st.DataObject) -> 
 @given(data=st.data())
 @settings(max_examples=150, deadline=None)
 def test_a_sponsor_that_sends_nonsense_is_refused(data: st.DataObject) -> None:
-    """Who wants to be let in takes a welcome that holds together, or none."""
     frames = TALKS["causal", False]
     welcomes = [one for one in frames if wire.frames(one)[0][0][0] == wire.WELCOME]
     hellos = [one for one in frames if wire.frames(one)[0][0][0] == wire.HELLO and b"a~a" in one]
@@ -188,7 +187,6 @@ def test_a_sponsor_that_sends_nonsense_is_refused(data: st.DataObject) -> None:
 
 
 def test_numbers_that_cannot_be_break_nothing() -> None:
-    """Who says to have more than there is, and then wants what was freed meanwhile."""
     talk = talk_of(("causal", False))
     talk.exchange()
     talk.exchange()
@@ -209,7 +207,6 @@ def test_numbers_that_cannot_be_break_nothing() -> None:
 
 @pytest.mark.slow
 def test_ten_thousand_damaged_frames() -> None:
-    """By a seed: faster than the above, and as many."""
     draw = random.Random(5)
     talk = talk_of(("causal", False))
     frames = TALKS["causal", False]

@@ -91,7 +91,6 @@ def _readers() -> list[tuple[Callable[[bytes], object], bytes]]:
 
 @pytest.mark.parametrize("which", range(4))
 def test_damage_is_refused_or_sound(which: int) -> None:
-    """Never another exception than one of what comes from others."""
     read, raw = _readers()[which]
     damaged = [raw[:end] for end in range(len(raw))]
     for at in range(len(raw)):

@@ -54,7 +54,6 @@ def test_places_are_a_set(one: list[tuple[str, int]], other: list[tuple[str, int
 
 @given(numbers=st.permutations(range(1, 13)), notes=st.sets(st.integers(1, 12), max_size=6))
 def test_notes_leave_no_holes(numbers: list[int], notes: set[int]) -> None:
-    """However the messages come, a set that counts the notes before each has no hole behind."""
     found, last = Places(), max(set(numbers) - notes)
     for number in numbers:
         if number not in notes:

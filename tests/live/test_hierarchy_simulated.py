@@ -54,7 +54,6 @@ def test_nothing_is_lost_early_twice_or_stuck(first: int) -> None:
 
 @pytest.mark.slow
 def test_the_kill_of_a_super_peer_costs_nobody_inside_its_place() -> None:
-    """One kill: all inside go on in the same life at another super peer."""
     failovers = 0
     for seed in range(100, 116):
         run = verdict(plan_of(seed, KILLS)._replace(faults=1, supers=3))
@@ -155,7 +154,6 @@ def test_who_comes_over_gets_what_it_lacks_and_what_it_says_follows_that() -> No
 
 
 def test_what_one_says_elsewhere_follows_what_one_had() -> None:
-    """The new super peer lacks at first what the old one had passed down: it waits for that."""
     run = quiet(internals=4)
     network = run.network
     first, second, *_ = inside(run, "s1")
@@ -173,7 +171,6 @@ def test_what_one_says_elsewhere_follows_what_one_had() -> None:
 
 
 def test_what_went_out_by_two_super_peers_comes_once() -> None:
-    """Its sender did not see it come back, and said it again at another super peer."""
     run = quiet(internals=4)
     network = run.network
     first, *_ = inside(run, "s1")
@@ -208,7 +205,7 @@ def test_what_peers_elsewhere_lack_is_kept_for_them() -> None:
     network.run(network.now + 3 * NS)
     assert payloads(run, second) == [b"while it was away"]
     assert network.hosts[second].node is not None
-    assert not network.hosts[second].node.out  # type: ignore[union-attr]
+    assert not network.node(second).out
 
 
 def test_a_peer_inside_knows_its_super_peer_alone() -> None:
@@ -250,8 +247,7 @@ def test_a_silent_peer_inside_is_put_out_and_told_when_it_comes_back() -> None:
     assert first not in inside(run, "s1")
     network.heal()
     network.run(network.now + 5 * NS)
-    node = network.hosts[first].node
-    assert node is not None
+    node = network.node(first)
     assert node.out.startswith(
         ("put out by its super peer: unheard for", "join anew: what it lacks")
     )
@@ -273,8 +269,7 @@ def test_a_super_peer_that_leaves_sends_those_inside_elsewhere() -> None:
     run = quiet(internals=4)
     network = run.network
     moving = inside(run, "s1")
-    node = network.hosts["s1"].node
-    assert node is not None
+    node = network.node("s1")
     network.say(moving[0], b"before it leaves")
     node.leave()
     network.turn("s1")

@@ -194,27 +194,22 @@ def test_a_peer_goes_by_the_name_in_its_certificate(folder: Path) -> None:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("how", ["other authority", "expired", "no tls"])
-def test_who_has_no_sound_certificate_is_not_let_in(
+async def test_who_has_no_sound_certificate_is_not_let_in(
     folder: Path, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the members say so, and go on."""
-
-    async def work() -> None:
-        alice = peer("alice", tls(folder, "alice"))
-        async with asyncio.timeout(30), alice, peer("bob", tls(folder, "bob")) as bob:
-            await alice.found()
-            with pytest.raises(PeerError):
-                async with _stranger(folder, tmp_path / "other", how, monkeypatch) as stranger:
-                    await stranger.join(alice.address, timeout_s=1.5)
-            assert alice.members == ("alice",)
-            await until(lambda: alice.node.refused)  # the caller is counted
-            await bob.join(alice.address)
-            await bob.send(b"hello")
-            async for message in alice:
-                assert message.payload == b"hello"
-                break
-
-    asyncio.run(work())
+    alice = peer("alice", tls(folder, "alice"))
+    async with asyncio.timeout(30), alice, peer("bob", tls(folder, "bob")) as bob:
+        await alice.found()
+        with pytest.raises(PeerError):
+            async with _stranger(folder, tmp_path / "other", how, monkeypatch) as stranger:
+                await stranger.join(alice.address, timeout_s=1.5)
+        assert alice.members == ("alice",)
+        await until(lambda: alice.node.refused)  # the caller is counted
+        await bob.join(alice.address)
+        await bob.send(b"hello")
+        async for message in alice:
+            assert message.payload == b"hello"
+            break
 
 
 def _stranger(folder: Path, other: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> Peer:
@@ -253,33 +248,26 @@ def test_a_name_that_is_none_is_not_believed() -> None:
         keys.member_name(b"nothing")
 
 
-def test_how_long_a_certificate_holds_is_seen(
+async def test_how_long_a_certificate_holds_is_seen(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     keys.make_member(folder, "bob", days=3, force=True)
-
-    async def work() -> None:
-        async with (
-            peer("alice", tls(folder, "alice")) as alice,
-            peer("bob", tls(folder, "bob")) as bob,
-        ):
-            left = alice.status().certificate_left_s, bob.status().certificate_left_s
-            assert left[0] is not None
-            assert left[1] is not None
-            assert 364 < left[0] / DAY.total_seconds() < 365.1
-            assert 2 < left[1] / DAY.total_seconds() < 3.1
-            assert "certificate" not in as_text(alice.status())
-            assert "the certificate expires in 3.0 days" in as_text(bob.status())
-            late = dataclasses.replace(bob.status(), certificate_left_s=-5.0)
-            assert "the certificate HAS EXPIRED: nobody new gets in" in as_text(late)
-            name = 'antecede_live_certificate_left_seconds{member="bob",room=""} '
-            [line] = [x for x in exposition(bob.status()).decode().splitlines() if name in x]
-            assert float(line.split()[-1]) == pytest.approx(left[1], abs=60)
-        async with Peer("carol", insecure=True) as carol:
-            assert carol.status().certificate_left_s is None
-            assert b"certificate" not in exposition(carol.status())
-
-    asyncio.run(work())
+    async with peer("alice", tls(folder, "alice")) as alice, peer("bob", tls(folder, "bob")) as bob:
+        left = alice.status().certificate_left_s, bob.status().certificate_left_s
+        assert left[0] is not None
+        assert left[1] is not None
+        assert 364 < left[0] / DAY.total_seconds() < 365.1
+        assert 2 < left[1] / DAY.total_seconds() < 3.1
+        assert "certificate" not in as_text(alice.status())
+        assert "the certificate expires in 3.0 days" in as_text(bob.status())
+        late = dataclasses.replace(bob.status(), certificate_left_s=-5.0)
+        assert "the certificate HAS EXPIRED: nobody new gets in" in as_text(late)
+        name = 'antecede_live_certificate_left_seconds{member="bob",room=""} '
+        [line] = [x for x in exposition(bob.status()).decode().splitlines() if name in x]
+        assert float(line.split()[-1]) == pytest.approx(left[1], abs=60)
+    async with Peer("carol", insecure=True) as carol:
+        assert carol.status().certificate_left_s is None
+        assert b"certificate" not in exposition(carol.status())
     [said] = [one for one in caplog.records if getattr(one, "antecede_event", "") == "certificate"]
     assert "bob: bob.pem expires on" in said.getMessage()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from antecede.live.events import Message
 from antecede.live.lanes import Lanes, Sealed
 from antecede.live.links import Link
 from antecede.live.node import Node
@@ -56,12 +55,11 @@ def network() -> tuple[MemoryNetwork, dict[str, Node]]:
 
 
 def heard(made: MemoryNetwork, name: str) -> list[bytes]:
-    return [one.payload for one in made.hosts[name].events if isinstance(one, Message)]
+    return [one.payload for one in made.messages(name)]
 
 
 @pytest.mark.parametrize(("connected", "soon"), [(False, True), (True, False)])
 def test_the_last_words_of_who_is_gone_are_asked_for_at_once(connected: bool, soon: bool) -> None:
-    """Of who is connected they are waited for: it is about to send them."""
     made, nodes = network()
     made.cut("a", "c")
     if not connected:

@@ -15,8 +15,8 @@ import pytest
 from antecede.errors import PeerError
 from antecede.live import Id, Message, Peer, View
 from antecede.live.settings import NS, Settings
-from tests.live.loops import run, take, until
-from tests.live.memory_network import MS, MemoryNetwork
+from tests.live.loops import take, until
+from tests.live.memory_network import MemoryNetwork
 
 
 class Pair:
@@ -53,150 +53,123 @@ def pair(tmp_path: Path) -> Callable[..., Pair]:
 
 @pytest.mark.parametrize("order", ["causal", "reply"])
 @pytest.mark.parametrize("durable", [False, True])
-def test_leave_names_the_messages_that_nobody_has(
+async def test_leave_names_the_messages_that_nobody_has(
     pair: Callable[..., Pair], durable: bool, order: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def work() -> None:
-        two = pair(durable=durable, order=order)
-        async with two.bob() as bob:
-            await two.meet(bob)
-            sent = [await bob.send(b"one"), await bob.send(b"two")]
-            assert await bob.leave(timeout_s=0.3) == tuple(sent)
-            assert await bob.leave(timeout_s=0.1) == tuple(sent)
-            with pytest.raises(PeerError, match="has left"):
-                await bob.send(b"three")
-        [entry, _] = [one for one in caplog.records if vars(one)["antecede_event"] == "lost"]
-        assert entry.levelno == logging.ERROR
-        assert vars(entry)["antecede_count"] == 2
-        assert str(sent[0]) in entry.getMessage()
-
-    run(work)
+    two = pair(durable=durable, order=order)
+    async with two.bob() as bob:
+        await two.meet(bob)
+        sent = [await bob.send(b"one"), await bob.send(b"two")]
+        assert await bob.leave(timeout_s=0.3) == tuple(sent)
+        assert await bob.leave(timeout_s=0.1) == tuple(sent)
+        with pytest.raises(PeerError, match="has left"):
+            await bob.send(b"three")
+    [entry, _] = [one for one in caplog.records if vars(one)["antecede_event"] == "lost"]
+    assert entry.levelno == logging.ERROR
+    assert vars(entry)["antecede_count"] == 2
+    assert str(sent[0]) in entry.getMessage()
 
 
-def test_leave_waits_until_somebody_has_all(pair: Callable[..., Pair]) -> None:
-    async def work() -> None:
-        two = pair()
-        async with two.bob() as bob:
-            await two.meet(bob)
-            sent = await bob.send(b"one")
-            leaving = asyncio.create_task(bob.leave(timeout_s=30))
-            await asyncio.sleep(0.3)
-            assert not leaving.done()
-            async with two.alice() as alice:
-                assert await leaving == ()
-                assert [one.id for one in await take(alice, 1)] == [sent]
-                await until(lambda: alice.members == ("alice",))
-
-    run(work)
+async def test_leave_waits_until_somebody_has_all(pair: Callable[..., Pair]) -> None:
+    two = pair()
+    async with two.bob() as bob:
+        await two.meet(bob)
+        sent = await bob.send(b"one")
+        leaving = asyncio.create_task(bob.leave(timeout_s=30))
+        await asyncio.sleep(0.3)
+        assert not leaving.done()
+        async with two.alice() as alice:
+            assert await leaving == ()
+            assert [one.id for one in await take(alice, 1)] == [sent]
+            await until(lambda: alice.members == ("alice",))
 
 
 @pytest.mark.slow
-def test_the_end_without_a_store_raises_where_nobody_has_the_messages(
+async def test_the_end_without_a_store_raises_where_nobody_has_the_messages(
     pair: Callable[..., Pair],
 ) -> None:
-    async def work() -> None:
-        two = pair()
+    two = pair()
 
-        async def live() -> None:
-            async with two.bob() as bob:
-                await two.meet(bob)
-                await bob.send(b"one")
+    async def live() -> None:
+        async with two.bob() as bob:
+            await two.meet(bob)
+            await bob.send(b"one")
 
-        with pytest.raises(PeerError, match=r"no other member has acknowledged 1 message of bob"):
-            await live()
-
-    run(work)
+    with pytest.raises(PeerError, match=r"no other member has acknowledged 1 message of bob"):
+        await live()
 
 
 @pytest.mark.parametrize("said", [True, False])
-def test_the_end_without_a_store_waits_for_nobody_where_nothing_is_at_stake(
+async def test_the_end_without_a_store_waits_for_nobody_where_nothing_is_at_stake(
     pair: Callable[..., Pair], said: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The others have all that was said, or nothing was said."""
-
-    async def work() -> None:
-        two = pair()
-        async with two.bob() as bob:
-            async with two.alice() as alice:
-                await alice.found()
-                await bob.join(alice.address)
-                if said:
-                    await bob.send(b"one")
-                    await take(alice, 1)
-                    await until(lambda: all(one.lacks == 0 for one in bob.status().members))
-            await until(lambda: bob.status().others == "1 away")
-        async with Peer("alone", insecure=True) as alone:
-            await alone.found()
-            await alone.send(b"to nobody")
-
-    run(work)
+    two = pair()
+    async with two.bob() as bob:
+        async with two.alice() as alice:
+            await alice.found()
+            await bob.join(alice.address)
+            if said:
+                await bob.send(b"one")
+                await take(alice, 1)
+                await until(lambda: all(one.lacks == 0 for one in bob.status().members))
+        await until(lambda: bob.status().others == "1 away")
+    async with Peer("alone", insecure=True) as alone:
+        await alone.found()
+        await alone.send(b"to nobody")
     assert not [one for one in caplog.records if vars(one).get("antecede_event") == "lost"]
 
 
-def test_a_peer_that_is_closed_without_a_store_logs_what_nobody_has(
+async def test_a_peer_that_is_closed_without_a_store_logs_what_nobody_has(
     pair: Callable[..., Pair], caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def work() -> None:
-        two = pair()
-        with contextlib.suppress(ZeroDivisionError):
-            async with two.bob() as bob:
-                await two.meet(bob)
-                bob.send_nowait(b"not even in a batch")
-                raise ZeroDivisionError
-
-    run(work)
+    two = pair()
+    with contextlib.suppress(ZeroDivisionError):
+        async with two.bob() as bob:
+            await two.meet(bob)
+            bob.send_nowait(b"not even in a batch")
+            raise ZeroDivisionError
     [entry] = [one for one in caplog.records if vars(one).get("antecede_event") == "lost"]
     assert vars(entry)["antecede_count"] == 1
 
 
-def test_a_leave_that_nobody_heard_goes_on_after_a_restart(pair: Callable[..., Pair]) -> None:
-    async def work() -> None:
-        two = pair(durable=True)
+async def test_a_leave_that_nobody_heard_goes_on_after_a_restart(pair: Callable[..., Pair]) -> None:
+    two = pair(durable=True)
+    async with two.bob() as bob:
+        await two.meet(bob)
+        sent = await bob.send(b"last words")
+        assert await bob.leave(timeout_s=0.2) == (sent,)
+    async with two.alice() as alice:
         async with two.bob() as bob:
-            await two.meet(bob)
-            sent = await bob.send(b"last words")
-            assert await bob.leave(timeout_s=0.2) == (sent,)
-        async with two.alice() as alice:
-            async with two.bob() as bob:
-                assert await bob.leave(timeout_s=30) == ()
-            seen = []
-            async for event in alice.events():
-                assert isinstance(event, View | Message)
-                seen.append(str(event.change) if isinstance(event, View) else event.payload)
-                if seen[-1] == "bob left":
-                    break
-            assert seen[-2:] == [b"last words", "bob left"]
-
-    run(work)
+            assert await bob.leave(timeout_s=30) == ()
+        seen = []
+        async for event in alice.events():
+            assert isinstance(event, View | Message)
+            seen.append(str(event.change) if isinstance(event, View) else event.payload)
+            if seen[-1] == "bob left":
+                break
+        assert seen[-2:] == [b"last words", "bob left"]
 
 
 @pytest.mark.slow
-def test_large_messages_that_only_the_store_has_are_named(pair: Callable[..., Pair]) -> None:
-    async def work() -> None:
-        two = pair(durable=True)
-        async with two.bob(memory=1 << 16) as bob:
-            await two.meet(bob)
-            sent: list[Id] = [await bob.send(bytes(100_000)) for _ in range(8)]
-            await asyncio.sleep(0.6)
-            assert bob.status().disk_bytes > 0
-            assert await bob.leave(timeout_s=0.1) == tuple(sent)
-
-    run(work)
+async def test_large_messages_that_only_the_store_has_are_named(pair: Callable[..., Pair]) -> None:
+    two = pair(durable=True)
+    async with two.bob(memory=1 << 16) as bob:
+        await two.meet(bob)
+        sent: list[Id] = [await bob.send(bytes(100_000)) for _ in range(8)]
+        await asyncio.sleep(0.6)
+        assert bob.status().disk_bytes > 0
+        assert await bob.leave(timeout_s=0.1) == tuple(sent)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_member_that_leaves_learns_who_has_its_messages(seed: int) -> None:
-    """Its last connection ends with the acknowledgement, and not before it."""
     network = MemoryNetwork(seed)
     for name in "abc":
         network.add(name, Settings(), durable=True)
-    network.start("a")
-    for k, name in enumerate("bc"):
-        network.at((50 + 20 * k) * MS, partial(network.start, name, "a"))
+    network.meet("abc")
     network.run(2 * NS)
     network.say("b", b"last words")
-    node = network.hosts["b"].node
-    assert node is not None
+    node = network.node("b")
     node.leave()
     network.turn("b")
     network.run(network.now + 4 * NS)

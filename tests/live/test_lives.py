@@ -59,26 +59,21 @@ def test_of_lives_that_come_at_once_one_stays(seed: int, order: str, durable: bo
         assert one in stay or one.out == "another life of alice has begun"
 
 
-def test_who_is_replaced_while_it_joins_is_told_and_waits_for_nothing(tmp_path: object) -> None:
-    """Its store has not taken its first words yet, and need not any more."""
-
+async def test_who_is_replaced_while_it_joins_is_told_and_waits_for_nothing(
+    tmp_path: object,
+) -> None:
     def peer(name: str, store: str | None = None) -> Peer:
         at = None if store is None else f"{tmp_path}/{store}"
         return Peer(name, room="r", insecure=True, listen="127.0.0.1:0", store=at)
 
-    async def work() -> None:
-        async with peer("bob") as bob, peer("alice", "first") as first:
-            await bob.found()
-            first.node.safe = dict  # type: ignore[method-assign]
-            joining = asyncio.create_task(first.join(bob.address))
-            await asyncio.sleep(0.5)
-            assert not joining.done()
-            first.node.go_out("another life of alice has begun")
-            first._waking.wake()
-            with pytest.raises(
-                PeerError, match=r"alice is out of the group: another life of alice"
-            ):
-                await asyncio.wait_for(joining, 5)
-            assert member_of(first.node.lane) == "alice"
-
-    asyncio.run(work())
+    async with peer("bob") as bob, peer("alice", "first") as first:
+        await bob.found()
+        first.node.safe = dict  # type: ignore[method-assign]
+        joining = asyncio.create_task(first.join(bob.address))
+        await asyncio.sleep(0.5)
+        assert not joining.done()
+        first.node.go_out("another life of alice has begun")
+        first._waking.wake()
+        with pytest.raises(PeerError, match=r"alice is out of the group: another life of alice"):
+            await asyncio.wait_for(joining, 5)
+        assert member_of(first.node.lane) == "alice"

@@ -22,9 +22,7 @@ def group(names: str, **settings: int) -> MemoryNetwork:
 
 
 def node(network: MemoryNetwork, name: str) -> Node:
-    found = network.hosts[name].node
-    assert found is not None
-    return found
+    return network.node(name)
 
 
 def test_two_halves_put_nobody_out_when_they_meet_again() -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,17 +21,6 @@ pytestmark = needs_namespaces
 ROOT = Path(__file__).parents[2]
 PORT = 4000
 PATIENCE_S = 20.0
-ECHO = f"""
-import socket, sys
-with socket.create_server((sys.argv[1], {PORT})) as server:
-    server.settimeout({PATIENCE_S})
-    print("ready", flush=True)
-    peer, _ = server.accept()
-    with peer:
-        peer.settimeout({PATIENCE_S})
-        while data := peer.recv(65536):
-            peer.sendall(data)
-"""
 KILLED = """
 import subprocess, sys, time
 from tests.live.networks import Network
@@ -57,40 +42,6 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
-
-
-@contextmanager
-def echo(client: Host, server: Host) -> Iterator[socket.socket]:
-    """Connect a host to another that sends back what it gets."""
-    process = server.popen([sys.executable, "-c", ECHO, server.address], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"ready\n"
-    with client.socket(timeout_s=PATIENCE_S) as connection:
-        connection.connect((server.address, PORT))
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        yield connection
-    assert process.wait(PATIENCE_S) == 0
-
-
-def exactly(connection: socket.socket, size: int) -> bytes:
-    """Read so many bytes."""
-    data = bytearray()
-    while len(data) < size:
-        more = connection.recv(size - len(data))
-        assert more, "the connection ended"
-        data += more
-    return bytes(data)
-
-
-def rounds(connection: socket.socket, count: int) -> list[float]:
-    """Return how many milliseconds each of so many echoes took."""
-    took = []
-    for number in range(count):
-        begin = time.perf_counter()
-        connection.sendall(number.to_bytes(4, "big"))
-        assert exactly(connection, 4) == number.to_bytes(4, "big")
-        took.append((time.perf_counter() - begin) * 1000)
-    return took
 
 
 class Post:
@@ -144,23 +95,6 @@ class Post:
     def passes(self, source: str, target: str) -> bool:
         """Return whether a datagram arrives."""
         return self.send(source, target, range(7, 8)) == [7]
-
-
-# -- delay ------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_an_echo_takes_twice_the_delay() -> None:
-    with Network(["a", "b"], seed=1) as network, echo(network["a"], network["b"]) as connection:
-        before = rounds(connection, 5)
-        network.set("a", "b", Link(delay_ms=40))
-        slow = rounds(connection, 5)
-        network.set("a", "b", Link(delay_ms=40), one_way=True)
-        network.set("b", "a", Link(), one_way=True)
-        half = rounds(connection, 5)
-    assert min(before) < 40  # one of five may well meet a busy machine
-    assert min(slow) >= 80
-    assert 40 <= min(half) < 80
 
 
 def test_jitter_alone_keeps_the_order_and_is_on_top_of_the_delay() -> None:
@@ -222,22 +156,6 @@ def test_copies_and_packets_out_of_order_are_counted() -> None:
     assert counts.delivered == len(got) == 1000 + counts.duplicated
 
 
-def test_tcp_brings_every_byte_in_order_over_a_bad_link() -> None:
-    data = hashlib.shake_128(b"bytes").digest(300_000)
-    link = Link(delay_ms=2, jitter_ms=4, loss=0.05, duplicate=0.02, reorder=0.1)
-    with Network(["a", "b"], seed=6) as network, echo(network["a"], network["b"]) as connection:
-        network.set("a", "b", link)
-        writer = threading.Thread(target=connection.sendall, args=(data,))
-        writer.start()
-        back = exactly(connection, len(data))
-        writer.join(PATIENCE_S)
-        counts = network.stats()["a", "b"]
-        network.set("a", "b", Link())
-    assert back == data
-    assert counts.lost
-    assert counts.reordered
-
-
 # -- partitions -------------------------------------------------------------------------------
 
 
@@ -274,20 +192,6 @@ def test_a_cut_takes_what_is_under_way() -> None:
         network.heal()
         assert post.read("b") == []
         assert network.stats()["a", "b"].cut == 1
-
-
-@pytest.mark.slow
-def test_a_connection_outlives_a_partition() -> None:
-    with Network(["a", "b"]) as network, echo(network["a"], network["b"]) as connection:
-        rounds(connection, 1)
-        network.cut({"a"}, {"b"})
-        connection.sendall(b"late")
-        connection.settimeout(0.5)
-        with pytest.raises(TimeoutError):
-            connection.recv(4)
-        network.heal()
-        connection.settimeout(PATIENCE_S)
-        assert exactly(connection, 4) == b"late"
 
 
 # -- namespaces -------------------------------------------------------------------------------
@@ -369,16 +273,6 @@ def test_what_a_living_process_has_is_left_alone() -> None:
         argv = [sys.executable, "-c", "from tests.live.networks import *\nwith Network(['a']): 1"]
         subprocess.run(argv, cwd=ROOT, check=True, timeout=PATIENCE_S)
         assert own() == made
-
-
-def test_a_process_of_a_host_sees_its_devices_alone() -> None:
-    with Network(["a", "b"]) as network:
-        listing = network["b"].popen(["ip", "-o", "-4", "address"], stdout=-1, text=True)
-        shown, _ = listing.communicate(timeout=PATIENCE_S)
-        assert [line.split()[3] for line in shown.splitlines()] == [
-            "127.0.0.1/8",
-            f"{network['b'].address}/24",
-        ]
 
 
 def test_what_lacks_is_the_reason_of_a_skip(monkeypatch: pytest.MonkeyPatch) -> None:

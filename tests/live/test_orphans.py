@@ -9,16 +9,9 @@ import pytest
 
 from antecede.errors import LocalError
 from antecede.live.events import GivenUp, Id, Message
-from antecede.live.node import Node
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from tests.live.memory_network import MemoryNetwork
-
-
-def node_of(network: MemoryNetwork, name: str) -> Node:
-    node = network.hosts[name].node
-    assert node is not None
-    return node
 
 
 def said(network: MemoryNetwork, name: str, text: str, *answers: Id) -> Id:
@@ -43,7 +36,7 @@ def group(seed: int = 1, durable: str = "", names: str = "abcd", **settings: Any
         network.add(name, made, durable=name in durable)
         network.start(name, "" if name == "a" else "a")
     network.run(3 * settings.get("relay_ns", NS))
-    assert all(len(node_of(network, name).greeted) == len(names) - 1 for name in names)
+    assert all(len(network.node(name).greeted) == len(names) - 1 for name in names)
     return network
 
 
@@ -66,7 +59,7 @@ def test_an_orphan_is_handed_over_marked_by_all(durable: str) -> None:
     question, [answer, _] = orphaned(network)
     network.run(network.now + NS)
     assert not heard(network, "a")
-    assert [one.waits_for for one in node_of(network, "a").active.group.blocked_on()] == [
+    assert [one.waits_for for one in network.node("a").active.group.blocked_on()] == [
         (tuple(question),),
         (tuple(answer),),
     ]
@@ -77,7 +70,7 @@ def test_an_orphan_is_handed_over_marked_by_all(durable: str) -> None:
         assert (got["answer"].reply_to, got["answer"].missing) == ((question,), (question,))
         assert (got["more"].reply_to, got["more"].missing) == ((answer,), ())
         assert not given_up(network, name)
-        ordering = node_of(network, name).active
+        ordering = network.node(name).active
         assert ordering.group.stats().held == ordering.lanes.bytes == 0
     said(network, "a", "so what?", answer)
     network.run(network.now + NS)
@@ -94,7 +87,7 @@ def test_all_set_the_same_aside_where_the_group_was_made_so() -> None:
             GivenUp(answer.lane, 1, (question.lane,)),
             GivenUp(more.lane, 1, (answer.lane,)),
         ]
-        ordering = node_of(network, name).active
+        ordering = network.node(name).active
         assert ordering.group.stats().held == ordering.lanes.bytes == 0
         assert ordering.given_up == 2
     said(network, "a", "next")
@@ -108,7 +101,7 @@ def test_where_the_group_holds_it_waits_and_that_is_shown() -> None:
     network.run(network.now + 20 * NS)
     for name in "ab":
         assert not heard(network, name)
-        [missing] = node_of(network, name).active.group.missing()
+        [missing] = network.node(name).active.group.missing()
         assert (missing.sender, missing.seq) == question
 
 
@@ -123,8 +116,8 @@ def test_nothing_is_given_up_while_somebody_who_may_have_it_is_away() -> None:
     network.crash("c")
     network.crash("d")
     network.run(network.now + 6 * NS)
-    for lane in [one for one in node_of(network, "a").active.others() if one[0] in "cd"]:
-        node_of(network, "a").put_out(lane, "dead")
+    for lane in [one for one in network.node("a").active.others() if one[0] in "cd"]:
+        network.node("a").put_out(lane, "dead")
     network.run(network.now + 10 * NS)
     assert not heard(network, "a")
     network.heal()
@@ -146,7 +139,7 @@ def test_an_orphan_survives_a_restart_and_comes_once() -> None:
     network.run(network.now + 5 * NS)
     fresh = network.hosts["a"].events[len(before) :]
     assert not [one for one in fresh if isinstance(one, Message)]
-    kept = list(node_of(network, "a").active.history)
+    kept = list(network.node("a").active.history)
     assert [one.payload for one in kept] == [
         *(b"answer", b"more"),
         b"with this it is stored how far a is done",
@@ -189,7 +182,6 @@ def test_a_newcomer_that_comes_before_the_rest_agrees_gets_the_orphan_too() -> N
 @pytest.mark.parametrize("policy", ["release", "set_aside"])
 @pytest.mark.parametrize("seed", range(12))
 def test_all_come_to_the_same_whatever_happens(seed: int, policy: str) -> None:
-    """Talk with cuts, in which two members die for good; the others end with the same."""
     network = group(seed, names="abcde", missing_parent=policy)
     draw = random.Random(f"{seed} {policy}")
     for _ in range(60):
@@ -218,7 +210,7 @@ def test_all_come_to_the_same_whatever_happens(seed: int, policy: str) -> None:
     network.run(network.now + 25 * NS)
     results = []
     for name in "abc":
-        ordering = node_of(network, name).active
+        ordering = network.node(name).active
         assert sorted(one[0] for one in ordering.members) == ["a", "b", "c"]
         assert ordering.group.stats().held == ordering.lanes.bytes == 0, name
         got = {m.id: (m.payload, m.reply_to, m.missing) for m in heard(network, name).values()}
@@ -253,7 +245,7 @@ def test_newcomers_get_history_through_newcomers_and_answer_it() -> None:
     network.run(network.now + NS)
     second = said(network, "b", "second", first)
     network.run(network.now + NS)
-    node_of(network, "a").leave()
+    network.node("a").leave()
     network.turn("a")
     network.run(network.now + NS)
     network.crash("a")
@@ -300,7 +292,7 @@ def test_a_newcomer_gets_no_more_history_than_it_keeps_and_in_order() -> None:
         network.start(name, "b")
         network.run(network.now + 3 * NS)
         assert list(heard(network, name)) == [f"{k}" for k in range(8 - history, 8)]
-        kept = node_of(network, name).active.history
+        kept = network.node(name).active.history
         assert [one.payload for one in kept] == [b"%d" % k for k in range(8 - history, 8)]
 
 
@@ -314,7 +306,7 @@ def test_what_is_missing_is_asked_for_at_once_when_told() -> None:
     network.run(network.now + NS)
     said(network, "b", "answer", question)
     network.run(network.now + NS)
-    node, of = node_of(network, "c"), node_of(network, "b").lane
+    node, of = network.node("c"), network.node("b").lane
     assert node.active.group.stats().held == 1
     assert node.upkeep.ask_now(network.now) == {question.lane: of}
     network.turn("c")
@@ -325,9 +317,8 @@ def test_what_is_missing_is_asked_for_at_once_when_told() -> None:
 
 
 def test_what_is_only_late_is_not_taken_for_lost() -> None:
-    """Somebody is gone, all are connected and agree on that one; a's message is on its way."""
     network = group(relay_ns=5 * NS, silence_ns=60 * NS)
-    node_of(network, "d").leave()
+    network.node("d").leave()
     network.turn("d")
     network.run(network.now + 6 * NS)
     network.crash("d")
@@ -336,7 +327,7 @@ def test_what_is_only_late_is_not_taken_for_lost() -> None:
     network.run(network.now + NS // 2)
     said(network, "b", "answer", question)
     network.run(network.now + 4 * NS)
-    node = node_of(network, "c")
+    node = network.node("c")
     assert not node.upkeep.unheard()
     assert node.active.group.stats().held == 1
     network.heal()
@@ -373,7 +364,7 @@ def test_what_answers_a_stranger_is_settled_too(policy: str, durable: str) -> No
     network.crash("n")
     network.run(network.now + 15 * NS)
     assert not heard(network, "a"), "while c is a member it may come back, and know"
-    a = node_of(network, "a")
+    a = network.node("a")
     a.put_out(answer.lane, "dead")
     network.turn("a")
     network.run(network.now + 15 * NS)
@@ -385,7 +376,7 @@ def test_what_answers_a_stranger_is_settled_too(policy: str, durable: str) -> No
         network.run(network.now + 5 * NS)
     for name in "ab":
         got = heard(network, name)
-        ordering = node_of(network, name).active
+        ordering = network.node(name).active
         assert ordering.stalled() == {}
         assert ordering.group.stats().held == ordering.lanes.bytes == 0
         if policy == "release":
@@ -398,14 +389,14 @@ def test_what_answers_a_stranger_is_settled_too(policy: str, durable: str) -> No
 
 def test_a_stranger_that_comes_after_all_is_told_and_comes_anew() -> None:
     network, words, answer = with_a_stranger()
-    a = node_of(network, "a")
+    a = network.node("a")
     a.put_out(answer.lane, "dead")
     network.turn("a")
     network.run(network.now + 15 * NS)
     assert heard(network, "b")["answer"].missing == (words,)
     network.heal()
     network.run(network.now + 15 * NS)
-    assert node_of(network, "n").out.startswith("put out of the group")
+    assert network.node("n").out.startswith("put out of the group")
     network.crash("n")
     network.start("n", "a")
     network.run(network.now + 3 * NS)
@@ -417,7 +408,7 @@ def test_a_stranger_that_comes_after_all_is_told_and_comes_anew() -> None:
 
 def test_who_forges_a_stranger_holds_up_itself_alone() -> None:
     network = group(names="abc")
-    c = node_of(network, "c").active
+    c = network.node("c").active
     forged = Id("zed~00000000", 7)
     c.group._state.protocol.join(c.group._state.roster.next_number)
     c.group._state.roster.add(c.group._state.roster.next_number, forged.lane)

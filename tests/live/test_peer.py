@@ -15,7 +15,7 @@ from antecede.live import keys, wire
 from antecede.live.events import Id, Message, View
 from antecede.live.peer import Peer
 from antecede.live.tls import Tls
-from tests.live.loops import run, take, until
+from tests.live.loops import joined, run, take, until
 
 HTBC = {"bounds": Bounds[Any](accuracy_s=0.1, least_s=0.001, most_s=1)}
 
@@ -24,176 +24,143 @@ def peer(name: str, **more: Any) -> Peer:
     return Peer(name, **{"listen": "127.0.0.1:0", "insecure": True, "room": "test", **more})
 
 
-def test_the_example_of_the_readme() -> None:
-    async def work() -> None:
-        async with peer("bob", order="reply") as bob, peer("alice", order="reply") as alice:
-            await bob.found()
-            await alice.join(bob.address)
-            sent = await alice.send(b"lunch?")
-            [asked] = await take(bob, 1)
-            assert (asked.sender, asked.payload, asked.id) == ("alice", b"lunch?", sent)
-            await bob.send(b"yes", reply_to=asked)
-            [answer] = await take(alice, 1)
-            assert (answer.sender, answer.payload, answer.reply_to) == ("bob", b"yes", (sent,))
-            assert alice.members == bob.members == ("alice", "bob")
-
-    run(work)
+async def test_the_example_of_the_readme() -> None:
+    async with joined(peer("bob", order="reply"), peer("alice", order="reply")) as (bob, alice):
+        sent = await alice.send(b"lunch?")
+        [asked] = await take(bob, 1)
+        assert (asked.sender, asked.payload, asked.id) == ("alice", b"lunch?", sent)
+        await bob.send(b"yes", reply_to=asked)
+        [answer] = await take(alice, 1)
+        assert (answer.sender, answer.payload, answer.reply_to) == ("bob", b"yes", (sent,))
+        assert alice.members == bob.members == ("alice", "bob")
 
 
-def test_many_join_at_once_and_all_see_all() -> None:
-    async def work() -> None:
-        names = [f"m{k}" for k in range(8)]
-        peers = [peer(name) for name in names]
-        for one in peers:
-            await one.__aenter__()
-        await peers[0].found()
-        await asyncio.gather(*(one.join(peers[0].address) for one in peers[1:]))
-        await until(lambda: all(one.members == tuple(names) for one in peers))
-        for one in peers:
-            for k in range(50):
-                one.send_nowait(f"{one.name} {k}".encode())
-        got = await asyncio.gather(*(take(one, 7 * 50) for one in peers))
-        for one, messages in zip(peers, got, strict=True):
-            for name in names:
-                said = [m.payload for m in messages if m.sender == name]
-                assert said == (
-                    [] if name == one.name else [f"{name} {k}".encode() for k in range(50)]
-                )
-        for one in peers:
-            await one.close()
-
-    run(work)
+async def test_many_join_at_once_and_all_see_all() -> None:
+    names = [f"m{k}" for k in range(8)]
+    peers = [peer(name) for name in names]
+    for one in peers:
+        await one.__aenter__()
+    await peers[0].found()
+    await asyncio.gather(*(one.join(peers[0].address) for one in peers[1:]))
+    await until(lambda: all(one.members == tuple(names) for one in peers))
+    for one in peers:
+        for k in range(50):
+            one.send_nowait(f"{one.name} {k}".encode())
+    got = await asyncio.gather(*(take(one, 7 * 50) for one in peers))
+    for one, messages in zip(peers, got, strict=True):
+        for name in names:
+            said = [m.payload for m in messages if m.sender == name]
+            assert said == ([] if name == one.name else [f"{name} {k}".encode() for k in range(50)])
+    for one in peers:
+        await one.close()
 
 
-def test_a_turn_passes_over_what_is_being_closed(tmp_path: Path) -> None:
-    async def work() -> None:
-        keys.make_authority(tmp_path)
-        for name in "ab":
-            keys.make_member(tmp_path, name)
-        tls = {name: Tls(tmp_path / f"{name}.pem", tmp_path / "ca.pem") for name in "ab"}
-        more: dict[str, Any] = {"insecure": False}
-        async with peer("a", tls=tls["a"], **more) as a, peer("b", tls=tls["b"], **more) as b:
-            await a.found()
+async def test_a_turn_passes_over_what_is_being_closed(tmp_path: Path) -> None:
+    keys.make_authority(tmp_path)
+    for name in "ab":
+        keys.make_member(tmp_path, name)
+    tls = {name: Tls(tmp_path / f"{name}.pem", tmp_path / "ca.pem") for name in "ab"}
+    more: dict[str, Any] = {"insecure": False}
+    async with joined(peer("a", tls=tls["a"], **more), peer("b", tls=tls["b"], **more)) as (a, b):
+        [link] = a.node.links.values()
+        a.node.end(link, "for the test")
+        a._running._turn()
+        a._running._turn()  # asyncio's TLS forgets its connection when it is closed twice
+        link.control.append(wire.framed(wire.PING))  # as a heartbeat that comes too late
+        a._running._turn()
+        await until(lambda: link.number not in a.node.links and len(b.node.greeted) == 1)
+        await b.send(b"again")
+        [message] = await take(a, 1)
+        assert message.payload == b"again"
+
+
+async def test_views_come_in_order_with_the_messages() -> None:
+    async with peer("a") as a:
+        await a.found()
+        async with peer("b") as b:
             await b.join(a.address)
-            [link] = a.node.links.values()
-            a.node.end(link, "for the test")
-            a._running._turn()
-            a._running._turn()  # asyncio's TLS forgets its connection when it is closed twice
-            link.control.append(wire.framed(wire.PING))  # as a heartbeat that comes too late
-            a._running._turn()
-            await until(lambda: link.number not in a.node.links and len(b.node.greeted) == 1)
-            await b.send(b"again")
-            [message] = await take(a, 1)
-            assert message.payload == b"again"
-
-    run(work)
+            await b.send(b"here")
+            await until(lambda: a.members == ("a", "b"))
+        seen = []
+        async for event in a.events():
+            assert isinstance(event, View | Message)
+            seen.append(str(event.change) if isinstance(event, View) else event.payload)
+            if len(seen) == 4:
+                break
+        assert seen == ["a joined", "b joined", b"here", "b left"]
+        assert a.members == ("a",)
 
 
-def test_views_come_in_order_with_the_messages() -> None:
-    async def work() -> None:
-        async with peer("a") as a:
-            await a.found()
-            async with peer("b") as b:
-                await b.join(a.address)
-                await b.send(b"here")
-                await until(lambda: a.members == ("a", "b"))
-            seen = []
-            async for event in a.events():
-                assert isinstance(event, View | Message)
-                seen.append(str(event.change) if isinstance(event, View) else event.payload)
-                if len(seen) == 4:
-                    break
-            assert seen == ["a joined", "b joined", b"here", "b left"]
-            assert a.members == ("a",)
-
-    run(work)
-
-
-def test_a_store_goes_on_where_it_was(tmp_path: Path) -> None:
-    async def work() -> None:
-        store = tmp_path / "b.db"
-        async with peer("a") as a:
-            await a.found()
-            async with peer("b", store=store, acknowledge="explicit") as b:
-                await b.join(a.address)
-                lane = b.node.lane
-                await a.send(b"1")
-                await a.send(b"2")
-                one, two = await take(b, 2)
-                b.acknowledge(one)
-                sent = await b.send(b"from b")
-            await a.send(b"3")
-            async with peer("b", store=store, acknowledge="explicit") as b:
-                assert b.node.lane == lane
-                again, three = await take(b, 2)
-                assert (again.id, again.payload) == (two.id, b"2")
-                assert three.payload == b"3"
-                b.acknowledge(three)
-                await b.send(b"from b again")
-                first, second = await take(a, 2)
-                assert (first.id, first.payload) == (sent, b"from b")
-                assert second.id == Id(sent.lane, sent.number + 1)
-            await a.send(b"4")
-            async with peer("b", store=store) as b:
-                [four] = await take(b, 1)
-                assert four.payload == b"4"
-
-    run(work)
-
-
-def test_a_store_is_one_members_and_one_rooms(tmp_path: Path) -> None:
-    async def work() -> None:
-        store = tmp_path / "a.db"
-        async with peer("a", store=store) as a:
-            await a.found()
-            with pytest.raises(StoreError, match="another process has it open"):
-                await peer("a", store=store).__aenter__()
-        others: list[dict[str, Any]] = [{"name": "b"}, {"room": "other"}, {"order": "reply"}]
-        for wrong in others:
-            with pytest.raises(StoreError, match=r"the store of 'a', or of another room"):
-                await peer(**{"name": "a", "store": store, **wrong}).__aenter__()
-
-    run(work)
-
-
-def test_who_is_put_out_is_told_and_the_others_go_on() -> None:
-    async def work() -> None:
-        async with peer("a") as a, peer("b") as b, peer("c") as c:
-            await a.found()
+async def test_a_store_goes_on_where_it_was(tmp_path: Path) -> None:
+    store = tmp_path / "b.db"
+    async with peer("a") as a:
+        await a.found()
+        async with peer("b", store=store, acknowledge="explicit") as b:
             await b.join(a.address)
-            await c.join(b.address)
-            await until(lambda: a.members == c.members == ("a", "b", "c"))
-            await c.send(b"last words")
-            assert (await take(a, 1))[0].payload == b"last words"
-            a.put_out("c", "a test")
-            with pytest.raises(PeerError, match="put out of the group"):
-                await take(c, 1)
-            with pytest.raises(PeerError, match="put out"):
-                await c.send(b"more")
-            await until(lambda: a.members == b.members == ("a", "b"))
-            assert (await take(b, 1))[0].payload == b"last words"
-            await a.send(b"still here")
-            assert (await take(b, 1))[0].payload == b"still here"
+            lane = b.node.lane
+            await a.send(b"1")
+            await a.send(b"2")
+            one, two = await take(b, 2)
+            b.acknowledge(one)
+            sent = await b.send(b"from b")
+        await a.send(b"3")
+        async with peer("b", store=store, acknowledge="explicit") as b:
+            assert b.node.lane == lane
+            again, three = await take(b, 2)
+            assert (again.id, again.payload) == (two.id, b"2")
+            assert three.payload == b"3"
+            b.acknowledge(three)
+            await b.send(b"from b again")
+            first, second = await take(a, 2)
+            assert (first.id, first.payload) == (sent, b"from b")
+            assert second.id == Id(sent.lane, sent.number + 1)
+        await a.send(b"4")
+        async with peer("b", store=store) as b:
+            [four] = await take(b, 1)
+            assert four.payload == b"4"
 
-    run(work)
+
+async def test_a_store_is_one_members_and_one_rooms(tmp_path: Path) -> None:
+    store = tmp_path / "a.db"
+    async with peer("a", store=store) as a:
+        await a.found()
+        with pytest.raises(StoreError, match="another process has it open"):
+            await peer("a", store=store).__aenter__()
+    others: list[dict[str, Any]] = [{"name": "b"}, {"room": "other"}, {"order": "reply"}]
+    for wrong in others:
+        with pytest.raises(StoreError, match=r"the store of 'a', or of another room"):
+            await peer(**{"name": "a", "store": store, **wrong}).__aenter__()
 
 
-def test_a_minority_stops_where_the_group_was_made_so() -> None:
-    async def work() -> None:
-        more = {"partition": "majority", "silence_s": 0.5, "heartbeat_s": 0.1}
-        async with peer("a", **more) as a, peer("b", **more) as b, peer("c", **more) as c:
-            await a.found()
-            await b.join(a.address)
-            await c.join(a.address)
-            await until(lambda: len(c.node.greeted) == 2 and c.members == ("a", "b", "c"))
-            await until(lambda: a.members == b.members == ("a", "b", "c"))
-            await a.close()
-            await c.close()
-            await until(lambda: b.node.stopped)
-            with pytest.raises(PeerError, match="no majority"):
-                await b.send(b"alone")
+async def test_who_is_put_out_is_told_and_the_others_go_on() -> None:
+    async with peer("a") as a, peer("b") as b, peer("c") as c:
+        await a.found()
+        await b.join(a.address)
+        await c.join(b.address)
+        await until(lambda: a.members == c.members == ("a", "b", "c"))
+        await c.send(b"last words")
+        assert (await take(a, 1))[0].payload == b"last words"
+        a.put_out("c", "a test")
+        with pytest.raises(PeerError, match="put out of the group"):
+            await take(c, 1)
+        with pytest.raises(PeerError, match="put out"):
+            await c.send(b"more")
+        await until(lambda: a.members == b.members == ("a", "b"))
+        assert (await take(b, 1))[0].payload == b"last words"
+        await a.send(b"still here")
+        assert (await take(b, 1))[0].payload == b"still here"
 
-    run(work)
+
+async def test_a_minority_stops_where_the_group_was_made_so() -> None:
+    more = {"partition": "majority", "silence_s": 0.5, "heartbeat_s": 0.1}
+    async with joined(peer("a", **more), peer("b", **more), peer("c", **more)) as (a, b, c):
+        await until(lambda: len(c.node.greeted) == 2 and c.members == ("a", "b", "c"))
+        await until(lambda: a.members == b.members == ("a", "b", "c"))
+        await a.close()
+        await c.close()
+        await until(lambda: b.node.stopped)
+        with pytest.raises(PeerError, match="no majority"):
+            await b.send(b"alone")
 
 
 @pytest.mark.parametrize(
@@ -207,63 +174,51 @@ def test_a_minority_stops_where_the_group_was_made_so() -> None:
         ({"options": {"max_held": 9}}, "its options= differs in 'max_held', which [ab] "),
     ],
 )
-def test_whoever_is_of_another_group_is_not_let_in(more: dict[str, Any], why: str) -> None:
-    async def work() -> None:
-        async with peer("a") as a, peer("b", **more) as b:
-            await a.found()
-            with pytest.raises(PeerError, match=why):
-                await b.join(a.address)
-            assert a.members == ("a",)
-
-    run(work)
+async def test_whoever_is_of_another_group_is_not_let_in(more: dict[str, Any], why: str) -> None:
+    async with peer("a") as a, peer("b", **more) as b:
+        await a.found()
+        with pytest.raises(PeerError, match=why):
+            await b.join(a.address)
+        assert a.members == ("a",)
 
 
-def test_two_groups_of_one_room_do_not_mix() -> None:
-    async def work() -> None:
-        async with peer("a") as a, peer("b") as b:
-            await a.found()
-            await b.found()
-            assert a.node.group_tag != b.node.group_tag
-            b._running.call(a.address)
-            await until(lambda: a.node.refused.total() + b.node.refused.total() > 0)
-            assert "founded apart" in a.node.last_refusal + b.node.last_refusal
-            assert a.members == ("a",)
-
-    run(work)
+async def test_two_groups_of_one_room_do_not_mix() -> None:
+    async with peer("a") as a, peer("b") as b:
+        await a.found()
+        await b.found()
+        assert a.node.group_tag != b.node.group_tag
+        b._running.call(a.address)
+        await until(lambda: a.node.refused.total() + b.node.refused.total() > 0)
+        assert "founded apart" in a.node.last_refusal + b.node.last_refusal
+        assert a.members == ("a",)
 
 
 @pytest.mark.parametrize("by_certificates", ["the caller", "the called"])
-def test_one_with_certificates_and_one_without_say_so(tmp_path: Path, by_certificates: str) -> None:
-    """At once, and not when the time to join is over; and with a reason in both logs."""
-
-    async def work() -> None:
-        keys.make_authority(tmp_path)
-        keys.make_member(tmp_path, "a")
-        tls = {"tls": Tls(tmp_path / "a.pem", tmp_path / "ca.pem"), "insecure": False}
-        async with peer("a", **tls) as a, peer("b") as b:
-            host, caller = (a, b) if by_certificates == "the called" else (b, a)
-            await host.found()
-            with pytest.raises(PeerError, match="certificates") as raised:
-                await caller.join(host.address, timeout_s=1000)
-            assert "insecure" in str(raised.value)
-            await until(lambda: host.node.refused.total() > 0)
-            assert "TLS" in host.node.last_refusal
-            assert "certificates" in host.node.last_refusal
-
-    run(work)
+async def test_one_with_certificates_and_one_without_say_so(
+    tmp_path: Path, by_certificates: str
+) -> None:
+    keys.make_authority(tmp_path)
+    keys.make_member(tmp_path, "a")
+    tls = {"tls": Tls(tmp_path / "a.pem", tmp_path / "ca.pem"), "insecure": False}
+    async with peer("a", **tls) as a, peer("b") as b:
+        host, caller = (a, b) if by_certificates == "the called" else (b, a)
+        await host.found()
+        with pytest.raises(PeerError, match="certificates") as raised:
+            await caller.join(host.address, timeout_s=1000)
+        assert "insecure" in str(raised.value)
+        await until(lambda: host.node.refused.total() > 0)
+        assert "TLS" in host.node.last_refusal
+        assert "certificates" in host.node.last_refusal
 
 
-def test_nobody_there_is_said() -> None:
-    async def work() -> None:
-        async with peer("a") as a:
-            with pytest.raises(PeerError, match=r"nobody at 127\.0\.0\.1:1 lets a in"):
-                await a.join("127.0.0.1:1", timeout_s=0.3)
-            with pytest.raises(LocalError, match="an address is HOST:PORT"):
-                await a.join("somewhere")
-            with pytest.raises(PeerError, match="in no group yet"):
-                await a.send(b"x")
-
-    run(work)
+async def test_nobody_there_is_said() -> None:
+    async with peer("a") as a:
+        with pytest.raises(PeerError, match=r"nobody at 127\.0\.0\.1:1 lets a in"):
+            await a.join("127.0.0.1:1", timeout_s=0.3)
+        with pytest.raises(LocalError, match="an address is HOST:PORT"):
+            await a.join("somewhere")
+        with pytest.raises(PeerError, match="in no group yet"):
+            await a.send(b"x")
 
 
 @pytest.mark.parametrize(
@@ -324,242 +279,198 @@ def test_what_help_and_editors_show_of_a_peer() -> None:
         Peer("a", "design")  # type: ignore[call-arg]
 
 
-def test_times_and_answers_that_cannot_be_are_refused() -> None:
-    async def work() -> None:
-        async with peer("a", order="reply") as a:
-            for address in (None, 7, [], [7], b"127.0.0.1:1"):
-                with pytest.raises(LocalError, match="address"):
-                    await a.join(address)  # type: ignore[arg-type]
-            for timeout_s in ("1", float("nan"), -1, None):
-                with pytest.raises(LocalError, match="timeout_s="):
-                    await a.join("127.0.0.1:1", timeout_s=timeout_s)  # type: ignore[arg-type]
-            await a.found()
-            with pytest.raises(LocalError, match="reply_to= names messages, not 3"):
-                await a.send(b"x", reply_to=3)  # type: ignore[arg-type]
-
-    run(work)
+async def test_times_and_answers_that_cannot_be_are_refused() -> None:
+    async with peer("a", order="reply") as a:
+        for address in (None, 7, [], [7], b"127.0.0.1:1"):
+            with pytest.raises(LocalError, match="address"):
+                await a.join(address)  # type: ignore[arg-type]
+        for timeout_s in ("1", float("nan"), -1, None):
+            with pytest.raises(LocalError, match="timeout_s="):
+                await a.join("127.0.0.1:1", timeout_s=timeout_s)  # type: ignore[arg-type]
+        await a.found()
+        with pytest.raises(LocalError, match="reply_to= names messages, not 3"):
+            await a.send(b"x", reply_to=3)  # type: ignore[arg-type]
 
 
-def test_messages_that_cannot_be_are_refused() -> None:
-    async def work() -> None:
-        async with peer("a", largest=100) as a, peer("r", order="reply") as r:
-            await a.found()
-            await r.found()
-            for payload, why in (("text", "is bytes"), (bytes(101), "largest=100")):
-                with pytest.raises(LocalError, match=why):
-                    await a.send(payload)  # type: ignore[arg-type]
-            with pytest.raises(LocalError, match='order="reply" is for answers'):
-                await a.send(b"x", reply_to=Id("b~00000000", 1))
-            with pytest.raises(LocalError):
-                await r.send(b"x", reply_to=Id("b~00000000", 1))
-            assert (await r.send(b"x", reply_to=())).number == 2
-
-    run(work)
+async def test_messages_that_cannot_be_are_refused() -> None:
+    async with peer("a", largest=100) as a, peer("r", order="reply") as r:
+        await a.found()
+        await r.found()
+        for payload, why in (("text", "is bytes"), (bytes(101), "largest=100")):
+            with pytest.raises(LocalError, match=why):
+                await a.send(payload)  # type: ignore[arg-type]
+        with pytest.raises(LocalError, match='order="reply" is for answers'):
+            await a.send(b"x", reply_to=Id("b~00000000", 1))
+        with pytest.raises(LocalError):
+            await r.send(b"x", reply_to=Id("b~00000000", 1))
+        assert (await r.send(b"x", reply_to=())).number == 2
 
 
-def test_ways_to_take_messages_may_change_in_the_middle_of_a_batch() -> None:
-    async def work() -> None:
-        async with peer("a") as a, peer("b") as b:
-            await a.found()
-            await b.join(a.address)
-            for k in range(10):
-                a.send_nowait(b"%d" % k)
-            assert [m.payload for m in await take(b, 3)] == [b"0", b"1", b"2"]
-            async for said in b.batches():
-                assert (said.sender, said.first) == ("a", 4)
-                assert said.payloads == [b"%d" % k for k in range(3, 10)]
-                assert [m.number for m in said.messages()] == list(range(4, 11))
-                break
-            await a.send(b"more")
-            assert [(m.payload, m.number) for m in await take(b, 1)] == [(b"more", 11)]
-
-    run(work)
+async def test_ways_to_take_messages_may_change_in_the_middle_of_a_batch() -> None:
+    async with joined(peer("a"), peer("b")) as (a, b):
+        for k in range(10):
+            a.send_nowait(b"%d" % k)
+        assert [m.payload for m in await take(b, 3)] == [b"0", b"1", b"2"]
+        async for said in b.batches():
+            assert (said.sender, said.first) == ("a", 4)
+            assert said.payloads == [b"%d" % k for k in range(3, 10)]
+            assert [m.number for m in said.messages()] == list(range(4, 11))
+            break
+        await a.send(b"more")
+        assert [(m.payload, m.number) for m in await take(b, 1)] == [(b"more", 11)]
 
 
 @pytest.mark.parametrize("taken", [0, 1, 4, 10])
-def test_what_was_not_done_comes_again_and_nothing_else(tmp_path: Path, taken: int) -> None:
-    async def work() -> None:
-        store = tmp_path / "b.db"
-        async with peer("a") as a:
-            await a.found()
-            async with peer("b", store=store) as b:
-                await b.join(a.address)
-                for k in range(10):
-                    a.send_nowait(b"%d" % k)
-                await take(b, taken)
-                await until(lambda: b.node.active.place == 10)
-                await asyncio.sleep(0.05)
-            async with peer("b", store=store) as b:
-                left = 10 - max(0, taken - 1)
-                again = await take(b, left)
-                assert [m.payload for m in again] == [b"%d" % k for k in range(10 - left, 10)]
-
-    run(work)
+async def test_what_was_not_done_comes_again_and_nothing_else(tmp_path: Path, taken: int) -> None:
+    store = tmp_path / "b.db"
+    async with peer("a") as a:
+        await a.found()
+        async with peer("b", store=store) as b:
+            await b.join(a.address)
+            for k in range(10):
+                a.send_nowait(b"%d" % k)
+            await take(b, taken)
+            await until(lambda: b.node.active.place == 10)
+            await asyncio.sleep(0.05)
+        async with peer("b", store=store) as b:
+            left = 10 - max(0, taken - 1)
+            again = await take(b, left)
+            assert [m.payload for m in again] == [b"%d" % k for k in range(10 - left, 10)]
 
 
 @pytest.mark.slow
-def test_an_application_that_is_behind_does_not_hold_up_the_others(
+async def test_an_application_that_is_behind_does_not_hold_up_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def work() -> None:
-        monkeypatch.setattr("antecede.live.peer.MAX_READY", 100)
-        async with peer("a") as a, peer("slow") as slow, peer("c") as c:
-            await a.found()
-            await slow.join(a.address)
-            await c.join(a.address)
-            await until(lambda: slow.members == c.members == ("a", "c", "slow"))
-            payload = bytes(10_000)
-            for _ in range(40):
-                for _ in range(100):
-                    a.send_nowait(payload)
-                await a.room()
-                await take(c, 100)
-            await until(lambda: not slow._running._reading)
-            assert len(slow.node.active.delivered) < 4000
-            assert len(await take(slow, 4000)) == 4000
-
-    run(work)
+    monkeypatch.setattr("antecede.live.peer.MAX_READY", 100)
+    async with joined(peer("a"), peer("slow"), peer("c")) as (a, slow, c):
+        await until(lambda: slow.members == c.members == ("a", "c", "slow"))
+        payload = bytes(10_000)
+        for _ in range(40):
+            for _ in range(100):
+                a.send_nowait(payload)
+            await a.room()
+            await take(c, 100)
+        await until(lambda: not slow._running._reading)
+        assert len(slow.node.active.delivered) < 4000
+        assert len(await take(slow, 4000)) == 4000
 
 
 @pytest.mark.slow
-def test_an_application_that_takes_nothing_does_not_find_the_others_silent(
+async def test_an_application_that_takes_nothing_does_not_find_the_others_silent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def work() -> None:
-        monkeypatch.setattr("antecede.live.peer.MAX_READY", 100)
-        quick = {"heartbeat_s": 0.05, "silence_s": 0.3}
-        async with peer("a", **quick) as a, peer("slow", **quick) as slow:
-            await a.found()
-            await slow.join(a.address)
-            [link] = slow.node.links
-            for _ in range(40):
-                for _ in range(100):
-                    a.send_nowait(bytes(10_000))
-                await a.room()
-                await asyncio.sleep(0)
-            await until(lambda: not slow._running._reading)
-            await asyncio.sleep(0.6)
-            assert list(slow.node.links) == [link]
-            assert len(await take(slow, 4000)) == 4000
-            assert list(slow.node.links) == [link]
-
-    run(work)
+    monkeypatch.setattr("antecede.live.peer.MAX_READY", 100)
+    quick = {"heartbeat_s": 0.05, "silence_s": 0.3}
+    async with joined(peer("a", **quick), peer("slow", **quick)) as (a, slow):
+        [link] = slow.node.links
+        for _ in range(40):
+            for _ in range(100):
+                a.send_nowait(bytes(10_000))
+            await a.room()
+            await asyncio.sleep(0)
+        await until(lambda: not slow._running._reading)
+        await asyncio.sleep(0.6)
+        assert list(slow.node.links) == [link]
+        assert len(await take(slow, 4000)) == 4000
+        assert list(slow.node.links) == [link]
 
 
 @pytest.mark.parametrize("order", ["causal", "reply", "fifo", "none"])
-def test_nothing_is_sent_or_taken_after_a_leave(order: str) -> None:
-    async def work() -> None:
-        async with peer("a", order=order) as a, peer("b", order=order) as b:
-            await a.found()
-            await b.join(a.address)
-            taking = asyncio.create_task(take(b, 2))
-            await a.send(b"before")
-            await until(lambda: b.node.active.place == 1)
-            b.send_nowait(b"last words")
-            await b.leave()
-            assert [m.payload for m in await taking] == [b"before"]
-            await b.leave()
-            for late in (b.send(b"x"), b.join(a.address), b.found(), b.room(), take(b, 1)):
-                with pytest.raises(PeerError, match=r"^b has left$"):
-                    await late
-            for what in (lambda: b.send_nowait(b"x"), lambda: b.put_out("a")):
-                with pytest.raises(PeerError, match=r"^b has left$"):
-                    what()
-            assert (b.status().healthy, b.status().trouble) == (False, "it has left")
-            assert [m.payload for m in await take(a, 1)] == [b"last words"]
-            assert a.members == ("a",)
-            await until(lambda: not b.node.links)
-            assert b.node.upkeep.dials(1 << 62) == []
-            assert (a.node.refused, b.node.refused) == ({}, {})
-
-    run(work)
-
-
-@pytest.mark.parametrize("order", ["causal", "reply", "fifo", "none"])
-def test_what_somebody_says_behind_its_leave_nobody_takes(order: str) -> None:
-    async def work() -> None:
-        async with peer("a", order=order) as a, peer("b", order=order) as b:
-            await a.found()
-            await b.join(a.address)
-            b.node.leave()
-            b.node.active.say(b"as a program that does not heed it")
-            b.node.active.flush()
-            newest = b.node.active.lanes.newest(b.node.lane)
-            b._running.soon()
-            await until(lambda: a.node.active.lanes.newest(b.node.lane) == newest)
-            await until(lambda: a.members == ("a",))
-            assert [str(e.change) for e in a.node.take_delivered() if isinstance(e, View)][-1:] == [
-                "b left"
-            ]
-            assert a.node.active.place == 0
-            assert a.node.active.lanes.left == {b.node.lane}
-
-    run(work)
-
-
-def test_a_store_knows_that_its_member_left(tmp_path: Path) -> None:
-    async def work() -> None:
-        store = tmp_path / "b.db"
-        async with peer("a") as a:
-            await a.found()
-            async with peer("b", store=store) as b:
-                await b.join(a.address)
-                await a.send(b"not taken")
-                await until(lambda: b.node.active.place == 1)
-                await b.leave()
-            async with peer("b", store=store) as b:
-                left = r"b has left, as .*b\.db says: begin with a new store"
-                with pytest.raises(PeerError, match=left):
-                    await b.join(a.address)
-                with pytest.raises(PeerError, match=left):
-                    await b.send(b"x")
-                assert [m.payload for m in await take(b, 1)] == [b"not taken"]
-                with pytest.raises(PeerError, match=left):
-                    await take(b, 1)
-                assert not b.node.links
-            async with peer("b", store=tmp_path / "new.db") as b:
-                await b.join(a.address)
-                await until(lambda: a.members == ("a", "b"))
-
-    run(work)
-
-
-def test_a_peer_is_in_one_group_and_says_so(tmp_path: Path) -> None:
-    async def work() -> None:
-        async with peer("a") as a, peer("b", store=tmp_path / "b.db") as b:
-            await a.found()
-            with pytest.raises(LocalError, match="a is in a group already"):
-                await a.found()
-            for address in (a.address, "127.0.0.1:1"):
-                with pytest.raises(LocalError, match="a is in a group already"):
-                    await a.join(address)
-            await b.join(a.address)
-            with pytest.raises(LocalError, match="b is in a group already"):
-                await b.join(a.address)
-        async with peer("b", store=tmp_path / "b.db") as b:
-            await b.join("127.0.0.1:1")
-            await b.found()
-        for late in (b.found(), b.join(a.address), b.leave(), b.room(), b.kept(), b.send(b"x")):
-            with pytest.raises(PeerError, match="b has ended"):
+async def test_nothing_is_sent_or_taken_after_a_leave(order: str) -> None:
+    async with joined(peer("a", order=order), peer("b", order=order)) as (a, b):
+        taking = asyncio.create_task(take(b, 2))
+        await a.send(b"before")
+        await until(lambda: b.node.active.place == 1)
+        b.send_nowait(b"last words")
+        await b.leave()
+        assert [m.payload for m in await taking] == [b"before"]
+        await b.leave()
+        for late in (b.send(b"x"), b.join(a.address), b.found(), b.room(), take(b, 1)):
+            with pytest.raises(PeerError, match=r"^b has left$"):
                 await late
+        for what in (lambda: b.send_nowait(b"x"), lambda: b.put_out("a")):
+            with pytest.raises(PeerError, match=r"^b has left$"):
+                what()
+        assert (b.status().healthy, b.status().trouble) == (False, "it has left")
+        assert [m.payload for m in await take(a, 1)] == [b"last words"]
+        assert a.members == ("a",)
+        await until(lambda: not b.node.links)
+        assert b.node.upkeep.dials(1 << 62) == []
+        assert (a.node.refused, b.node.refused) == ({}, {})
 
-    run(work)
+
+@pytest.mark.parametrize("order", ["causal", "reply", "fifo", "none"])
+async def test_what_somebody_says_behind_its_leave_nobody_takes(order: str) -> None:
+    async with joined(peer("a", order=order), peer("b", order=order)) as (a, b):
+        b.node.leave()
+        b.node.active.say(b"as a program that does not heed it")
+        b.node.active.flush()
+        newest = b.node.active.lanes.newest(b.node.lane)
+        b._running.soon()
+        await until(lambda: a.node.active.lanes.newest(b.node.lane) == newest)
+        await until(lambda: a.members == ("a",))
+        assert [str(e.change) for e in a.node.take_delivered() if isinstance(e, View)][-1:] == [
+            "b left"
+        ]
+        assert a.node.active.place == 0
+        assert a.node.active.lanes.left == {b.node.lane}
 
 
-def test_a_peer_begins_once() -> None:
-    async def work() -> None:
-        async with peer("a") as a:
-            with pytest.raises(LocalError, match="a has begun already"):
-                await a.__aenter__()
-            b = peer("b", listen=a.address)
-            with pytest.raises(PeerError, match="cannot listen"):
-                await b.__aenter__()
+async def test_a_store_knows_that_its_member_left(tmp_path: Path) -> None:
+    store = tmp_path / "b.db"
+    async with peer("a") as a:
+        await a.found()
+        async with peer("b", store=store) as b:
+            await b.join(a.address)
+            await a.send(b"not taken")
+            await until(lambda: b.node.active.place == 1)
+            await b.leave()
+        async with peer("b", store=store) as b:
+            left = r"b has left, as .*b\.db says: begin with a new store"
+            with pytest.raises(PeerError, match=left):
+                await b.join(a.address)
+            with pytest.raises(PeerError, match=left):
+                await b.send(b"x")
+            assert [m.payload for m in await take(b, 1)] == [b"not taken"]
+            with pytest.raises(PeerError, match=left):
+                await take(b, 1)
+            assert not b.node.links
+        async with peer("b", store=tmp_path / "new.db") as b:
+            await b.join(a.address)
+            await until(lambda: a.members == ("a", "b"))
+
+
+async def test_a_peer_is_in_one_group_and_says_so(tmp_path: Path) -> None:
+    async with peer("a") as a, peer("b", store=tmp_path / "b.db") as b:
+        await a.found()
+        with pytest.raises(LocalError, match="a is in a group already"):
+            await a.found()
+        for address in (a.address, "127.0.0.1:1"):
+            with pytest.raises(LocalError, match="a is in a group already"):
+                await a.join(address)
+        await b.join(a.address)
+        with pytest.raises(LocalError, match="b is in a group already"):
+            await b.join(a.address)
+    async with peer("b", store=tmp_path / "b.db") as b:
+        await b.join("127.0.0.1:1")
+        await b.found()
+    for late in (b.found(), b.join(a.address), b.leave(), b.room(), b.kept(), b.send(b"x")):
+        with pytest.raises(PeerError, match="b has ended"):
+            await late
+
+
+async def test_a_peer_begins_once() -> None:
+    async with peer("a") as a:
         with pytest.raises(LocalError, match="a has begun already"):
             await a.__aenter__()
-        async with b:
-            await b.found()
-
-    run(work)
+        b = peer("b", listen=a.address)
+        with pytest.raises(PeerError, match="cannot listen"):
+            await b.__aenter__()
+    with pytest.raises(LocalError, match="a has begun already"):
+        await a.__aenter__()
+    async with b:
+        await b.found()
 
 
 def test_a_peer_is_for_the_loop_in_which_it_began() -> None:

@@ -11,7 +11,7 @@ import pytest
 from antecede.live.events import Id, Message, Said, View
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
-from tests.live.loops import run, take, until
+from tests.live.loops import joined, take, until
 from tests.live.memory_network import MS, MemoryNetwork
 
 
@@ -65,133 +65,110 @@ def _kill_again_and_again(seed: int) -> bool:
 
 
 @pytest.mark.parametrize("acknowledged", [1, 4, 9, 10])
-def test_a_message_is_acknowledged_by_its_id(tmp_path: Path, acknowledged: int) -> None:
-    """In the middle of what was sent at once, and across what several members sent."""
-
-    async def work() -> None:
-        store = tmp_path / "b.db"
-        async with peer("a") as a, peer("c") as c:
-            await a.found()
-            await c.join(a.address)
-            async with peer("b", store=store, acknowledge="explicit") as b:
-                await b.join(a.address)
-                await until(lambda: a.members == b.members == c.members == ("a", "b", "c"))
-                for k in range(5):
-                    a.send_nowait(b"a %d" % k)
-                    c.send_nowait(b"c %d" % k)
-                got = await take(b, 10)
-                b.acknowledge(got[acknowledged - 1])
-                b.acknowledge(got[0])  # an earlier one takes nothing back
-                b.acknowledge(Message("x~00000000", 1, b"never here"))
-                assert b.status().waiting_for_application == 10 - acknowledged
-            await a.send(b"last")
-            async with peer("b", store=store, acknowledge="explicit") as b:
-                again = await take(b, 11 - acknowledged)
-                assert [m.id for m in again[:-1]] == [m.id for m in got[acknowledged:]]
-                assert again[-1].payload == b"last"
-                b.acknowledge(again[-1])
-            async with peer("b", store=store, acknowledge="explicit") as b:
-                await a.send(b"anew")
-                assert [m.payload for m in await take(b, 1)] == [b"anew"]
-
-    run(work)
-
-
-def test_an_answer_that_waited_is_acknowledged_by_its_id(tmp_path: Path) -> None:
-    """Order "reply": a later message of a lane is handed over before an earlier one."""
-
-    async def work() -> None:
-        store = tmp_path / "b.db"
-        more: dict[str, Any] = {"order": "reply", "relay_s": 60.0}
-        async with peer("a", **more) as a, peer("c", **more) as c:
-            await a.found()
-            await c.join(a.address)
-            async with peer("b", store=store, acknowledge="explicit", **more) as b:
-                await b.join(a.address)
-                await until(lambda: a.members == b.members == c.members == ("a", "b", "c"))
-                question = await a.send(b"question")
-                await take(c, 1)
-                await c.send(b"answer", reply_to=question)
-                await c.send(b"apart")
-                got = await take(b, 3)
-                middle = got[1]
-                b.acknowledge(middle)
-            async with peer("b", store=store, acknowledge="explicit", **more) as b:
-                again = await take(b, 1)
-                assert [m.id for m in again] == [got[2].id]
-                assert b.status().waiting_for_application == 1
-
-    run(work)
-
-
-def test_the_history_needs_no_acknowledgement(tmp_path: Path) -> None:
-    async def work() -> None:
-        store = tmp_path / "b.db"
-        async with peer("a", history=5) as a:
-            await a.found()
-            await a.send(b"old")
-            async with peer("b", store=store, acknowledge="explicit", history=5) as b:
-                await b.join(a.address)
-                await a.send(b"new")
-                old, new = await take(b, 2)
-                assert (old.payload, old.is_history) == (b"old", True)
-                assert (new.payload, new.is_history) == (b"new", False)
-                b.acknowledge(old)
-                assert b.status().waiting_for_application == 1
-            async with peer("b", store=store, acknowledge="explicit", history=5) as b:
-                assert [m.payload for m in await take(b, 1)] == [b"new"]
-                await asyncio.sleep(0.1)
-                assert b.status().waiting_for_application == 1
-
-    run(work)
-
-
-def test_without_a_store_nothing_of_what_is_not_acknowledged_is_kept() -> None:
-    async def work() -> None:
-        async with peer("a") as a, peer("b", acknowledge="explicit") as b:
-            await a.found()
+async def test_a_message_is_acknowledged_by_its_id(tmp_path: Path, acknowledged: int) -> None:
+    store = tmp_path / "b.db"
+    async with joined(peer("a"), peer("c")) as (a, c):
+        async with peer("b", store=store, acknowledge="explicit") as b:
             await b.join(a.address)
-            for k in range(30):
-                await a.send(b"%d" % k)
-            got = await take(b, 30)
-            b.acknowledge(got[9])
-            assert b.status().waiting_for_application == 20
-            b.acknowledge(got[29])
-            assert b.status().waiting_for_application == 0
+            await until(lambda: a.members == b.members == c.members == ("a", "b", "c"))
+            for k in range(5):
+                a.send_nowait(b"a %d" % k)
+                c.send_nowait(b"c %d" % k)
+            got = await take(b, 10)
+            b.acknowledge(got[acknowledged - 1])
+            b.acknowledge(got[0])  # an earlier one takes nothing back
+            b.acknowledge(Message("x~00000000", 1, b"never here"))
+            assert b.status().waiting_for_application == 10 - acknowledged
+        await a.send(b"last")
+        async with peer("b", store=store, acknowledge="explicit") as b:
+            again = await take(b, 11 - acknowledged)
+            assert [m.id for m in again[:-1]] == [m.id for m in got[acknowledged:]]
+            assert again[-1].payload == b"last"
+            b.acknowledge(again[-1])
+        async with peer("b", store=store, acknowledge="explicit") as b:
+            await a.send(b"anew")
+            assert [m.payload for m in await take(b, 1)] == [b"anew"]
 
-    run(work)
+
+async def test_an_answer_that_waited_is_acknowledged_by_its_id(tmp_path: Path) -> None:
+    store = tmp_path / "b.db"
+    more: dict[str, Any] = {"order": "reply", "relay_s": 60.0}
+    async with joined(peer("a", **more), peer("c", **more)) as (a, c):
+        async with peer("b", store=store, acknowledge="explicit", **more) as b:
+            await b.join(a.address)
+            await until(lambda: a.members == b.members == c.members == ("a", "b", "c"))
+            question = await a.send(b"question")
+            await take(c, 1)
+            await c.send(b"answer", reply_to=question)
+            await c.send(b"apart")
+            got = await take(b, 3)
+            middle = got[1]
+            b.acknowledge(middle)
+        async with peer("b", store=store, acknowledge="explicit", **more) as b:
+            again = await take(b, 1)
+            assert [m.id for m in again] == [got[2].id]
+            assert b.status().waiting_for_application == 1
+
+
+async def test_the_history_needs_no_acknowledgement(tmp_path: Path) -> None:
+    store = tmp_path / "b.db"
+    async with peer("a", history=5) as a:
+        await a.found()
+        await a.send(b"old")
+        async with peer("b", store=store, acknowledge="explicit", history=5) as b:
+            await b.join(a.address)
+            await a.send(b"new")
+            old, new = await take(b, 2)
+            assert (old.payload, old.is_history) == (b"old", True)
+            assert (new.payload, new.is_history) == (b"new", False)
+            b.acknowledge(old)
+            assert b.status().waiting_for_application == 1
+        async with peer("b", store=store, acknowledge="explicit", history=5) as b:
+            assert [m.payload for m in await take(b, 1)] == [b"new"]
+            await asyncio.sleep(0.1)
+            assert b.status().waiting_for_application == 1
+
+
+async def test_without_a_store_nothing_of_what_is_not_acknowledged_is_kept() -> None:
+    async with joined(peer("a"), peer("b", acknowledge="explicit")) as (a, b):
+        for k in range(30):
+            await a.send(b"%d" % k)
+        got = await take(b, 30)
+        b.acknowledge(got[9])
+        assert b.status().waiting_for_application == 20
+        b.acknowledge(got[29])
+        assert b.status().waiting_for_application == 0
 
 
 @pytest.mark.parametrize("taken", [False, True])
-def test_members_at_the_start_have_what_views_do_not_say_again(tmp_path: Path, taken: bool) -> None:
-    async def work() -> None:
-        store = tmp_path / "b.db"
-        async with peer("a") as a:
-            await a.found()
-            async with peer("b", store=store) as b:
-                await b.join(a.address)
-                async with peer("c") as c, peer("d") as d:
-                    await c.join(a.address)
-                    await d.join(a.address)
-                    await c.send(b"from c")
-                    await until(lambda: len(b.members) == 4)
-                    await until(lambda: b.status().delivered == 1)
-                    if taken:
-                        await take(b, 1)
-                    await d.leave()
-                    await until(lambda: len(b.members) == 3)
-                    await asyncio.sleep(0.1)
-                    await b.close()
-                await until(lambda: len(a.members) == 2)
-            async with peer("b", store=store) as b:
-                assert b.members == ("a", "b", "c"), "before anything is taken or connected"
-                known = set(b.members)
-                async for event in b.events():
-                    if isinstance(event, View):
-                        assert set(event.members) == known - {"c"}
-                        assert event.change.member == "c"
-                        break
-                    assert event.payload == b"from c"  # type: ignore[union-attr]
-                assert set(b.members) == {"a", "b"}
-
-    run(work)
+async def test_members_at_the_start_have_what_views_do_not_say_again(
+    tmp_path: Path, taken: bool
+) -> None:
+    store = tmp_path / "b.db"
+    async with peer("a") as a:
+        await a.found()
+        async with peer("b", store=store) as b:
+            await b.join(a.address)
+            async with peer("c") as c, peer("d") as d:
+                await c.join(a.address)
+                await d.join(a.address)
+                await c.send(b"from c")
+                await until(lambda: len(b.members) == 4)
+                await until(lambda: b.status().delivered == 1)
+                if taken:
+                    await take(b, 1)
+                await d.leave()
+                await until(lambda: len(b.members) == 3)
+                await asyncio.sleep(0.1)
+                await b.close()
+            await until(lambda: len(a.members) == 2)
+        async with peer("b", store=store) as b:
+            assert b.members == ("a", "b", "c"), "before anything is taken or connected"
+            known = set(b.members)
+            async for event in b.events():
+                if isinstance(event, View):
+                    assert set(event.members) == known - {"c"}
+                    assert event.change.member == "c"
+                    break
+                assert event.payload == b"from c"  # type: ignore[union-attr]
+            assert set(b.members) == {"a", "b"}

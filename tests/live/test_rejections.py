@@ -8,7 +8,6 @@ import logging
 import shutil
 import urllib.error
 import urllib.request
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import pytest
 from antecede.errors import PeerError
 from antecede.live import Message, Peer
 from antecede.live.settings import NS, Settings
-from antecede.live.status import Status, as_text, status_of
+from antecede.live.status import as_text
 from tests.live.loops import run, take, until
 from tests.live.memory_network import MS, MemoryNetwork
 
@@ -29,21 +28,13 @@ def group(names: str, seed: int = 1, **settings: Any) -> MemoryNetwork:
     network = MemoryNetwork(seed)
     for name in names:
         network.add(name, Settings(**settings), durable=True)
-    network.start(names[0])
-    for k, name in enumerate(names[1:]):
-        network.at((50 + 20 * k) * MS, partial(network.start, name, names[0]))
+    network.meet(names)
     network.run(3 * NS)
     return network
 
 
 def later(network: MemoryNetwork, seconds: float) -> None:
     network.run(network.now + round(seconds * NS))
-
-
-def status(network: MemoryNetwork, name: str) -> Status:
-    node = network.hosts[name].node
-    assert node is not None
-    return status_of(node, network.now)
 
 
 def payloads(network: MemoryNetwork, name: str) -> list[bytes]:
@@ -93,18 +84,17 @@ def test_an_old_copy_is_told_and_ends(others: str, talks: str, order: str) -> No
         if talks == "afterwards":
             network.say("b", b"another two")
     later(network, 6)
-    assert "old copy" in status(network, "b").trouble
-    assert not status(network, "b").healthy
+    assert "old copy" in network.status("b").trouble
+    assert not network.status("b").healthy
     assert network.say("b", b"three") is None
     for name in names:
         assert payloads(network, name) == [b"one", b"two"]
-        assert status(network, name).healthy
+        assert network.status(name).healthy
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("certain", ["a", "c"], ids=["its own batch is proof", "few know better"])
 def test_an_old_copy_ends_that_has_deceived_others_before(certain: str) -> None:
-    """d and e were away when b said what it forgot; they hear its other words first."""
     network = group("bacde")
     restore_b(network, away="de")
     for name in "ac":
@@ -118,27 +108,27 @@ def test_an_old_copy_ends_that_has_deceived_others_before(certain: str) -> None:
     network.start(certain)
     network.say("b", b"another three")
     later(network, 20)
-    assert "old copy" in status(network, "b").trouble
+    assert "old copy" in network.status("b").trouble
 
 
 def test_a_member_that_all_reject_is_unhealthy_and_says_why() -> None:
     network = group("ab")
     store = network.hosts["b"].store
     network.crash("b")
-    assert status(network, "a").healthy
+    assert network.status("a").healthy
     network.add("b", Settings(partition="majority"), durable=True)
     network.start("b", "a")
     later(network, 5)
-    assert not status(network, "a").healthy
-    assert "rejected by b: b is of another group" in status(network, "a").trouble
-    assert "rejected by b: b is of another group" in as_text(status(network, "a"))
+    assert not network.status("a").healthy
+    assert "rejected by b: b is of another group" in network.status("a").trouble
+    assert "rejected by b: b is of another group" in as_text(network.status("a"))
     assert network.say("a", b"kept for b") is not None
     network.crash("b")
     network.add("b", Settings(), durable=True).store = store
     network.start("b")
     later(network, 10)
-    assert status(network, "a").healthy
-    assert not status(network, "a").rejected_by
+    assert network.status("a").healthy
+    assert not network.status("a").rejected_by
 
 
 def test_a_member_that_some_reject_is_healthy() -> None:
@@ -147,8 +137,8 @@ def test_a_member_that_some_reject_is_healthy() -> None:
     network.add("b", Settings(), durable=True)
     network.start("b")
     later(network, 5)
-    assert status(network, "a").healthy
-    assert list(status(network, "a").rejected_by) == ["b"]
+    assert network.status("a").healthy
+    assert list(network.status("a").rejected_by) == ["b"]
 
 
 @pytest.mark.few(1)
@@ -159,16 +149,15 @@ def test_members_of_two_groups_of_one_name_dial_ever_less_often(durable: bool) -
     network.add("b", Settings(), durable=durable)
     network.start("b")  # founds a group of its own
     later(network, 20)
-    first = sum(status(network, "a").refused.values())
+    first = sum(network.status("a").refused.values())
     later(network, 300)
-    last = sum(status(network, "a").refused.values())
+    last = sum(network.status("a").refused.values())
     assert 1 <= first <= 6
     assert last - first <= 5
-    assert "founded apart" in status(network, "a").last_refusal
+    assert "founded apart" in network.status("a").last_refusal
 
 
 def test_members_that_were_rejected_once_are_dialed_at_once_again() -> None:
-    """The delay ends with a connection that stands: as where b is moved to the right group."""
     network = group("ab")
     store = network.hosts["b"].store
     network.crash("b")
@@ -186,12 +175,11 @@ def test_members_that_were_rejected_once_are_dialed_at_once_again() -> None:
     later(network, 30)
     network.start("b")
     later(network, 1.5)
-    assert status(network, "a").others == "1 live"
+    assert network.status("a").others == "1 live"
 
 
 @pytest.mark.slow
 def test_a_member_without_a_store_joins_anew_over_slow_ways() -> None:
-    """The others dial its old address all the while, and that does not end its own call."""
     for seed in range(6):
         network = MemoryNetwork(seed, least_ns=200 * MS, most_ns=450 * MS)
         for name in "abcd":
@@ -204,11 +192,11 @@ def test_a_member_without_a_store_joins_anew_over_slow_ways() -> None:
         later(network, 2)
         network.start("a", "d")
         later(network, 8)
-        assert status(network, "a").others == "3 live"
+        assert network.status("a").others == "3 live"
 
 
 @pytest.mark.slow
-def test_a_peer_on_an_old_copy_ends_and_says_so(tmp_path: Path) -> None:
+async def test_a_peer_on_an_old_copy_ends_and_says_so(tmp_path: Path) -> None:
     def peer(name: str, port: int = 0, **more: Any) -> Peer:
         more = {"listen": f"127.0.0.1:{port}", "store": tmp_path / f"{name}.db", **more}
         return Peer(name, insecure=True, **more)
@@ -220,52 +208,46 @@ def test_a_peer_on_an_old_copy_ends_and_says_so(tmp_path: Path) -> None:
         except urllib.error.HTTPError as error:
             return error.code
 
-    async def work() -> None:
-        async with peer("alice") as alice:
-            await alice.found()
-            alice_at = int(alice.address.rpartition(":")[2])
-            async with peer("bob") as bob:
-                await bob.join(alice.address)
-                bob_at = int(bob.address.rpartition(":")[2])
-                await bob.send(b"one")
-                await take(alice, 1)
-            shutil.copy(tmp_path / "bob.db", tmp_path / "backup.db")
-            async with peer("bob", bob_at) as bob:
-                await bob.send(b"two")
-                await take(alice, 1)
-        shutil.copy(tmp_path / "backup.db", tmp_path / "bob.db")
-        async with peer("bob", bob_at, status="127.0.0.1:0") as bob:
-            await bob.send(b"another two")
-            assert await asyncio.to_thread(health, bob.status_address) == 200
-            async with peer("alice", alice_at):
-                with pytest.raises(PeerError, match="old copy"):
-                    async for _ in bob.events():
-                        pass
-                with pytest.raises(PeerError, match="old copy"):
-                    await bob.send(b"three")
-                assert await asyncio.to_thread(health, bob.status_address) == 503
-
-    run(work)
+    async with peer("alice") as alice:
+        await alice.found()
+        alice_at = int(alice.address.rpartition(":")[2])
+        async with peer("bob") as bob:
+            await bob.join(alice.address)
+            bob_at = int(bob.address.rpartition(":")[2])
+            await bob.send(b"one")
+            await take(alice, 1)
+        shutil.copy(tmp_path / "bob.db", tmp_path / "backup.db")
+        async with peer("bob", bob_at) as bob:
+            await bob.send(b"two")
+            await take(alice, 1)
+    shutil.copy(tmp_path / "backup.db", tmp_path / "bob.db")
+    async with peer("bob", bob_at, status="127.0.0.1:0") as bob:
+        await bob.send(b"another two")
+        assert await asyncio.to_thread(health, bob.status_address) == 200
+        async with peer("alice", alice_at):
+            with pytest.raises(PeerError, match="old copy"):
+                async for _ in bob.events():
+                    pass
+            with pytest.raises(PeerError, match="old copy"):
+                await bob.send(b"three")
+            assert await asyncio.to_thread(health, bob.status_address) == 503
 
 
 @pytest.mark.slow
-def test_a_rejection_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_rejection_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "antecede.live")
 
-    async def work() -> None:
-        def peer(name: str, port: int = 0, **more: Any) -> Peer:
-            return Peer(name, insecure=True, listen=f"127.0.0.1:{port}", **more)
+    def peer(name: str, port: int = 0, **more: Any) -> Peer:
+        return Peer(name, insecure=True, listen=f"127.0.0.1:{port}", **more)
 
-        async with peer("alice", store=tmp_path / "alice.db") as alice:
-            await alice.found()
-            async with peer("bob", store=tmp_path / "bob.db") as bob:
-                await bob.join(alice.address)
-                port = int(bob.address.rpartition(":")[2])
-            async with peer("bob", port) as bob:
-                await bob.found()
-                await until(lambda: sum(alice.status().refused.values()) >= 3)
-
-    run(work)
+    async with peer("alice", store=tmp_path / "alice.db") as alice:
+        await alice.found()
+        async with peer("bob", store=tmp_path / "bob.db") as bob:
+            await bob.join(alice.address)
+            port = int(bob.address.rpartition(":")[2])
+        async with peer("bob", port) as bob:
+            await bob.found()
+            await until(lambda: sum(alice.status().refused.values()) >= 3)
     said = [one.getMessage() for one in caplog.records if "founded apart" in one.getMessage()]
     assert len([one for one in said if one.startswith("alice")]) == 1, said
 

@@ -110,7 +110,7 @@ def test_the_pages_agree_with_the_code() -> None:
         assert Settings(order=order).group("a~00000000") is not None
 
 
-def test_newcomers_do_not_hear_an_expired_member_as_the_page_says(folder: Path) -> None:
+async def test_newcomers_do_not_hear_an_expired_member_as_the_page_says(folder: Path) -> None:
     assert "newcomers do not hear its owner" in PAGE
     keys.make_member(folder / "keys", "alice", days=1, force=True)
 
@@ -118,25 +118,22 @@ def test_newcomers_do_not_hear_an_expired_member_as_the_page_says(folder: Path) 
         tls = Tls(folder / "keys" / f"{name}.pem", folder / "keys" / "ca.pem")
         return Peer(name, listen="127.0.0.1:0", tls=tls)
 
-    async def work() -> None:
-        async with member("alice") as alice, member("bob") as bob, member("carol") as carol:
-            await bob.found()
-            await alice.join(bob.address)
-            for peer in (bob, carol):  # two days later; the links that stand go on
-                peer.node.seals._clock = lambda: time.time() + 2 * 86400  # type: ignore[attr-defined]
-            await bob.send(b"to alice")
-            async for message in alice:
-                assert message.payload == b"to alice"
-                break
-            await carol.join(bob.address, timeout_s=10)
-            assert "a certificate that holds from" in carol.node.last_refusal
-            await bob.send(b"to carol")
-            async for message in carol:
-                assert message.payload == b"to carol"
-                break
-            assert alice.node.lane not in carol.node.greeted
-
-    asyncio.run(work())
+    async with member("alice") as alice, member("bob") as bob, member("carol") as carol:
+        await bob.found()
+        await alice.join(bob.address)
+        for peer in (bob, carol):  # two days later; the links that stand go on
+            peer.node.seals._clock = lambda: time.time() + 2 * 86400  # type: ignore[attr-defined]
+        await bob.send(b"to alice")
+        async for message in alice:
+            assert message.payload == b"to alice"
+            break
+        await carol.join(bob.address, timeout_s=10)
+        assert "a certificate that holds from" in carol.node.last_refusal
+        await bob.send(b"to carol")
+        async for message in carol:
+            assert message.payload == b"to carol"
+            break
+        assert alice.node.lane not in carol.node.greeted
 
 
 # -- monitoring ------------------------------------------------------------------------------------
@@ -145,8 +142,7 @@ def test_newcomers_do_not_hear_an_expired_member_as_the_page_says(folder: Path) 
 def exported() -> dict[str, set[str]]:
     """Return the samples that a peer shows, with their labels."""
     network = held_up()
-    node = network.hosts["c"].node
-    assert node is not None
+    node = network.node("c")
     status = status_of(node, network.now, certificate_left_s=5.0)
     status = dataclasses.replace(status, refused={"certificate": 1})
     assert isinstance(status.members[0], MemberStatus)
@@ -266,19 +262,15 @@ def test_a_service_ends_when_asked_and_goes_on(services: Any, folder: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_service_that_is_out_says_so_by_its_exit_code(services: Any, folder: Path) -> None:
+async def test_a_service_that_is_out_says_so_by_its_exit_code(services: Any, folder: Path) -> None:
     bob, alice = services("bob"), services("alice")
     line_with(bob, "connected")
     line_with(alice, "connected")
     config = tomllib.loads((folder / "bob.toml").read_text())
-
-    async def put_out() -> None:
-        tls = Tls(folder / "keys/carol.pem", folder / "keys/ca.pem")
-        async with Peer("carol", room="design", listen="127.0.0.1:0", tls=tls) as carol:
-            await carol.join(config["peer"]["listen"])
-            carol.put_out("alice", "a test")
-            await asyncio.to_thread(alice.wait, 30)
-
-    asyncio.run(put_out())
+    tls = Tls(folder / "keys/carol.pem", folder / "keys/ca.pem")
+    async with Peer("carol", room="design", listen="127.0.0.1:0", tls=tls) as carol:
+        await carol.join(config["peer"]["listen"])
+        carol.put_out("alice", "a test")
+        await asyncio.to_thread(alice.wait, 30)
     assert alice.returncode == 3
     assert services("alice").wait(30) == 3, "and a restart does not mend it"

@@ -18,7 +18,7 @@ from antecede.live.node import Node
 from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from antecede.live.store import Store
-from tests.live.loops import run
+from tests.live.loops import joined
 from tests.live.memory_network import MS, MemoryNetwork
 
 
@@ -29,9 +29,7 @@ def test_a_newcomer_is_told_of_nothing_that_a_crash_takes_back(
     network = MemoryNetwork(seed)
     for name in "abcn":
         network.add(name, Settings(), durable=True)
-    network.start("a")
-    network.at(50 * MS, partial(network.start, "b", "a"))
-    network.at(70 * MS, partial(network.start, "c", "a"))
+    network.meet("abc")
     network.run(2 * NS)
     let_in, turn, killed = greeting.Greeting._let_in, network.turn, list[str]()
 
@@ -85,8 +83,7 @@ def test_who_left_behind_what_nobody_has_is_not_waited_for(put_out_ns: int | Non
     network.start("n", "d")
     network.run(network.now + 40 * MS)
     network.say("c", b"about y", (), ("y",))
-    leaving = network.hosts["c"].node
-    assert leaving is not None
+    leaving = network.node("c")
     leaving.leave()
     network.turn("c")
     network.run(network.now + 300 * MS)
@@ -101,27 +98,23 @@ def test_who_left_behind_what_nobody_has_is_not_waited_for(put_out_ns: int | Non
 
 
 @pytest.mark.slow
-def test_to_send_much_in_a_row_puts_nobody_out() -> None:
-    async def work() -> None:
-        peers = [
-            Peer(name, room="x", insecure=True, listen="127.0.0.1:0", memory=8 << 20)
-            for name in "abc"
-        ]
-        for one in peers:
-            await one.__aenter__()
-        await peers[0].found()
-        for one in peers[1:]:
-            await one.join(peers[0].address)
-        readers = [asyncio.create_task(_read(one)) for one in peers[1:]]
-        for _ in range(20_000):
-            await peers[0].send(bytes(1 << 10))
-        await asyncio.sleep(0.5)
-        assert peers[0].members == ("a", "b", "c")
-        for one in peers:
-            await one.close()
-        await asyncio.gather(*readers)
-
-    run(work)
+async def test_to_send_much_in_a_row_puts_nobody_out() -> None:
+    peers = [
+        Peer(name, room="x", insecure=True, listen="127.0.0.1:0", memory=8 << 20) for name in "abc"
+    ]
+    for one in peers:
+        await one.__aenter__()
+    await peers[0].found()
+    for one in peers[1:]:
+        await one.join(peers[0].address)
+    readers = [asyncio.create_task(_read(one)) for one in peers[1:]]
+    for _ in range(20_000):
+        await peers[0].send(bytes(1 << 10))
+    await asyncio.sleep(0.5)
+    assert peers[0].members == ("a", "b", "c")
+    for one in peers:
+        await one.close()
+    await asyncio.gather(*readers)
 
 
 async def _read(peer: Peer) -> None:
@@ -130,7 +123,7 @@ async def _read(peer: Peer) -> None:
 
 
 @pytest.mark.slow
-def test_who_is_put_out_while_its_store_is_slow_does_not_wait_for_ever(
+async def test_who_is_put_out_while_its_store_is_slow_does_not_wait_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write, slow = Store.write, list[bool]()
@@ -141,25 +134,18 @@ def test_who_is_put_out_while_its_store_is_slow_does_not_wait_for_ever(
         write(store, *given)
 
     monkeypatch.setattr(Store, "write", written)
-
-    async def work() -> None:
-        given: Any = {"room": "x", "insecure": True, "listen": "127.0.0.1:0"}
-        async with (
-            Peer("a", store=tmp_path / "a", **given) as a,
-            Peer("b", store=tmp_path / "b", **given) as b,
-        ):
-            await a.found()
-            await b.join(a.address)
-            await asyncio.sleep(0.3)
-            slow.append(True)
-            b.send_nowait(b"first")
-            await asyncio.sleep(0.05)
-            sending = asyncio.create_task(b.send(b"second"))
-            a.put_out("b")
-            with pytest.raises(PeerError):
-                await asyncio.wait_for(sending, 5)
-
-    run(work)
+    given: Any = {"room": "x", "insecure": True, "listen": "127.0.0.1:0"}
+    async with joined(
+        Peer("a", store=tmp_path / "a", **given), Peer("b", store=tmp_path / "b", **given)
+    ) as (a, b):
+        await asyncio.sleep(0.3)
+        slow.append(True)
+        b.send_nowait(b"first")
+        await asyncio.sleep(0.05)
+        sending = asyncio.create_task(b.send(b"second"))
+        a.put_out("b")
+        with pytest.raises(PeerError):
+            await asyncio.wait_for(sending, 5)
 
 
 def test_a_word_against_one_counts_once_it_has_stood_for_a_while() -> None:
@@ -173,36 +159,30 @@ def test_a_word_against_one_counts_once_it_has_stood_for_a_while() -> None:
 
 
 @pytest.mark.slow
-def test_the_time_of_a_peer_goes_on_when_on_alarm_raises() -> None:
+async def test_the_time_of_a_peer_goes_on_when_on_alarm_raises() -> None:
     def raises(alarm: object) -> None:
         raise ValueError(alarm)
 
-    async def work() -> None:
-        heard: list[object] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, what: heard.append(what))
-        bounds: Bounds[str] = Bounds(accuracy_s=0.001, least_ns=0, most_ns=NS)
-        options = {"bounds": bounds, "delivery": "bound"}
-        more: Any = {"room": "x", "insecure": True, "order": "linear", "options": options}
-        async with Peer("a", on_alarm=raises, clock_error_s=0.5, **more) as a:
-            await a.found()
-            before = a.node.upkeep._ticked_ns
-            await asyncio.sleep(1)
-            assert heard
-            assert a.node.upkeep._ticked_ns != before
-
-    run(work)
+    heard: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, what: heard.append(what))
+    bounds: Bounds[str] = Bounds(accuracy_s=0.001, least_ns=0, most_ns=NS)
+    options = {"bounds": bounds, "delivery": "bound"}
+    more: Any = {"room": "x", "insecure": True, "order": "linear", "options": options}
+    async with Peer("a", on_alarm=raises, clock_error_s=0.5, **more) as a:
+        await a.found()
+        before = a.node.upkeep._ticked_ns
+        await asyncio.sleep(1)
+        assert heard
+        assert a.node.upkeep._ticked_ns != before
 
 
 def test_what_one_member_says_it_gave_up_ends_nobody() -> None:
     network = MemoryNetwork(1)
     for name in "abcm":
         network.add(name, Settings())
-    network.start("a")
-    for k, name in enumerate("bcm"):
-        network.at((50 + 20 * k) * MS, partial(network.start, name, "a"))
+    network.meet("abcm")
     network.run(2 * NS)
-    liar = network.hosts["m"].node
-    assert liar is not None
+    liar = network.node("m")
     for link in liar.greeted.values():
         place = liar.place("x~00000000")
         link.control.append(wire.pack_rows(wire.HAVE, [(place, 5)]))

@@ -14,7 +14,6 @@ from antecede.core.clocks.lanes import unit
 from antecede.core.protocols.base import Deliver
 from antecede.core.protocols.vector.idr import Idr
 from antecede.errors import AntecedeError
-from antecede.live.events import Message
 from antecede.live.lanes import Lanes
 from antecede.live.links import Link
 from antecede.live.node import Node
@@ -164,7 +163,6 @@ def test_what_is_broken_on_purpose_is_found(what: str, monkeypatch: pytest.Monke
 
 
 def test_a_machine_that_sleeps_with_all_its_members_goes_on() -> None:
-    """An hour passes for all at once: nobody was silent meanwhile, and no link ends."""
     run = Run(Plan(5, members=4))
     run.start()
     links = {
@@ -207,7 +205,6 @@ def test_one_that_sleeps_alone_is_called_again_when_it_wakes() -> None:
 def test_a_newcomer_whose_welcome_is_lost_is_let_in_later(
     sponsor: str, order: str, durable: bool
 ) -> None:
-    """Its lane is in the state of the sponsor, and of members that joined after the invitation."""
     network = MemoryNetwork(7)
     for name in "abc":
         network.add(name, Settings(order=order), durable=durable)
@@ -232,7 +229,7 @@ def test_a_newcomer_whose_welcome_is_lost_is_let_in_later(
     network.say("b", b"after")
     network.run(network.now + NS)
     for name in "ac":
-        heard = [one.payload for one in network.hosts[name].events if isinstance(one, Message)]
+        heard = [one.payload for one in network.messages(name)]
         assert heard[-1] == b"after"
 
 

@@ -39,15 +39,13 @@ def test_who_only_sends_is_not_taken_for_who_lacks_most(talker: str) -> None:
         network.say(talker, bytes(1000))
         network.run(network.now + NS // 20)
     for name in "ab":
-        node = network.hosts[name].node
-        assert node is not None
+        node = network.node(name)
         assert not node.out
         assert sorted(map(member_of, node.active.members)) == ["a", "b"]
 
 
 @pytest.mark.slow
 def test_nobody_is_put_out_for_being_the_last_of_many_that_keep_up() -> None:
-    """Beyond the bound for a moment, again and again, while all read whatever comes."""
     names = "abcdefgh"
     network = MemoryNetwork(2)
     for name in names:
@@ -61,8 +59,7 @@ def test_nobody_is_put_out_for_being_the_last_of_many_that_keep_up() -> None:
         for _ in range(8):
             network.say(names[turn % 8], bytes(1000))
         network.run(network.now + NS // 50)
-        node = network.hosts["a"].node
-        assert node is not None
+        node = network.node("a")
         beyond += node.active.lanes.bytes > 30_000
     assert beyond > 40, "or nobody was tried"
     network.run(network.now + 5 * NS)

@@ -81,54 +81,45 @@ async def taken(one: Peer, count: int) -> list[Message]:
     return found
 
 
-def test_the_past_of_a_peer_is_what_was_handed_over_since_it_last_spoke() -> None:
-    async def work() -> None:
-        async with into_kafka.group("a", "b", "c") as peers:
-            a, b, c = (peers[name] for name in "abc")
-            assert c.past() == Past()
-            for k in range(5):
-                a.send_nowait(b"%d" % k)
-            first = (await taken(c, 2))[-1]
-            assert c.past() == Past((first.id.token,)), "not what is here and was not handed over"
-            await taken(c, 3)
-            assert c.past() == Past((Id(first.lane, 5).token,))
-            said = await b.send(b"b")
-            await taken(c, 1)
-            assert set(c.past().frontier) == {Id(first.lane, 5).token, said.token}
-            mine = await c.send(b"c")
-            assert c.past().frontier[0] == mine.token
-            await a.send(b"more")
-            [more] = await taken(c, 1)
-            assert set(c.past().frontier) >= {mine.token, more.id.token}
-            assert Id(first.lane, 5).token not in c.past().frontier
-
-    run(work)
+async def test_the_past_of_a_peer_is_what_was_handed_over_since_it_last_spoke() -> None:
+    async with into_kafka.group("a", "b", "c") as peers:
+        a, b, c = (peers[name] for name in "abc")
+        assert c.past() == Past()
+        for k in range(5):
+            a.send_nowait(b"%d" % k)
+        first = (await taken(c, 2))[-1]
+        assert c.past() == Past((first.id.token,)), "not what is here and was not handed over"
+        await taken(c, 3)
+        assert c.past() == Past((Id(first.lane, 5).token,))
+        said = await b.send(b"b")
+        await taken(c, 1)
+        assert set(c.past().frontier) == {Id(first.lane, 5).token, said.token}
+        mine = await c.send(b"c")
+        assert c.past().frontier[0] == mine.token
+        await a.send(b"more")
+        [more] = await taken(c, 1)
+        assert set(c.past().frontier) >= {mine.token, more.id.token}
+        assert Id(first.lane, 5).token not in c.past().frontier
 
 
-def test_taken_as_batches_it_is_handed_over_too() -> None:
-    async def work() -> None:
-        async with into_kafka.group("a", "b") as peers:
-            a, b = peers["a"], peers["b"]
-            sent = [a.send_nowait(b"%d" % k) for k in range(3)]
-            async for said in b.batches():
-                newest = Id(said.lane, said.first + len(said.payloads) - 1)
-                assert b.past() == Past((newest.token,))
-                if newest == sent[-1]:
-                    break
-
-    run(work)
+async def test_taken_as_batches_it_is_handed_over_too() -> None:
+    async with into_kafka.group("a", "b") as peers:
+        a, b = peers["a"], peers["b"]
+        sent = [a.send_nowait(b"%d" % k) for k in range(3)]
+        async for said in b.batches():
+            newest = Id(said.lane, said.first + len(said.payloads) - 1)
+            assert b.past() == Past((newest.token,))
+            if newest == sent[-1]:
+                break
 
 
-def test_where_a_message_stands_for_nothing_before_it_there_is_no_past_of_a_peer() -> None:
-    async def work() -> None:
-        async with peer("a", order="reply") as a, peer("b") as b:
-            await a.found()
-            with pytest.raises(LocalError, match="take the `past` of the messages"):
-                a.past()
-            with pytest.raises(LocalError, match="in no group yet"):
-                b.past()
-
-    run(work)
+async def test_where_a_message_stands_for_nothing_before_it_there_is_no_past_of_a_peer() -> None:
+    async with peer("a", order="reply") as a, peer("b") as b:
+        await a.found()
+        with pytest.raises(LocalError, match="take the `past` of the messages"):
+            a.past()
+        with pytest.raises(LocalError, match="in no group yet"):
+            b.past()
 
 
 # -- end to end ------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from antecede.live.status import (
     from_plain,
     status_of,
 )
-from tests.live.loops import run, until
+from tests.live.loops import until
 from tests.live.memory_network import MS, MemoryNetwork
 
 
@@ -79,8 +79,7 @@ def test_round_trips_of_busy_links_are_measured_at_once_and_again() -> None:
         for name in "abc":
             network.say(name, b"%d" % k)
         network.run(network.now + 100 * MS)
-        node = network.hosts["a"].node
-        assert node is not None
+        node = network.node("a")
         trips += [one.round_trip_s for one in status_of(node, network.now).members]
     assert None not in trips
     assert len(set(trips)) >= 4
@@ -95,14 +94,12 @@ def test_wide_names_keep_the_columns() -> None:
 
 def test_what_is_held_and_why_and_since_when() -> None:
     network = held_up()
-    node = network.hosts["c"].node
-    assert node is not None
+    node = network.node("c")
     status = status_of(node, network.now)
     assert status.held == 1
     [held] = status.oldest_held
     assert held.sender == "b"
-    first = network.hosts["a"].node
-    assert first is not None
+    first = network.node("a")
     assert held.waits_for == (f"{first.lane}:{first.active.lanes.newest(first.lane)}",)
     assert 0.5 <= held.held_s <= 1.1
     assert {one.name: one.state for one in status.members} == {"a": "live", "b": "live"}
@@ -120,8 +117,7 @@ def test_what_is_held_and_why_and_since_when() -> None:
 def test_who_is_away_is_said() -> None:
     network = held_up()
     network.run(network.now + 20 * NS)
-    node = network.hosts["c"].node
-    assert node is not None
+    node = network.node("c")
     status = status_of(node, network.now)
     [a, b] = status.members
     assert (a.state, a.silent_s, b.state) == ("away", None, "live")
@@ -132,16 +128,14 @@ def test_who_is_away_is_said() -> None:
 
 def test_a_status_comes_back_from_json() -> None:
     network = held_up()
-    node = network.hosts["c"].node
-    assert node is not None
+    node = network.node("c")
     status = status_of(node, network.now)
     assert from_plain(json.loads(json.dumps(as_plain(status)))) == status
 
 
 def test_words_of_others_reach_no_terminal_as_they_are() -> None:
     network = held_up()
-    node = network.hosts["c"].node
-    assert node is not None
+    node = network.node("c")
     node.last_refusal, node.refused["x"] = "\x1b[2Jgone\r\n", 1
     assert "\x1b" not in as_text(status_of(node, network.now))
 
@@ -149,43 +143,40 @@ def test_words_of_others_reach_no_terminal_as_they_are() -> None:
 # -- what is served --------------------------------------------------------------------------------
 
 
-def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str]) -> None:
-    async def work() -> None:
-        async with peer("a", status="127.0.0.1:0") as a, peer("b") as b:
-            code, text = await fetched(a.status_address, "/healthz")
-            assert (code, text) == (503, "in no group yet\n")
-            await a.found()
-            await b.join(a.address)
-            for _ in range(3):
-                await b.send(b"x")
-            await until(lambda: a.node.active.place == 3)
-            assert (await fetched(a.status_address, "/healthz")) == (200, "well\n")
-            told = json.loads((await fetched(a.status_address, "/status"))[1])
-            assert (told["delivered"], told["waiting_for_application"]) == (3, 3)
-            assert [one["name"] for one in told["members"]] == ["b"]
-            taken = 0
-            async for _ in a:
-                taken += 1
-                if taken == 3:
-                    break
-            assert a.status().waiting_for_application == 1, "the last one, until the next is asked"
-            metrics = samples((await fetched(a.status_address, "/metrics"))[1])
-            assert metrics["antecede_live_delivered_messages_total"] == 3
-            assert metrics["antecede_live_up"] == 1
-            assert metrics["antecede_live_lacking_batches"] == 0
-            assert metrics["antecede_live_received_bytes_total"] == a.node.bytes_in > 100
-            assert await asyncio.to_thread(main, ["status", a.status_address]) == 0
-            assert "a in room 'the \"room\"', order causal" in capsys.readouterr().out
-            assert await asyncio.to_thread(main, ["status", a.status_address, "--json"]) == 0
-            assert json.loads(capsys.readouterr().out)["name"] == "a"
-            await b.leave()
-            a.node.go_out("for the test")
-            code, text = await fetched(a.status_address, "/healthz")
-            assert (code, text) == (503, "for the test\n")
-            assert await asyncio.to_thread(main, ["status", a.status_address]) == 1
-            assert "NOT WELL: for the test" in capsys.readouterr().out
-
-    run(work)
+async def test_a_peer_serves_how_it_is_doing(capsys: pytest.CaptureFixture[str]) -> None:
+    async with peer("a", status="127.0.0.1:0") as a, peer("b") as b:
+        code, text = await fetched(a.status_address, "/healthz")
+        assert (code, text) == (503, "in no group yet\n")
+        await a.found()
+        await b.join(a.address)
+        for _ in range(3):
+            await b.send(b"x")
+        await until(lambda: a.node.active.place == 3)
+        assert (await fetched(a.status_address, "/healthz")) == (200, "well\n")
+        told = json.loads((await fetched(a.status_address, "/status"))[1])
+        assert (told["delivered"], told["waiting_for_application"]) == (3, 3)
+        assert [one["name"] for one in told["members"]] == ["b"]
+        taken = 0
+        async for _ in a:
+            taken += 1
+            if taken == 3:
+                break
+        assert a.status().waiting_for_application == 1, "the last one, until the next is asked"
+        metrics = samples((await fetched(a.status_address, "/metrics"))[1])
+        assert metrics["antecede_live_delivered_messages_total"] == 3
+        assert metrics["antecede_live_up"] == 1
+        assert metrics["antecede_live_lacking_batches"] == 0
+        assert metrics["antecede_live_received_bytes_total"] == a.node.bytes_in > 100
+        assert await asyncio.to_thread(main, ["status", a.status_address]) == 0
+        assert "a in room 'the \"room\"', order causal" in capsys.readouterr().out
+        assert await asyncio.to_thread(main, ["status", a.status_address, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["name"] == "a"
+        await b.leave()
+        a.node.go_out("for the test")
+        code, text = await fetched(a.status_address, "/healthz")
+        assert (code, text) == (503, "for the test\n")
+        assert await asyncio.to_thread(main, ["status", a.status_address]) == 1
+        assert "NOT WELL: for the test" in capsys.readouterr().out
 
 
 def samples(text: str) -> dict[str, float]:
@@ -201,15 +192,12 @@ def samples(text: str) -> dict[str, float]:
     return found
 
 
-def test_what_is_none_of_it_is_refused() -> None:
-    async def work() -> None:
-        async with peer("a", status="127.0.0.1:0") as a:
-            assert (await fetched(a.status_address, "/else"))[0] == 404
-            assert (await fetched(a.status_address, "/status", method="DELETE"))[0] == 405
-            code, text = await fetched(a.status_address, "/status", data=bytes(2 << 20))
-            assert (code, "1048576 bytes" in text) == (413, True)
-
-    run(work)
+async def test_what_is_none_of_it_is_refused() -> None:
+    async with peer("a", status="127.0.0.1:0") as a:
+        assert (await fetched(a.status_address, "/else"))[0] == 404
+        assert (await fetched(a.status_address, "/status", method="DELETE"))[0] == 405
+        code, text = await fetched(a.status_address, "/status", data=bytes(2 << 20))
+        assert (code, "1048576 bytes" in text) == (413, True)
 
 
 @pytest.mark.parametrize(
@@ -228,16 +216,13 @@ def test_what_is_none_of_it_is_refused() -> None:
         ("[fe80::1]", 200),
     ],
 )
-def test_a_page_of_others_gets_nothing_by_a_name_of_its_own(host: str, code: int) -> None:
-    async def work() -> None:
-        async with peer("a", status="127.0.0.1:0") as a:
-            await a.found()
-            for path in ("/status", "/metrics", "/healthz"):
-                got, text = await fetched(a.status_address, path, headers={"host": host})
-                assert got == code
-                assert (f"{host!r}" in text) == (code != 200)
-
-    run(work)
+async def test_a_page_of_others_gets_nothing_by_a_name_of_its_own(host: str, code: int) -> None:
+    async with peer("a", status="127.0.0.1:0") as a:
+        await a.found()
+        for path in ("/status", "/metrics", "/healthz"):
+            got, text = await fetched(a.status_address, path, headers={"host": host})
+            assert got == code
+            assert (f"{host!r}" in text) == (code != 200)
 
 
 def test_the_name_at_which_status_was_asked_to_listen_is_its_own() -> None:
@@ -257,51 +242,42 @@ def test_the_name_at_which_status_was_asked_to_listen_is_its_own() -> None:
         (b"GET /status HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\nab", b" 408 "),
     ],
 )
-def test_requests_that_are_none_or_slow_get_an_answer_and_no_more(
+async def test_requests_that_are_none_or_slow_get_an_answer_and_no_more(
     sent: bytes, status: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def work() -> None:
-        monkeypatch.setattr(http_server, "REQUEST_S", 0.2)
-        async with peer("a", status="127.0.0.1:0") as a:
-            host, _, port = a.status_address.rpartition(":")
-            reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(sent)
-            answer = await reader.read()
-            writer.close()
-            assert answer.startswith(b"HTTP/1.1") or answer == b""
-            assert status in answer
-            assert (await fetched(a.status_address, "/metrics"))[0] == 200
-
-    run(work)
+    monkeypatch.setattr(http_server, "REQUEST_S", 0.2)
+    async with peer("a", status="127.0.0.1:0") as a:
+        host, _, port = a.status_address.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(sent)
+        answer = await reader.read()
+        writer.close()
+        assert answer.startswith(b"HTTP/1.1") or answer == b""
+        assert status in answer
+        assert (await fetched(a.status_address, "/metrics"))[0] == 200
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: "])
-def test_many_who_say_nothing_keep_nobody_out(sent: bytes) -> None:
-    async def work() -> None:
-        async with peer("a", status="127.0.0.1:0") as a:
-            await a.found()
-            host, _, port = a.status_address.rpartition(":")
-            idle = []
-            for _ in range(500):
-                idle.append(await asyncio.open_connection(host, int(port)))
-                idle[-1][1].write(sent)
-            assert (await fetched(a.status_address, "/healthz"))[0] == 200
-            for _, writer in idle:
-                writer.transport.abort()
-            assert (await fetched(a.status_address, "/healthz"))[0] == 200
-
-    run(work)
+async def test_many_who_say_nothing_keep_nobody_out(sent: bytes) -> None:
+    async with peer("a", status="127.0.0.1:0") as a:
+        await a.found()
+        host, _, port = a.status_address.rpartition(":")
+        idle = []
+        for _ in range(500):
+            idle.append(await asyncio.open_connection(host, int(port)))
+            idle[-1][1].write(sent)
+        assert (await fetched(a.status_address, "/healthz"))[0] == 200
+        for _, writer in idle:
+            writer.transport.abort()
+        assert (await fetched(a.status_address, "/healthz"))[0] == 200
 
 
-def test_a_port_that_is_taken_is_said() -> None:
-    async def work() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
-            with pytest.raises(PeerError, match=f"cannot serve status at 127.0.0.1:{port}"):
-                async with peer("a", status=f"127.0.0.1:{port}"):
-                    pass
-
-    run(work)
+async def test_a_port_that_is_taken_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(PeerError, match=f"cannot serve status at 127.0.0.1:{port}"):
+            async with peer("a", status=f"127.0.0.1:{port}"):
+                pass
 
 
 @pytest.fixture
@@ -326,17 +302,14 @@ def test_the_command_says_when_nobody_is_there(
 
 
 @pytest.mark.parametrize("answer", [b"hello", b"[]", b'{"name": "x"}', b"[" * 9999])
-def test_the_command_says_when_somebody_else_is_there(
+async def test_the_command_says_when_somebody_else_is_there(
     answer: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def work() -> None:
-        async def handle(_: http_server.Request) -> http_server.Answer:
-            return http_server.Answer(answer)
+    async def handle(_: http_server.Request) -> http_server.Answer:
+        return http_server.Answer(answer)
 
-        server = http_server.HttpServer(handle)
-        port = await server.open("127.0.0.1", 0)
-        assert await asyncio.to_thread(main, ["status", f"127.0.0.1:{port}"]) == 2
-        assert "answers, but not with" in capsys.readouterr().err
-        server.close()
-
-    run(work)
+    server = http_server.HttpServer(handle)
+    port = await server.open("127.0.0.1", 0)
+    assert await asyncio.to_thread(main, ["status", f"127.0.0.1:{port}"]) == 2
+    assert "answers, but not with" in capsys.readouterr().err
+    server.close()

@@ -196,7 +196,6 @@ def test_a_file_of_something_else_is_refused_and_left_alone(path: Path) -> None:
 
 
 def test_no_flipped_byte_goes_unnoticed(path: Path) -> None:
-    """It is refused, or it is in what nobody reads (free space): never another content."""
     whole, seed = closed(path), random.randrange(2**32)
     want = read_all(path)
     moments, refused = random.Random(seed), 0

@@ -26,7 +26,7 @@ from antecede.live.peer import Peer
 from antecede.live.settings import NS, Settings
 from antecede.live.status import as_plain, as_text, from_plain, status_of
 from antecede.live.timekeeping import Alarm
-from tests.live.loops import run, take, until
+from tests.live.loops import joined, run, take, until
 from tests.live.memory_network import MS, MemoryNetwork
 from tests.live.test_peer import peer
 from tests.live.topic_runs import BOUNDS, BROADCAST, BY_TOPICS, FINE, ClockRun, clock_plan
@@ -87,9 +87,6 @@ def test_beyond_the_bounds_what_is_out_of_order_was_said_to_be_late(first: int) 
 
 @pytest.mark.parametrize("seed", [56, 120, 1114])
 def test_runs_that_went_wrong_once(seed: int) -> None:
-    """56, 120: a run taken for a batch of which it was not needed; 1114: two newcomers, of which
-    each waited for the other to have what nobody had any more.
-    """
     one = harmed(seed)
     judgement = one.watched()
     assert judgement.clean, judgement
@@ -161,20 +158,18 @@ def network(topics: dict[str, tuple[str, ...]], **more: Any) -> MemoryNetwork:
     for name, mine in topics.items():
         settings: Any = {"options": {"bounds": BOUNDS}, "topics": mine, **more}
         made.add(name, Settings(order="htbc", **settings)).clock_error_ns = 0
-    made.start(names[0])
-    for k, name in enumerate(names[1:]):
-        made.at((50 + 20 * k) * MS, lambda name=name: made.start(name, names[0]))  # type: ignore[misc]
+    made.meet(names)
     made.run(2 * NS)
     assert all(len(node_of(made, name).greeted) == len(names) - 1 for name in names)
     return made
 
 
 def node_of(made: MemoryNetwork, name: str) -> Any:
-    return made.hosts[name].node
+    return made.node(name)
 
 
 def got(made: MemoryNetwork, name: str) -> list[tuple[bytes, tuple[str, ...]]]:
-    return [(e.payload, e.topics) for e in made.hosts[name].events if isinstance(e, Message)]
+    return [(e.payload, e.topics) for e in made.messages(name)]
 
 
 def test_who_does_not_subscribe_gets_a_number_and_no_more() -> None:
@@ -208,7 +203,6 @@ def test_runs_are_cut_where_they_grow_long_or_about_much() -> None:
 
 
 def test_a_dead_members_batch_is_got_from_who_subscribes() -> None:
-    """d lacks both; b has the one and c the other, and each has a run for what the other has."""
     made = network({"a": (), "b": ("x",), "c": ("y",), "d": ("x", "y")}, put_out_ns=20 * NS)
     made.cut({"a"}, {"d"})
     made.say("a", b"1", topics=("x",))
@@ -256,7 +250,6 @@ class SaysOver(Audience):
 
 
 def test_one_who_denies_it_keeps_a_lane_from_being_over() -> None:
-    """a is cut off from d alone, and b lies about it: what b and c lack comes once a is back."""
     made = network({"a": (), "b": (), "c": (), "d": ("x",)})
     b, d = node_of(made, "b"), node_of(made, "d")
     b.audience.__class__ = SaysOver
@@ -274,7 +267,6 @@ def test_one_who_denies_it_keeps_a_lane_from_being_over() -> None:
 
 
 def test_a_relay_cannot_pass_over_what_one_subscribes_to() -> None:
-    """A run about a topic of one's own is not taken of another than its owner, unless asked for."""
     made = network({"a": (), "b": ("x",), "c": ("y",)})
     node = node_of(made, "b")
     relay = node.greeted[node_of(made, "c").lane]
@@ -430,91 +422,76 @@ def topical(name: str, topics: list[str] | None = None, **more: Any) -> Peer:
     return peer(name, topics=topics, **given)
 
 
-def test_peers_speak_about_topics() -> None:
-    async def work() -> None:
-        both = ["news", "sport"]
-        async with (
-            topical("a", ["news"]) as a,
-            topical("b", both) as b,
-            topical("c", ["sport"]) as c,
-        ):
-            await a.found()
+async def test_peers_speak_about_topics() -> None:
+    both = ["news", "sport"]
+    async with topical("a", ["news"]) as a, topical("b", both) as b, topical("c", ["sport"]) as c:
+        await a.found()
+        await b.join(a.address)
+        await c.join(b.address)
+        everybody = {"a": ("news",), "b": ("news", "sport"), "c": ("sport",)}
+        await until(lambda: a.subscriptions == b.subscriptions == everybody)
+        await a.send(b"1", topics=["news"])
+        await a.send(b"2", topics=["sport"])
+        await a.send(b"3", topics=["sport", "news"])
+        messages = await take(b, 3)
+        assert [one.payload for one in messages] == [b"1", b"2", b"3"]
+        assert [one.topics for one in messages] == [*(("news",), ("sport",), ("news", "sport"))]
+        assert [one.payload for one in await take(c, 2)] == [b"2", b"3"]
+        await c.subscribe(["news"])
+        await until(lambda: a.subscriptions.get("c") == ("news",))
+        await a.send(b"4", topics=["sport"])
+        await a.send(b"5", topics=["news"])
+        assert [one.payload for one in await take(c, 1)] == [b"5"]
+        assert c.status().topics == ("news",)
+        assert a.status().in_runs >= 2
+
+
+async def test_delays_are_measured_and_kept_and_a_subscription_with_them(tmp_path: Path) -> None:
+    store = tmp_path / "b.db"
+    async with topical("a", ["x"]) as a:
+        await a.found()
+        async with topical("b", ["x"], store=store) as b:
             await b.join(a.address)
-            await c.join(b.address)
-            everybody = {"a": ("news",), "b": ("news", "sport"), "c": ("sport",)}
-            await until(lambda: a.subscriptions == b.subscriptions == everybody)
-            await a.send(b"1", topics=["news"])
-            await a.send(b"2", topics=["sport"])
-            await a.send(b"3", topics=["sport", "news"])
-            messages = await take(b, 3)
-            assert [one.payload for one in messages] == [b"1", b"2", b"3"]
-            assert [one.topics for one in messages] == [*(("news",), ("sport",), ("news", "sport"))]
-            assert [one.payload for one in await take(c, 2)] == [b"2", b"3"]
-            await c.subscribe(["news"])
-            await until(lambda: a.subscriptions.get("c") == ("news",))
-            await a.send(b"4", topics=["sport"])
-            await a.send(b"5", topics=["news"])
-            assert [one.payload for one in await take(c, 1)] == [b"5"]
-            assert c.status().topics == ("news",)
-            assert a.status().in_runs >= 2
-
-    run(work)
-
-
-def test_delays_are_measured_and_kept_and_a_subscription_with_them(tmp_path: Path) -> None:
-    async def work() -> None:
-        store = tmp_path / "b.db"
-        async with topical("a", ["x"]) as a:
-            await a.found()
-            async with topical("b", ["x"], store=store) as b:
-                await b.join(a.address)
-                await b.subscribe(["x", "y"])
-                await until(lambda: a.subscriptions.get("b") == ("x", "y"))
-                await a.send(b"1", topics=["y"])
-                assert [one.payload for one in await take(b, 1)] == [b"1"]
-                measured = b.delays["a"]
-                assert measured.batches >= 1
-                assert 0 <= measured.least_ns[0] <= measured.least_ns[1] < 10**9
-                await b.send(b"kept", topics=["x"])
-            async with topical("b", store=store) as b:
-                assert b.delays["a"].batches >= measured.batches
-                assert b.subscriptions["b"] == ("x", "y")
-                await a.send(b"2", topics=["x"])
-                found = await take(b, 2)  # the first was not acknowledged: nobody asked for more
-                assert [one.payload for one in found][-1] == b"2"
-                assert all(one.topics for one in found)
-
-    run(work)
+            await b.subscribe(["x", "y"])
+            await until(lambda: a.subscriptions.get("b") == ("x", "y"))
+            await a.send(b"1", topics=["y"])
+            assert [one.payload for one in await take(b, 1)] == [b"1"]
+            measured = b.delays["a"]
+            assert measured.batches >= 1
+            assert 0 <= measured.least_ns[0] <= measured.least_ns[1] < 10**9
+            await b.send(b"kept", topics=["x"])
+        async with topical("b", store=store) as b:
+            assert b.delays["a"].batches >= measured.batches
+            assert b.subscriptions["b"] == ("x", "y")
+            await a.send(b"2", topics=["x"])
+            found = await take(b, 2)  # the first was not acknowledged: nobody asked for more
+            assert [one.payload for one in found][-1] == b"2"
+            assert all(one.topics for one in found)
 
 
 @pytest.mark.slow
-def test_a_store_keeps_readings_and_runs_through_many_snapshots(
+async def test_a_store_keeps_readings_and_runs_through_many_snapshots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All that b sent and delivered, over four lives, in a file that begins anew every few rows."""
     monkeypatch.setattr(tcp, "SNAPSHOT_ROWS", 7)
-
-    async def work() -> None:
-        store, seen = tmp_path / "b.db", list[bytes]()
-        async with topical("a", ["x"]) as a:
-            await a.found()
-            sent = 0
-            for _ in range(4):
-                async with topical("b", ["x", "y"], store=store) as b:
-                    await b.join(a.address)
-                    await until(lambda: a.subscriptions.get("b") == ("x", "y"))
-                    for k in range(30):
-                        await a.send(b"%d" % (sent + k), topics=[("x", "y", "z")[k % 3]])
-                        if k % 5 == 0:
-                            await b.send(b"from b", topics=["x"])
-                    while not seen or seen[-1] != b"%d" % (sent + 28):
-                        seen += [one.payload for one in await take(b, 1)]
-                    sent += 30
-            expected = [b"%d" % k for k in range(sent) if k % 30 % 3 != 2]
-            assert list(dict.fromkeys(seen)) == expected  # some again, where a crash could be
-            assert [one.payload for one in await take(a, 24)] == [b"from b"] * 24
-
-    run(work)
+    store, seen = tmp_path / "b.db", list[bytes]()
+    async with topical("a", ["x"]) as a:
+        await a.found()
+        sent = 0
+        for _ in range(4):
+            async with topical("b", ["x", "y"], store=store) as b:
+                await b.join(a.address)
+                await until(lambda: a.subscriptions.get("b") == ("x", "y"))
+                for k in range(30):
+                    await a.send(b"%d" % (sent + k), topics=[("x", "y", "z")[k % 3]])
+                    if k % 5 == 0:
+                        await b.send(b"from b", topics=["x"])
+                while not seen or seen[-1] != b"%d" % (sent + 28):
+                    seen += [one.payload for one in await take(b, 1)]
+                sent += 30
+        expected = [b"%d" % k for k in range(sent) if k % 30 % 3 != 2]
+        assert list(dict.fromkeys(seen)) == expected  # some again, where a crash could be
+        assert [one.payload for one in await take(a, 24)] == [b"from b"] * 24
 
 
 def test_a_clock_worse_than_promised_is_an_alarm(caplog: pytest.LogCaptureFixture) -> None:
@@ -523,9 +500,7 @@ def test_a_clock_worse_than_promised_is_an_alarm(caplog: pytest.LogCaptureFixtur
     async def work() -> None:
         worse = {"clock_error_s": 0.02}
         watchful: dict[str, Any] = {"on_alarm": heard.append}
-        async with topical("a", ["x"], **watchful) as a, topical("b", ["x"], **worse) as b:
-            await a.found()
-            await b.join(a.address)
+        async with joined(topical("a", ["x"], **watchful), topical("b", ["x"], **worse)) as (_, b):
             await b.send(b"1", topics=["x"])
             await until(lambda: bool(heard))
             await until(lambda: bool(b.status().clock.alarms))  # type: ignore[union-attr]
@@ -539,44 +514,35 @@ def test_a_clock_worse_than_promised_is_an_alarm(caplog: pytest.LogCaptureFixtur
     assert {one.antecede_kind for one in records} == {"accuracy"}  # type: ignore[attr-defined]
 
 
-def test_what_comes_too_late_is_an_alarm() -> None:
+async def test_what_comes_too_late_is_an_alarm() -> None:
     heard: list[Alarm] = []
-
-    async def work() -> None:
-        tight: dict[str, Any] = {
-            "options": {"bounds": Bounds(accuracy_s=0.001, least_s=0, most_s=0.0001)}
-        }
-        exact = {**tight, "clock_error_s": 0}
-        watchful: dict[str, Any] = {**exact, "on_alarm": heard.append}
-        async with topical("a", ["x"], **exact) as a, topical("b", ["x"], **watchful) as b:
-            await a.found()
-            await b.join(a.address)
-            while not heard:
-                await a.send(b"1", topics=["x"])
-                await asyncio.sleep(0.01)
-
-    run(work)
+    tight: dict[str, Any] = {
+        "options": {"bounds": Bounds(accuracy_s=0.001, least_s=0, most_s=0.0001)}
+    }
+    exact = {**tight, "clock_error_s": 0}
+    watchful: dict[str, Any] = {**exact, "on_alarm": heard.append}
+    async with joined(topical("a", ["x"], **exact), topical("b", ["x"], **watchful)) as (a, _):
+        while not heard:
+            await a.send(b"1", topics=["x"])
+            await asyncio.sleep(0.01)
     assert {(one.kind, one.member) for one in heard} == {("late", "a")}
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("order", BROADCAST)
-def test_orders_by_clocks_without_topics_go_over_tcp(order: str) -> None:
-    async def work() -> None:
-        bounds: Bounds[str] = Bounds(accuracy_s=0.000_01, least_s=0.000_03, most_s=0.15)
-        more = {"order": order, "options": {"bounds": bounds, "delivery": "bound"}}
-        more["clock_error_s"] = 0  # type: ignore[assignment]
-        async with peer("a", **more) as a, peer("b", **more) as b, peer("c", **more) as c:
-            await a.found()
-            await b.join(a.address)
-            await c.join(b.address)
-            await until(lambda: a.members == b.members == c.members == ("a", "b", "c"))
-            await a.send(b"question")
-            await take(b, 1)
-            await b.send(b"answer")
-            assert [one.payload for one in await take(c, 2)] == [b"question", b"answer"]
-
-    run(work)
+async def test_orders_by_clocks_without_topics_go_over_tcp(order: str) -> None:
+    bounds: Bounds[str] = Bounds(accuracy_s=0.000_01, least_s=0.000_03, most_s=0.15)
+    more = {"order": order, "options": {"bounds": bounds, "delivery": "bound"}}
+    more["clock_error_s"] = 0  # type: ignore[assignment]
+    async with peer("a", **more) as a, peer("b", **more) as b, peer("c", **more) as c:
+        await a.found()
+        await b.join(a.address)
+        await c.join(b.address)
+        await until(lambda: a.members == b.members == c.members == ("a", "b", "c"))
+        await a.send(b"question")
+        await take(b, 1)
+        await b.send(b"answer")
+        assert [one.payload for one in await take(c, 2)] == [b"question", b"answer"]
 
 
 # -- what is refused -------------------------------------------------------------------------------
@@ -596,10 +562,7 @@ HTBC: dict[str, Any] = {"order": "htbc", "options": {"bounds": TCP_BOUNDS}}
         ({**HTBC, "history": 5}, "history="),
         ({**HTBC, "trace": "somewhere"}, "could not judge"),
         ({"order": "htbc"}, "bounds"),
-        (
-            {"order": "htbc", "options": {"bounds": Bounds(clocks={"a": 1})}},
-            "hold for all of them",
-        ),
+        ({"order": "htbc", "options": {"bounds": Bounds(clocks={"a": 1})}}, "hold for all of them"),
         ({**HTBC, "options": {"subscriptions": 5}}, "each peer says its own"),
         ({"order": "linear"}, '"delivery": "bound"'),
         ({"order": "linear", "options": {"delivery": "bound"}}, "bounds"),
@@ -625,24 +588,21 @@ def test_what_cannot_be_is_refused_in_words(given: dict[str, Any], why: str) -> 
         peer("a", **given)
 
 
-def test_messages_are_about_topics_where_the_order_has_some_and_nowhere_else() -> None:
-    async def work() -> None:
-        async with topical("a") as a, peer("b") as b:
-            await a.found()
-            await b.found()
-            for wrong in ((), ["*"], [""]):
-                with pytest.raises(LocalError, match="topic"):
-                    await a.send(b"about nothing", topics=wrong)
-            with pytest.raises(LocalError, match="about no topics"):
-                await b.send(b"about something", topics=["x"])
-            with pytest.raises(LocalError, match="nobody subscribes"):
-                await b.subscribe(["x"])
-            with pytest.raises(LocalError, match="list of names"):
-                await a.subscribe("x")
-            sent = await a.send(b"to nobody yet", topics=["x"])
-            assert sent.number == 1
-
-    run(work)
+async def test_messages_are_about_topics_where_the_order_has_some_and_nowhere_else() -> None:
+    async with topical("a") as a, peer("b") as b:
+        await a.found()
+        await b.found()
+        for wrong in ((), ["*"], [""]):
+            with pytest.raises(LocalError, match="topic"):
+                await a.send(b"about nothing", topics=wrong)
+        with pytest.raises(LocalError, match="about no topics"):
+            await b.send(b"about something", topics=["x"])
+        with pytest.raises(LocalError, match="nobody subscribes"):
+            await b.subscribe(["x"])
+        with pytest.raises(LocalError, match="list of names"):
+            await a.subscribe("x")
+        sent = await a.send(b"to nobody yet", topics=["x"])
+        assert sent.number == 1
 
 
 # -- seen from outside -----------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def test_answers_name_what_they_answer(tmp_path: Path) -> None:
     assert History(rows).early("reply") == []
 
 
-def test_a_restart_notes_nothing_twice(tmp_path: Path) -> None:
+async def test_a_restart_notes_nothing_twice(tmp_path: Path) -> None:
     folder = tmp_path / "trace"
 
     async def take(one: Peer, count: int) -> None:
@@ -147,20 +147,17 @@ def test_a_restart_notes_nothing_twice(tmp_path: Path) -> None:
             if not count:
                 return
 
-    async def work() -> None:
-        async with Peer("a", listen="127.0.0.1:0", insecure=True) as a:
-            await a.found()
-            again: dict[str, Any] = {"store": tmp_path / "b.db", "acknowledge": "explicit"}
-            async with peer("b", folder, **again) as b:
-                await b.join(a.address)
-                for _ in range(4):
-                    await a.send(b"x")
-                await take(b, 4)
-            await a.send(b"y")
-            async with peer("b", folder, **again) as b:
-                await take(b, 5)  # nothing was acknowledged: all come again
-
-    asyncio.run(asyncio.wait_for(work(), 30))
+    async with Peer("a", listen="127.0.0.1:0", insecure=True) as a:
+        await a.found()
+        again: dict[str, Any] = {"store": tmp_path / "b.db", "acknowledge": "explicit"}
+        async with peer("b", folder, **again) as b:
+            await b.join(a.address)
+            for _ in range(4):
+                await a.send(b"x")
+            await take(b, 4)
+        await a.send(b"y")
+        async with peer("b", folder, **again) as b:
+            await take(b, 5)  # nothing was acknowledged: all come again
     rows = [row for row in events(folder) if row.kind == DELIVER]
     assert [row.seq for row in rows] == [1, 2, 3, 4, 5]
     assert len(list(folder.iterdir())) == 2
@@ -226,7 +223,6 @@ def test_what_a_crash_left_is_swept_and_the_rest_is_gone_on_with(tmp_path: Path)
 
 
 def test_redelivery_in_another_order_is_neither_noted_twice_nor_lost(tmp_path: Path) -> None:
-    """A crash undid deliveries, and what others sent meanwhile is delivered before them."""
     third = "c~33333333"
     trace = made(tmp_path)
     for one in (said(1, 2), said(1, 1, third), said(4, 1)):  # order "reply": 4 before 3
@@ -337,18 +333,15 @@ def test_how_often_is_judged_at_once(tmp_path: Path, more: dict[str, Any], words
         Peer("a", insecure=True, **given)
 
 
-def test_a_page_follows_a_living_group(tmp_path: Path) -> None:
-    async def live() -> None:
-        followed = Followed("live", [tmp_path], lambda: read([tmp_path]))
-        async with peer("a", tmp_path, trace_every_s=0.05) as one:
-            await one.found()
-            for k in range(3):
-                await one.send(f"{k}".encode())
-                until = time.monotonic() + 10
-                while not any(tmp_path.glob("*.parquet")) or len(events(tmp_path)) < k + 1:
-                    assert time.monotonic() < until
-                    await asyncio.sleep(0.02)
-                meta, _ = unpacked(followed.block({}))
-                assert meta["events"] >= k + 1
-
-    asyncio.run(live())
+async def test_a_page_follows_a_living_group(tmp_path: Path) -> None:
+    followed = Followed("live", [tmp_path], lambda: read([tmp_path]))
+    async with peer("a", tmp_path, trace_every_s=0.05) as one:
+        await one.found()
+        for k in range(3):
+            await one.send(f"{k}".encode())
+            until = time.monotonic() + 10
+            while not any(tmp_path.glob("*.parquet")) or len(events(tmp_path)) < k + 1:
+                assert time.monotonic() < until
+                await asyncio.sleep(0.02)
+            meta, _ = unpacked(followed.block({}))
+            assert meta["events"] >= k + 1

@@ -28,10 +28,7 @@ NUMBERS = st.integers(0, 2**63)
 TABLES = st.dictionaries(LANES, NUMBERS, max_size=5)
 RAW = st.binary(max_size=300)
 TEXTS = st.text(max_size=60)
-HELLOS = st.builds(
-    wire.Hello,
-    *(RAW, TEXTS, RAW, RAW, RAW, LANES, TEXTS, RAW, TABLES),
-)
+HELLOS = st.builds(wire.Hello, *(RAW, TEXTS, RAW, RAW, RAW, LANES, TEXTS, RAW, TABLES))
 WELCOMES = st.builds(
     wire.Welcome,
     *(RAW, RAW, TABLES, st.dictionaries(LANES, TEXTS, max_size=4)),
@@ -107,7 +104,6 @@ def _readers() -> list[tuple[Any, bytes]]:
 
 @pytest.mark.parametrize("which", range(6))
 def test_what_is_cut_short_is_refused_or_sound(which: int) -> None:
-    """Never another exception than one of what comes from others."""
     read, raw = _readers()[which]
     refused = 0
     for end in range(len(raw)):
@@ -215,7 +211,6 @@ def test_frames_come_out_however_the_bytes_were_cut(
 
 
 def test_a_frame_in_many_pieces_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not once a piece: that would be a square of its length."""
     looked = 0
     frames = wire.frames
 

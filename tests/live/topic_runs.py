@@ -18,7 +18,7 @@ from antecede.live.events import Id, Message
 from antecede.live.ordering import Ordering
 from antecede.live.settings import NS
 from antecede.live.timekeeping import LATE, Timekeeping
-from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+from antecede.tables.trace.schema import RECEIVE, SEND, Event
 from tests.live.memory_network import MS, Host
 from tests.live.simulated import REST_S, Judgement, Plan, Run
 
@@ -204,32 +204,14 @@ class ClockRun(Run):
 
     # -- judgement --------------------------------------------------------------------------
 
-    def judge(self) -> None:
-        found = self.judgement
-        for host in self.network.hosts.values():
-            self.write_down(host)
-            self._at_rest(host)
-        sends = {row[1] for rows in self.rows.values() for row in rows if row[0] == SEND}
-        delivered = {
-            lane: [row[1] for row in rows if row[0] == DELIVER] for lane, rows in self.rows.items()
-        }
-        found.messages, found.deliveries = len(sends), sum(map(len, delivered.values()))
-        self._judge_order(sends, delivered)
-        owed = {} if self.by_topics else self._owed(sends, delivered)
-        alive = {host.node.lane for host in self.network.hosts.values() if host.node is not None}
-        for message in sends:
-            somebody = any(message in delivered[lane] for lane in alive & delivered.keys())
-            if message.lane not in alive and not somebody:
-                continue
-            found.lost += [
-                (str(message), lane)
-                for lane in alive & delivered.keys()
-                if (self.is_owed(message, lane) if self.by_topics else lane in owed[message])
-                and lane != message.lane
-                and message not in delivered[lane]
-            ]
+    def _owed(self, sends: set[Id], delivered: dict[str, list[Id]]) -> dict[Id, set[str]]:
+        if not self.by_topics:
+            return super()._owed(sends, delivered)
+        return {one: {lane for lane in delivered if self.is_owed(one, lane)} for one in sends}
 
-    def _judge_order(self, sends: set[Id], delivered: dict[str, list[Id]]) -> None:
+    def judge_order(
+        self, sends: set[Id], delivered: dict[str, list[Id]], owed: dict[Id, set[str]]
+    ) -> None:
         """What came before something it follows is wrong, unless that came later than it may."""
         to = {one: {lane for lane in delivered if one in delivered[lane]} for one in sends}
         history = History(

@@ -49,12 +49,7 @@ def settings_of(draw: st.DrawFn) -> dict[str, Any]:
             {"heartbeat_s": None, "printed": ("equal-times",), "max_jump": 300},
         )
         options = draw(st.sampled_from(some)) if protocol == "linear" else {}
-    return {
-        "topology": topology,
-        "protocol": protocol,
-        "variant": variant,
-        "options": options,
-    }
+    return {"topology": topology, "protocol": protocol, "variant": variant, "options": options}
 
 
 @st.composite

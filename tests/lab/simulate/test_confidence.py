@@ -36,7 +36,6 @@ def test_about_95_of_100_intervals_hold_the_mean(count: int) -> None:
 
 @pytest.mark.slow
 def test_batches_of_one_run_say_how_far_other_runs_are() -> None:
-    """The wait of a long run is within the interval of most short ones."""
     short = Scenario(Mesh(5), duration_s=11.0, warm_s=1.0)
     long, _ = run_readable(Scenario(Mesh(5), duration_s=100.0, warm_s=1.0), 99, True)
     held = 0

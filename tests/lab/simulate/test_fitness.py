@@ -8,10 +8,10 @@ import pytest
 
 from antecede.core.protocols.registry import ENTRIES
 from antecede.errors import ScenarioError
-from antecede.lab.simulate.config.compatibility import check_fit, protocols_on, topologies_of
+from antecede.lab.simulate.config.compatibility import check_fit, topologies_of
 from antecede.lab.simulate.config.model import Links, Partition, Scenario, Special, Workload
 from antecede.lab.simulate.delays import Delay
-from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub, Topology, kind_of
+from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub, Topology
 
 TOPOLOGIES: dict[str, Topology] = {
     "mesh": Mesh(3),
@@ -32,17 +32,8 @@ def test_every_protocol_with_every_variant_fits_its_topologies_alone(name: str) 
                     check_fit(scenario)
 
 
-def test_protocols_and_topologies_are_told_both_ways() -> None:
-    for kind, topology in TOPOLOGIES.items():
-        assert kind_of(topology) == kind
-        assert protocols_on(kind) == tuple(n for n in ENTRIES if kind in topologies_of(n))
-    assert protocols_on("hierarchy") == ("hierarchical",)
-    assert protocols_on("pubsub") == ("tv", "tv-lt", "tv-pt", "tv-vt", "htbc")
-
-
 @pytest.mark.parametrize("end", ["any", "super", "internal", "external", "group:0", "group:2", "6"])
 def test_ends_of_special_channels_in_a_hierarchy(end: str) -> None:
-    """Two groups; the external peers are group 2; seven addresses."""
     special = Special(end, "any", Delay(0.1, 0.2))
     check_fit(Scenario(Hierarchy((2, 2), 1), "hierarchical", links=Links(special=(special,))))
 

@@ -23,9 +23,8 @@ from antecede.lab.simulate.compiled.hierarchy.engine import (
 from antecede.lab.simulate.compiled.hierarchy.records import SHADOW
 from antecede.lab.simulate.config.model import Links, Scenario, Special, Workload
 from antecede.lab.simulate.delays import Delay
-from antecede.lab.simulate.outputs.metric_selection import NOTHING, Measures
 from antecede.lab.simulate.outputs.recording import DELIVERED, Recording
-from antecede.lab.simulate.outputs.result import Result
+from antecede.lab.simulate.outputs.result import NOTHING, Measures, Result
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.run import simulate
 from antecede.lab.simulate.topology import Hierarchy, Mesh
@@ -140,7 +139,6 @@ def test_published_pruning_runs_through_the_classes_and_violates_causal_order(
 
 
 def test_a_delivery_before_a_cause_is_seen_by_the_idr_beside_and_never_a_figure() -> None:
-    """IDR names a message that the protocol does not wait for: the run is refused."""
     scenario = skewed((2, 2))
     s = prepared(scenario, 1)
     first, last = int(s.message["sender"][0]), len(s.message) - 1
@@ -225,7 +223,6 @@ def test_a_measure_alone_gives_the_figures_that_all_together_give(only: str) -> 
 
 
 def test_memory_of_the_largest_group_of_the_figures() -> None:
-    """900 peers and 10 s stay below 1 GiB."""
     links = Links(delay=Delay(0.0, 0.05))
     scenario = Scenario(Hierarchy((450,), 450), "hierarchical", links=links, duration_s=10.0)
     assert 100e6 < bytes_hierarchy(scenario) < 2**30

@@ -137,7 +137,6 @@ def test_the_machine_says_what_is_free(tmp_path: Path) -> None:
 
 
 def test_control_groups_leave_less_and_files_can_go(tmp_path: Path) -> None:
-    """Version 2: the group of the process and those around it."""
     group = "sys__fs__cgroup__a"
     root = machine(tmp_path, proc__self__cgroup="0::/a/b\n")
     for name, text in {

@@ -38,7 +38,6 @@ EVENTS = st.lists(
 
 @given(st.lists(st.integers(0, LONGEST_US), min_size=1), EVENTS)
 def test_order_of_a_heap_by_time_and_ticket(first: list[int], follow: list[list[int]]) -> None:
-    """Each event puts arrivals of its own, some into the bucket that is open, some at once."""
     total = len(first) + sum(map(len, follow))
     queue = sim_queue.new_queue(LONGEST_US, total)
     heap: list[tuple[int, int]] = []
@@ -70,7 +69,6 @@ def test_order_of_a_heap_by_time_and_ticket(first: list[int], follow: list[list[
 
 @pytest.mark.slow
 def test_chunks_are_used_again() -> None:
-    """A pool for few entries carries many; a bucket may end where any of its chunks ends."""
     queue = sim_queue.new_queue(LONGEST_US, 400)
     put: dict[int, list[tuple[int, int]]] = {0: []}
     for bucket in range(500):

@@ -9,7 +9,7 @@ import pytest
 from antecede.errors import ScenarioError
 from antecede.lab.simulate.config.model import Links, Scenario, Workload
 from antecede.lab.simulate.delays import Delay
-from antecede.lab.simulate.outputs.pair_counts import meter_figures, rules_for
+from antecede.lab.simulate.outputs.timestamps import meter_figures, rules_for
 from antecede.lab.simulate.outputs.trace import write_trace
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub

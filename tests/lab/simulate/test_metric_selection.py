@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.outputs.metrics import Entropy, Sizes, Stored, sample_times, wait_figures
 from antecede.lab.simulate.outputs.recording import ARRIVED, DELIVERED
 from antecede.lab.simulate.reference_engine import run_readable
+from antecede.lab.simulate.topology import Mesh
 from tests.lab.simulate.scenes import scenario_of
 
 
@@ -56,12 +58,12 @@ def test_the_largest_is_of_one_member() -> None:
 
 
 def test_samples_lie_before_the_end() -> None:
-    assert list(sample_times(2, 4, 10)) == [2, 6]
+    scenario = Scenario(Mesh(2), warm_s=2e-6, sample_s=4e-6, duration_s=10e-6)
+    assert list(sample_times(scenario)) == [2, 6]
 
 
 @pytest.mark.parametrize("protocol", ["idr", "hierarchical"])
 def test_means_count_what_was_sent_after_the_warm_up(protocol: str) -> None:
-    """Waits of later deliveries of earlier messages too are left out; so is what IDR would send."""
     early, late = (scenario_of(protocol, warm_s=warm_s) for warm_s in (0.0, 0.9))
     result, run = run_readable(late, 2, record=True)
     arrived: dict[tuple[int, int], int] = {}

@@ -106,7 +106,6 @@ def test_weaker_orders_are_early_and_stronger_ones_wait_unnecessarily() -> None:
 
 
 def test_by_hand() -> None:
-    """Member 2 has 1 before its cause 0, then holds 2 though all of its past is there."""
     run = Recording(
         Scenario(Mesh(3)), 0, Relation.BY_DELIVERY, [0, 1, 0], [0, 10, 40], [()] * 3, [None] * 3,
         [()] * 3,

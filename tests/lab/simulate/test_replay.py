@@ -96,7 +96,6 @@ def test_a_trace_without_authors(tmp_path: Path) -> None:
 
 
 def test_a_trace_is_looked_for_beside_the_scenario_first(tmp_path: Path) -> None:
-    """As a matrix and a protocol of one's own are, from whatever folder the command is run."""
     trace = written(tmp_path / "tree.parquet", [("a", "ann", (), 0)])
     text = '[topology]\nkind = "mesh"\npeers = 2\n[workload]\nkind = "replay"\npath = "{}"\n'
     beside, absent = tmp_path / "beside.toml", tmp_path / "absent.toml"

@@ -151,7 +151,6 @@ def test_words_of_a_delay_are_read_back(delay: Delay) -> None:
 @given(scenarios(unused=True))
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_plain_values_of_a_scenario_make_it_again(scenario: Scenario) -> None:
-    """Also values that the kind of workload does not use, and through JSON."""
     mapping = scenario_mapping(scenario)
     assert scenario_from(mapping) == scenario
     assert scenario_from(json.loads(json.dumps(mapping))) == scenario
@@ -175,21 +174,12 @@ def test_a_written_file_is_read_back(
     }
 
 
-def test_a_written_file_leaves_out_what_the_run_does_not_use(tmp_path: Path) -> None:
-    odd = Scenario(Mesh(3), workload=Workload("random", messages=5, rate_hz=99.0))
-    write_scenario(odd, tmp_path / "run.toml")
-    again = read_scenario(tmp_path / "run.toml")
-    assert again == Scenario(Mesh(3), workload=Workload("random", messages=5))
-    assert "rate_hz" not in (tmp_path / "run.toml").read_text(encoding="utf-8")
-
-
 def test_text_is_escaped_as_toml_wants_it() -> None:
     values = {"odd \x7f\n": {'"quoted"\\': 'a\tb\x7f\x00"\\ü\U0001f600', "list": [[1.5], []]}}
     assert tomllib.loads(toml_text(values)) == values
 
 
 def test_options_that_are_none_have_names_of_their_own(tmp_path: Path) -> None:
-    """TOML has no null."""
     text = '[topology]\nkind="mesh"\npeers=2\n[protocol]\nname="linear"\nwithout=["heartbeat_s"]\n'
     assert read(tmp_path, text).options == {"heartbeat_s": None}
 

@@ -109,7 +109,7 @@ CASES = [
     # links
     (links("loss = 1"), "links.loss: 1.0 is no probability below 1"),
     (links("duplicate = -0.1"), "links.duplicate: -0.1 is no probability below 1"),
-    (links("buffer = 0"), "links.buffer: 0; it has room for 1 or more"),
+    (links("buffer = 0"), "links.buffer: 0; it is 1 or more"),
     (links("service_s = -1"), "links.service_s: -1.0 s; it is 0 or more"),
     (links("partitions = [{ start_s = -1, end_s = 1, side = [0] }]"), "links.partitions[1].start_"),
     (
@@ -167,8 +167,8 @@ CASES = [
     (workload('kind = "random"\nmessages = 5\ntotal_hz = 5'), "workload.total_hz: a random worklo"),
     (workload('path = "x"'), "workload.path: a periodic workload reads no trace"),
     # clocks and run
-    (clocks("accuracy_s = -1"), "clocks.accuracy_s: -1.0; it is 0 or more"),
-    (clocks("accuracy_s = 1e300"), "clocks.accuracy_s: 1e+300 s; it is at most 1e+06"),
+    (clocks("accuracy_s = -1"), "clocks.accuracy_s: -1.0 s; it is 0 or more"),
+    (clocks("accuracy_s = 1e300"), "clocks.accuracy_s: 1e+300 s; it is 0 or more and at most"),
     (
         clocks("accuracy_s = 1\ndrift_ppm = 5\nresync_s = 1e-7"),
         "clocks.resync_s: 1e-07 s; a clock is set anew every 0.001 s or more seldom",

@@ -92,7 +92,6 @@ def test_what_is_wrong_is_said_with_key_and_row(
 
 
 def test_seattle_is_read_with_its_zeros_and_asymmetry(shared_data: Path) -> None:
-    """99 places, round trips in seconds, 65 zeros off the diagonal (README of the data)."""
     path = shared_data / "latency" / "SeattleData_1"
     with pytest.raises(ScenarioError, match="65 of 9702 delays between places are 0"):
         read_matrix(path, "s", True)

@@ -13,12 +13,7 @@ from hypothesis import strategies as st
 from antecede.core.clocks import lanes
 from antecede.core.clocks.bits import trim
 from antecede.core.clocks.encoding import counters, windows
-from antecede.core.protocols.hierarchical.messages import (
-    Downward,
-    External,
-    Upward,
-    encode,
-)
+from antecede.core.protocols.hierarchical.messages import Downward, External, Upward, encode
 from antecede.core.protocols.vector.bss import Bss, BssMessage
 from antecede.core.protocols.vector.ds import Ds, DsMessage
 from antecede.core.protocols.vector.idr import Idr, IdrMessage
@@ -66,9 +61,9 @@ def test_messages_with_pairs(named: dict[int, int], sender: int, seq: int) -> No
 def test_internal_messages(sender: int, seq: int, other: int, base: int, window: int) -> None:
     dv = trim(base, window)
     down = encode(Downward(sender, seq, other, dv, None))
-    assert sizes.downward_size(sender, seq, other, base, words(window)) == len(down)
+    assert sizes.inside_size(sender, seq, other, seq, base, words(window)) == len(down)
     up = encode(Upward(sender, seq, dv, other, None))
-    assert sizes.upward_size(sender, seq, other, base, words(window)) == len(up)
+    assert sizes.inside_size(sender, seq, other, other, base, words(window)) == len(up)
 
 
 @given(

@@ -35,7 +35,6 @@ def test_what_is_sent_comes_before_what_arrives() -> None:
 
 
 def test_copies_that_take_no_time_come_in_the_order_of_effects() -> None:
-    """Super peer 0, internal peers 1 and 2, external peers 3 and 4."""
     orders = set()
     for seed in range(20):
         scenario = Scenario(
@@ -129,7 +128,6 @@ def test_notes_are_counted_by_transmission(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_run_does_not_end_while_copies_are_under_way() -> None:
-    """Here everything is delivered while second copies still travel."""
     links = Links(Delay(0.02, 2.0, "uniform"), duplicate=0.9)
     scenario = scenario_of("matrix", variant="recovering", topology=Mesh(2), links=links)
     scenario = replace(scenario, workload=Workload("random", messages=3))

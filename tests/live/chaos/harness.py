@@ -22,7 +22,7 @@ from pathlib import Path
 import antecede
 from antecede.live import keys
 from tests.live.chaos.judge import Verdict, judge
-from tests.live.chaos.namespaces import Namespaces
+from tests.live.networks import Network
 
 NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
 PORT = 7000
@@ -47,9 +47,9 @@ class Plan:
 class Chaos:
     """One run in a folder."""
 
-    def __init__(self, plan: Plan, folder: Path, namespaces: Namespaces) -> None:
-        self.plan, self.folder, self.namespaces = plan, folder, namespaces
-        self.names = NAMES[: plan.members]
+    def __init__(self, plan: Plan, folder: Path, network: Network) -> None:
+        self.plan, self.folder, self.network = plan, folder, network
+        self.names = list(network.hosts)
         self.random = random.Random(plan.seed)
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
         self.stopped: set[int] = set()
@@ -93,13 +93,13 @@ class Chaos:
             "order": plan.order,
             "partition": plan.partition,
         }
-        addresses = [f"{one}:{PORT}" for one in self.namespaces.addresses]
+        addresses = [f"{host.address}:{PORT}" for host in self.network.hosts.values()]
         join = [] if place == 0 else addresses[:1] if place == 1 else addresses[:2]
         words = [sys.executable, "-m", "tests.live.chaos.member", str(self.folder), name]
         paths = [str(Path(antecede.__file__).parents[1]), str(Path(__file__).parents[3])]
         with open(self.folder / f"{name}.err", "ab") as errors:
-            self.processes[place] = subprocess.Popen(
-                self.namespaces.command(place, *words, addresses[place], json.dumps(config), *join),
+            self.processes[place] = self.network[name].popen(
+                [*words, addresses[place], json.dumps(config), *join],
                 stderr=errors,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             )
@@ -166,22 +166,20 @@ class Chaos:
         draw = self.random
         while self._left_s() > 5:
             await asyncio.sleep(draw.uniform(2, 12))
-            with self.namespaces.cut(self._ways()):
-                await asyncio.sleep(min(draw.uniform(2, 18), self._left_s()))
+            self.cut_ways()
+            await asyncio.sleep(min(draw.uniform(2, 18), self._left_s()))
+            self.network.heal()
 
-    def _ways(self) -> list[tuple[int, int]]:
-        """Draw which ways are cut: (source, target)."""
-        draw, places = self.random, range(len(self.names))
+    def cut_ways(self) -> None:
+        draw = self.random
         kind = draw.choice(["half", "one", "one way", "pair"])
+        some = draw.sample(self.names, len(self.names) // 2 if kind == "half" else 1)
+        others = [name for name in self.names if name not in some]
         if kind == "pair":
-            a, b = draw.sample(places, 2)
-            return [(a, b), (b, a)]
-        some = draw.sample(places, len(places) // 2 if kind == "half" else 1)
-        others = [one for one in places if one not in some]
-        if kind == "one way":
-            return [(some[0], one) for one in draw.sample(others, len(others) // 2)]
-        ways = [(a, b) for a in some for b in others]
-        return ways if kind == "one" else [*ways, *((b, a) for a, b in ways)]
+            others = draw.sample(others, 1)
+        elif kind == "one way":
+            others = draw.sample(others, len(others) // 2)
+        self.network.cut(some, others, one_way=kind in ("one", "one way"))
 
     async def kill_all(self) -> None:
         """Kill all at once, and start all again."""
@@ -193,6 +191,6 @@ class Chaos:
 
 
 async def run_chaos(plan: Plan, folder: Path) -> Verdict:
-    """Run and judge. Raises CalledProcessError where there are no namespaces."""
-    with Namespaces(plan.members) as namespaces:
-        return await Chaos(plan, folder, namespaces).run()
+    """Run and judge, in namespaces."""
+    with Network(NAMES[: plan.members], seed=plan.seed) as network:
+        return await Chaos(plan, folder, network).run()

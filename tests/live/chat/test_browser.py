@@ -217,9 +217,3 @@ def test_a_page_finds_back_by_itself(scene: Scene) -> None:
     alice.until(lambda: alice.texts() == ["before", "meanwhile"])
     alice.page.keyboard.press("Enter")
     alice.until(lambda: alice.texts() == ["before", "meanwhile", "into nowhere"])
-
-
-def test_who_has_another_path_sees_nothing(scene: Scene) -> None:
-    alice, page = scene.windows["alice"], scene.people.pages["alice"]
-    alice.page.goto(page.url.rsplit("/", 2)[0] + "/")
-    assert alice.text("body") == "there is nothing here"

@@ -353,10 +353,7 @@ def test_who_cannot_come_is_told_why_in_a_sentence(
         (["--room", "other", "--join", at, "--keys", mine], "its room= differs"),
         ([*join, "--keys", str(tmp_path)], "its certificate is none of our authority's"),
         ([*join, "--keys", mine, "--missing-parent", "hold"], "its missing_parent= differs"),
-        (
-            ["--room", "design", "--listen", at, "--keys", mine],
-            f"bob cannot listen at {at}: ",
-        ),
+        (["--room", "design", "--listen", at, "--keys", mine], f"bob cannot listen at {at}: "),
         ([*join, "--keys", mine, "--web", at], f"the page cannot be served at {at}"),
     ]
     for arguments, why in wrong:

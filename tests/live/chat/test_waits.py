@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from antecede.live.chat.waits import STRANGER, held_of
 from antecede.live.settings import NS
-from tests.live.test_orphans import group, node_of, orphaned, said, with_a_stranger
+from tests.live.test_orphans import group, orphaned, said, with_a_stranger
 
 
 def test_a_parent_that_others_have_or_that_is_on_its_way() -> None:
     network = group(names="abc", relay_ns=5 * NS, silence_ns=60 * NS)
-    node = node_of(network, "c")
+    node = network.node("c")
     assert held_of(node) == {}
     network.cut("a", "c")
     question = said(network, "a", "question")
@@ -22,7 +22,7 @@ def test_a_parent_that_others_have_or_that_is_on_its_way() -> None:
     more = said(network, "b", "more", answer)
     network.run(network.now + NS)
     assert held_of(node)[more] == (answer, "")
-    node.active.lanes.heard[node_of(network, "b").lane].clear()
+    node.active.lanes.heard[network.node("b").lane].clear()
     assert held_of(node)[answer] == (question, "a is connected, and it is on its way")
 
 
@@ -30,7 +30,7 @@ def test_a_parent_whose_sender_is_away_or_gone() -> None:
     network = group(put_out_ns=None)
     question, [answer, _] = orphaned(network)
     network.run(network.now + 6 * NS)
-    a = node_of(network, "a")
+    a = network.node("a")
     assert held_of(a)[answer] == (question, "d is away; nobody who is here has it")
     lanes = {lane[0]: lane for lane in a.active.others()}
     a.put_out(lanes["d"], "dead")
@@ -49,4 +49,4 @@ def test_who_speaks_of_a_stranger_is_shown() -> None:
     network.crash("n")
     network.run(network.now + NS)
     for name in "ab":
-        assert held_of(node_of(network, name)) == {answer: (answer, STRANGER)}
+        assert held_of(network.node(name)) == {answer: (answer, STRANGER)}

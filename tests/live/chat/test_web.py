@@ -17,7 +17,7 @@ from antecede.live.chat import web
 from antecede.live.chat.session import Notice
 from antecede.live.chat.web import Page, checked_place
 from tests.live.chat.people import People, people
-from tests.live.loops import run, until
+from tests.live.loops import until
 
 
 async def asked(
@@ -51,53 +51,47 @@ def url_of(room: People) -> str:
     return room.pages["alice"].url
 
 
-def test_the_page_is_whole_and_says_what_may_run() -> None:
-    async def work() -> None:
-        async with people("alice", page=True) as room:
-            code, text, headers = await asked(url_of(room))
-            assert (code, headers["content-type"]) == (200, "text/html; charset=utf-8")
-            policy = headers["content-security-policy"]
-            assert policy.startswith("default-src 'none'; script-src 'sha256-")
-            assert "unsafe" not in policy
-            assert "frame-ancestors 'none'" in policy
-            assert headers["referrer-policy"] == "no-referrer"
-            assert headers["cache-control"] == "no-store"
-            assert not re.search(r"(src|href)=[\"']?(?!data:,)[a-z]+:", text)
-            assert "//" not in text.replace("// ", "")
-            assert "alice" not in text
-
-    run(work)
+async def test_the_page_is_whole_and_says_what_may_run() -> None:
+    async with people("alice", page=True) as room:
+        code, text, headers = await asked(url_of(room))
+        assert (code, headers["content-type"]) == (200, "text/html; charset=utf-8")
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'sha256-")
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cache-control"] == "no-store"
+        assert not re.search(r"(src|href)=[\"']?(?!data:,)[a-z]+:", text)
+        assert "//" not in text.replace("// ", "")
+        assert "alice" not in text
 
 
-def test_words_are_said_and_wrong_ones_are_sentences() -> None:
-    async def work() -> None:
-        async with people("alice", page=True) as room:
-            url = url_of(room)
-            code, text, _ = await asked(url, "say", "POST", {"text": "lunch?", "answers": None})
-            assert (code, json.loads(text)) == (200, {"number": 1})
-            code, text, _ = await asked(url, "say", "POST", {"text": "yes", "answers": 1})
-            assert (code, json.loads(text)) == (200, {"number": 2})
-            posts = list(room["alice"].room.posts.values())
-            assert posts[1].parent == posts[0].id
-            wrong: list[tuple[Any, int, str]] = [
-                ({"text": "x", "answers": 7}, 422, "no message 7"),
-                ({"text": "x" * 70_000}, 422, "65,536 are the most"),
-                ({"text": 5}, 400, "words are a text"),
-                ({"text": "x", "answers": True}, 400, "words are a text"),
-                ({"text": "x", "answers": "1"}, 400, "words are a text"),
-                ([], 400, "an object in JSON"),
-                (b"{", 400, "an object in JSON"),
-                (b"[" * 100_000, 400, "an object in JSON"),
-                (b"x" * (2 << 20), 413, "1048576 bytes"),
-            ]
-            for body, code, why in wrong:
-                got, text, _ = await asked(url, "say", "POST", body)
-                assert (got, why in text) == (code, True), text
-            assert len(room["alice"].room.posts) == 2
-            code, text, _ = await asked(url, "ask", "POST", {})
-            assert (code, "nothing is held" in text) == (200, True)
-
-    run(work)
+async def test_words_are_said_and_wrong_ones_are_sentences() -> None:
+    async with people("alice", page=True) as room:
+        url = url_of(room)
+        code, text, _ = await asked(url, "say", "POST", {"text": "lunch?", "answers": None})
+        assert (code, json.loads(text)) == (200, {"number": 1})
+        code, text, _ = await asked(url, "say", "POST", {"text": "yes", "answers": 1})
+        assert (code, json.loads(text)) == (200, {"number": 2})
+        posts = list(room["alice"].room.posts.values())
+        assert posts[1].parent == posts[0].id
+        wrong: list[tuple[Any, int, str]] = [
+            ({"text": "x", "answers": 7}, 422, "no message 7"),
+            ({"text": "x" * 70_000}, 422, "65,536 are the most"),
+            ({"text": 5}, 400, "words are a text"),
+            ({"text": "x", "answers": True}, 400, "words are a text"),
+            ({"text": "x", "answers": "1"}, 400, "words are a text"),
+            ([], 400, "an object in JSON"),
+            (b"{", 400, "an object in JSON"),
+            (b"[" * 100_000, 400, "an object in JSON"),
+            (b"x" * (2 << 20), 413, "1048576 bytes"),
+        ]
+        for body, code, why in wrong:
+            got, text, _ = await asked(url, "say", "POST", body)
+            assert (got, why in text) == (code, True), text
+        assert len(room["alice"].room.posts) == 2
+        code, text, _ = await asked(url, "ask", "POST", {})
+        assert (code, "nothing is held" in text) == (200, True)
 
 
 @pytest.mark.parametrize(
@@ -116,57 +110,48 @@ def test_words_are_said_and_wrong_ones_are_sentences() -> None:
         ({"host": "evil.example", "origin": "http://evil.example"}, 421),
     ],
 )
-def test_pages_of_others_say_nothing(more: dict[str, str], code: int) -> None:
-    async def work() -> None:
-        async with people("alice", page=True) as room:
-            got, _, _ = await asked(url_of(room), "say", "POST", {"text": "x"}, **more)
-            assert got == code
-            assert len(room["alice"].room.posts) == (code == 200)
-
-    run(work)
+async def test_pages_of_others_say_nothing(more: dict[str, str], code: int) -> None:
+    async with people("alice", page=True) as room:
+        got, _, _ = await asked(url_of(room), "say", "POST", {"text": "x"}, **more)
+        assert got == code
+        assert len(room["alice"].room.posts) == (code == 200)
 
 
-def test_pages_of_others_read_nothing() -> None:
-    async def work() -> None:
-        async with people("alice", page=True) as room:
-            url = url_of(room)
-            for what in ("", "events"):
-                for more in (
-                    {"host": "evil.example"},
-                    {"sec_fetch_site": "cross-site"},
-                    {"origin": "http://evil.example"},
-                ):
-                    code, text, _ = await asked(url, what, **more)
-                    assert code in (403, 421)
-                    assert "alice" not in text
-
-    run(work)
+async def test_pages_of_others_read_nothing() -> None:
+    async with people("alice", page=True) as room:
+        url = url_of(room)
+        for what in ("", "events"):
+            for more in (
+                {"host": "evil.example"},
+                {"sec_fetch_site": "cross-site"},
+                {"origin": "http://evil.example"},
+            ):
+                code, text, _ = await asked(url, what, **more)
+                assert code in (403, 421)
+                assert "alice" not in text
 
 
-def test_who_does_not_know_the_path_finds_nothing() -> None:
-    async def work() -> None:
-        async with people("alice", page=True) as room:
-            url = url_of(room)
-            root = url.rsplit("/", 2)[0] + "/"
-            token = url.split("/")[3]
-            assert len(token) >= 32
-            wrong = (
-                "",
-                "events",
-                "x/events",
-                token[:-1] + "/",
-                f"{token}x/",
-                f"{token}/else",
-                "%C3%A9/",
-            )
-            for path in wrong:
-                code, text, _ = await asked(root, path)
-                assert (code, text) == (404, "there is nothing here\n")
-            assert (await asked(url, "say"))[0] == 405
-            assert (await asked(url, "", "POST", {}))[0] == 405
-            assert (await asked(url, "events", "DELETE"))[0] == 405
-
-    run(work)
+async def test_who_does_not_know_the_path_finds_nothing() -> None:
+    async with people("alice", page=True) as room:
+        url = url_of(room)
+        root = url.rsplit("/", 2)[0] + "/"
+        token = url.split("/")[3]
+        assert len(token) >= 32
+        wrong = (
+            "",
+            "events",
+            "x/events",
+            token[:-1] + "/",
+            f"{token}x/",
+            f"{token}/else",
+            "%C3%A9/",
+        )
+        for path in wrong:
+            code, text, _ = await asked(root, path)
+            assert (code, text) == (404, "there is nothing here\n")
+        assert (await asked(url, "say"))[0] == 405
+        assert (await asked(url, "", "POST", {}))[0] == 405
+        assert (await asked(url, "events", "DELETE"))[0] == 405
 
 
 async def _events(url: str, count: int) -> list[tuple[str, Any]]:
@@ -188,71 +173,58 @@ async def _events(url: str, count: int) -> list[tuple[str, Any]]:
         writer.close()
 
 
-def test_news_come_as_they_happen(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work() -> None:
-        monkeypatch.setattr(web, "ALIVE_S", 0.05)
-        async with people("alice", "bob", page=True) as room:
-            await room["alice"].say("before\x1b[2J")
-            news = asyncio.ensure_future(_events(url_of(room), 3))
-            await until(lambda: len(room["alice"]._views) == 1)
-            await asyncio.sleep(0.2)  # some signs of life
-            await room["bob"].say("one line\nanother </script>")
-            await until(lambda: len(room["alice"].room.posts) == 2)
-            room["alice"].tell(Notice("told"))
-            (first, whole), (second, said), (third, notice) = await news
-            assert (first, second, third) == ("room", "said", "notice")
-            assert whole["posts"][0]["text"] == "before␛[2J"
-            assert [one["name"] for one in whole["members"]] == ["alice", "bob"]
-            assert (said["sender"], said["text"]) == ("bob", "one line\nanother </script>")
-            assert notice == "told"
-            await until(lambda: not room["alice"]._views)
-
-    run(work)
+async def test_news_come_as_they_happen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "ALIVE_S", 0.05)
+    async with people("alice", "bob", page=True) as room:
+        await room["alice"].say("before\x1b[2J")
+        news = asyncio.ensure_future(_events(url_of(room), 3))
+        await until(lambda: len(room["alice"]._views) == 1)
+        await asyncio.sleep(0.2)  # some signs of life
+        await room["bob"].say("one line\nanother </script>")
+        await until(lambda: len(room["alice"].room.posts) == 2)
+        room["alice"].tell(Notice("told"))
+        (first, whole), (second, said), (third, notice) = await news
+        assert (first, second, third) == ("room", "said", "notice")
+        assert whole["posts"][0]["text"] == "before␛[2J"
+        assert [one["name"] for one in whole["members"]] == ["alice", "bob"]
+        assert (said["sender"], said["text"]) == ("bob", "one line\nanother </script>")
+        assert notice == "told"
+        await until(lambda: not room["alice"]._views)
 
 
-def test_a_browser_that_takes_nothing_is_sent_away_and_holds_up_nobody(
+async def test_a_browser_that_takes_nothing_is_sent_away_and_holds_up_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def work() -> None:
-        monkeypatch.setattr(web, "MOST_NEWS", 3)
-        async with people("alice", page=True) as room:
-            parts = urlsplit(url_of(room))
-            reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-            writer.write(
-                f"GET {parts.path}events HTTP/1.1\r\nhost: {parts.netloc}\r\n\r\n".encode()
-            )
-            await until(lambda: room["alice"]._views)
-            for k in range(10):
-                room["alice"].tell(Notice(f"{k}"))
-            whole = (await reader.read()).decode()
-            assert 'data: "2"' in whole
-            assert 'data: "3"' not in whole
-            writer.close()
-            await until(lambda: not room["alice"]._views)
-
-    run(work)
+    monkeypatch.setattr(web, "MOST_NEWS", 3)
+    async with people("alice", page=True) as room:
+        parts = urlsplit(url_of(room))
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.write(f"GET {parts.path}events HTTP/1.1\r\nhost: {parts.netloc}\r\n\r\n".encode())
+        await until(lambda: room["alice"]._views)
+        for k in range(10):
+            room["alice"].tell(Notice(f"{k}"))
+        whole = (await reader.read()).decode()
+        assert 'data: "2"' in whole
+        assert 'data: "3"' not in whole
+        writer.close()
+        await until(lambda: not room["alice"]._views)
 
 
-def test_a_page_that_ends_while_somebody_looks_ends_quietly(
+async def test_a_page_that_ends_while_somebody_looks_ends_quietly(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def work() -> None:
-        async with people("alice", page=True) as room:
-            looking = asyncio.ensure_future(_events(url_of(room), 1))
-            await looking
-            parts = urlsplit(url_of(room))
-            reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-            writer.write(
-                f"GET {parts.path}events HTTP/1.1\r\nhost: {parts.netloc}\r\n\r\n".encode()
-            )
-            await reader.readuntil(b"event: room")
-            room.pages["alice"]._server.close()
-            await reader.read()
-            writer.close()
-        await asyncio.sleep(0.05)
-        assert not [one for one in caplog.records if one.name == "asyncio"]
-
-    run(work)
+    async with people("alice", page=True) as room:
+        looking = asyncio.ensure_future(_events(url_of(room), 1))
+        await looking
+        parts = urlsplit(url_of(room))
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.write(f"GET {parts.path}events HTTP/1.1\r\nhost: {parts.netloc}\r\n\r\n".encode())
+        await reader.readuntil(b"event: room")
+        room.pages["alice"]._server.close()
+        await reader.read()
+        writer.close()
+    await asyncio.sleep(0.05)
+    assert not [one for one in caplog.records if one.name == "asyncio"]
 
 
 @pytest.mark.parametrize("place", ["127.0.0.1:0", "localhost:80", "[::1]:8000", "127.9.9.9:1"])
@@ -269,15 +241,12 @@ def test_places_that_others_reach_need_to_be_meant(place: str) -> None:
         checked_place("nonsense", for_others=True)
 
 
-def test_a_port_that_is_taken_is_said() -> None:
-    async def work() -> None:
-        async with people("alice", page=True) as room:
-            port = int(urlsplit(url_of(room)).port or 0)
-            with pytest.raises(PeerError, match=f"the page cannot be served at 127.0.0.1:{port}"):
-                async with Page(room["alice"], "127.0.0.1", port):
-                    pass
-
-    run(work)
+async def test_a_port_that_is_taken_is_said() -> None:
+    async with people("alice", page=True) as room:
+        port = int(urlsplit(url_of(room)).port or 0)
+        with pytest.raises(PeerError, match=f"the page cannot be served at 127.0.0.1:{port}"):
+            async with Page(room["alice"], "127.0.0.1", port):
+                pass
 
 
 def test_the_page_has_no_way_to_make_markup_of_words() -> None:

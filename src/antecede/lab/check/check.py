@@ -167,11 +167,7 @@ def run_check(
 
 
 def _judged(
-    found: Target,
-    size: SearchSize,
-    ignorable: frozenset[str],
-    seed: int,
-    progress: Progress | None,
+    found: Target, size: SearchSize, ignorable: frozenset[str], seed: int, progress: Progress | None
 ) -> Verdict:
     own = _watched(found)
     group, _ = next(searches(found, size))

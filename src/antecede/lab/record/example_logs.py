@@ -1,7 +1,6 @@
-"""Logs to try deliveries on: groups that talk over a network that reorders, row by row.
+"""Example logs of groups over a network that reorders, for tests, documentation and benchmarks.
 
-The rows are what every member would log: the bytes that it received and those that it sent
-itself, each with the time of its clock. For tests, documentation and benchmarks.
+A row is what a member would log: received or sent bytes with the time of its clock.
 """
 
 from __future__ import annotations
@@ -33,33 +32,24 @@ START_US = 1_800_000_000_000_000
 
 
 class Talk(NamedTuple):
-    """How a group talks: times in microseconds."""
+    """Talk of a group: times in microseconds."""
 
     messages: int = 100
-    pause_us: int = 20_000
-    """Mean time between two sendings anywhere in the group."""
-    delay_us: tuple[int, int] = (1_000, 200_000)
-    """Least and largest delay of a copy."""
-    twice: float = 0.05
-    """Chance that a copy arrives twice."""
-    lost: float = 0.0
-    """Chance that a copy never arrives."""
-    tick_us: int = 10_000
-    """Every group is told the time at the multiples of this."""
-    drain_us: int = 1_000_000
-    """Time goes on so long after the last sending."""
+    pause_us: int = 20_000  # mean time between two sendings anywhere in the group
+    delay_us: tuple[int, int] = (1_000, 200_000)  # least and largest delay of a copy
+    twice: float = 0.05  # chance that a copy arrives twice
+    lost: float = 0.0  # chance that a copy never arrives
+    tick_us: int = 10_000  # every group is told the time at the multiples of this
+    drain_us: int = 1_000_000  # time goes on so long after the last sending
 
 
 def recorded(
-    groups: Mapping[str, Group],
-    talk: Talk | None = None,
-    *,
-    seed: int = 1,
+    groups: Mapping[str, Group], talk: Talk | None = None, *, seed: int = 1
 ) -> pyarrow.Table:
     """Let groups talk and return the log of all members: the columns of `SCHEMA`.
 
-    `number` counts the rows and breaks ties of time; `to` and `topics` are what was given to
-    `Group.post`. What is sent, when and how long it takes is drawn from `seed`.
+    `number` counts the rows and breaks ties of time; `to` and `topics` were given to `Group.post`.
+    Messages, times and delays are drawn from `seed`.
     """
     return _Network(groups, talk or Talk(), random.Random(seed)).run()
 

@@ -1,43 +1,82 @@
-"""One recorded member: an operating-system process with a UDP socket and a `Group`.
+"""Recorded member: an operating-system process with a UDP socket and a `Group`.
 
-The whole seam between the network and the protocol is `_arrive`, `_say` and `tick`: bytes in,
-messages out; message in, bytes out; time. What an order needs to be told is in `driving`. The
-delay of each copy is emulated at the sender (a heap of copies by the time at which they go
-out); everything else is a real socket between real processes.
+`_arrive`, `_say` and `tick` are the seam between network and protocol: bytes in, messages out;
+message in, bytes out; time. The sender emulates the delay of each copy (a heap of copies by
+departure); sockets and processes are real.
+
+Orders by clocks get bounds that hold for the emulated network, orders by topics subscriptions of
+every member to every topic, the order of answers the message that is answered.
 """
 
 from __future__ import annotations
 
 import heapq
+import inspect
 import itertools
 import random
 import socket
 import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from antecede.core.group import Envelope, Message, Packet
+from antecede.core.clocks import Bounds
+from antecede.core.group import ALIASES, Envelope, Group, Message, Packet
+from antecede.core.protocols import Addressing, flat_class
+from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import LocalError, RemoteError
-from antecede.lab.record import order_profiles, workload
-from antecede.lab.record.regions import REGIONS, clock_offset_ns, delay_s
+from antecede.lab.record import workload
+from antecede.lab.record.regions import CLOCK_OFFSET_MS, REGIONS, clock_offset_ns, delay_s
 from antecede.tables.trace import DELIVER, RECEIVE, SEND, Event
 
 MAX_DATAGRAM = 65_535
 RECEIVE_BUFFER = 4 << 20
+MOST_S = 1.5  # bound on delays that is told to orders by clocks: the emulated ones end far below it
+TICK_S = 0.05  # so often is a group told the time
+DRAIN_S = 1.6  # until every copy under way has arrived, and what waited for it is delivered
+
+
+def options_for(order: str, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return what a group of this order is made with; raises LocalError for an unknown order."""
+    taken = inspect.signature(flat_class(ALIASES.get(order, order)).__init__).parameters
+    options: dict[str, Any] = {}
+    if "bounds" in taken:
+        options["bounds"] = Bounds(accuracy_s=CLOCK_OFFSET_MS / 1000, most_s=MOST_S)
+    if "subscriptions" in taken:
+        options["subscriptions"] = Subscriptions(dict.fromkeys(names, workload.TOPICS))
+    return options
+
+
+def group_of(name: str, names: tuple[str, ...], order: str) -> Group:
+    """Return a member's group; raises LocalError for an order that cannot be recorded."""
+    return Group(name, names, order=order, **options_for(order, names))
+
+
+def drain_s(order: str, names: tuple[str, ...]) -> float:
+    """Return how long members go on listening: orders by clocks wait for bounds to pass."""
+    return DRAIN_S + (2 * MOST_S if "bounds" in options_for(order, names) else 0.0)
+
+
+def arguments_of(order: str, saying: workload.Saying, answered: Message | None) -> dict[str, Any]:
+    """Return what `Group.post` is told beside the payload and the time."""
+    kind = flat_class(ALIASES.get(order, order))
+    found: dict[str, Any] = {}
+    if kind.addressing is Addressing.TOPICS:
+        found["topics"] = (saying.topic,)
+    if ALIASES.get(order, order) == "sb" and answered is not None:
+        found["reply_to"] = answered
+    return found
 
 
 class Plan(NamedTuple):
-    """What a member process is told at its start."""
+    """Configuration of a member process."""
 
     name: str
     names: tuple[str, ...]
     order: str
     seed: int
-    talk_s: float
-    """How long it starts new questions and replies."""
-    drain_s: float
-    """How long it goes on receiving after that."""
+    talk_s: float  # how long it starts new questions and replies
+    drain_s: float  # how long it goes on receiving after that
 
 
 class Member:
@@ -47,7 +86,7 @@ class Member:
         self.plan = plan
         self.sock = sock
         self.ports = ports
-        self.group = order_profiles.group_of(plan.name, plan.names, plan.order)
+        self.group = group_of(plan.name, plan.names, plan.order)
         self.rng = random.Random(f"{plan.seed} {plan.name}")
         self.offset_ns = clock_offset_ns(self.rng)
         self.region = dict(zip(plan.names, itertools.cycle(REGIONS), strict=False))
@@ -73,7 +112,7 @@ class Member:
                 if now < stop_talking:
                     self._say(saying, answered)
             if self.next_tick <= now:
-                self.next_tick = now + order_profiles.TICK_S
+                self.next_tick = now + TICK_S
                 self._hand_out(self.group.tick(now_ns=self._clock_ns()))
             self._wait(min(stop_talking + self.plan.drain_s, self.next_tick))
         return self.events
@@ -94,7 +133,7 @@ class Member:
             saying = workload.question(self.rng)
             pause_s = workload.next_question_s(self.rng)
             self._plan_to_say(time.monotonic() + pause_s, None)
-        told = order_profiles.arguments_of(self.plan.order, saying, answered)
+        told = arguments_of(self.plan.order, saying, answered)
         packets = self.group.post(saying.to_bytes(), now_ns=self._clock_ns(), **told)
         self._record(SEND, self.group.inspect(packets[0].wire), saying)
         self._send(packets)

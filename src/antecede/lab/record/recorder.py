@@ -1,9 +1,9 @@
-"""Start member processes, let them talk over UDP, and gather what happened in one trace.
+"""Recorder: starts member processes that talk over UDP, and gathers their events in one trace.
 
-The trace holds a `send` row for each message, and a `receive` and a `deliver` row for each
-member that got it. `parents` of send and receive rows are what the message's control
-information names: its immediate dependencies and its sender's previous message. `arrival` is
-the recorder's clock, `send_time` the sender's own, which is off.
+The trace holds a `send` row for each message, and a `receive` and a `deliver` row for each member
+that got it. `parents` of send and receive rows are the causes in the message's control information:
+its immediate dependencies and its sender's previous message. `arrival` is the recorder's clock,
+`send_time` the sender's own.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from typing import NamedTuple
 
 from antecede.errors import LocalError, SetupError
 from antecede.formatting import counted, were
-from antecede.lab.record.member import Plan, run_member
-from antecede.lab.record.order_profiles import drain_s, group_of
+from antecede.lab.record.member import Plan, drain_s, group_of, run_member
 from antecede.lab.record.regions import REGIONS
 from antecede.tables.trace import DELIVER, RECEIVE, SEND, Event
 
@@ -29,20 +28,19 @@ EMULATED = "delays, jitter and clock offsets between the regions are emulated; t
 
 
 class Recording(NamedTuple):
-    """What happened: events in the order of the recorder's clock, and the counts of the kinds."""
+    """Events in the order of the recorder's clock, and the counts of the kinds."""
 
     events: list[Event]
     sent: int
     received: int
     delivered: int
-    expected: int
-    """Copies that were on their way: messages times other members."""
+    expected: int  # copies that were on their way: messages times other members
     undelivered: tuple[tuple[str, str], ...] = ()
     """(message, member) of copies that arrived and were not delivered before the end."""
 
     @property
     def complete(self) -> bool:
-        """Whether every copy was delivered."""
+        """Every copy was delivered."""
         return self.delivered == self.expected
 
 
@@ -62,9 +60,8 @@ def record(
 ) -> Recording:
     """Let `members` processes talk for `seconds` and return the recording.
 
-    `progress` is called with the part done, 0 to 1, a few times a second. Raises LocalError for
-    an impossible number of members or seconds, or an order that is no protocol's; SetupError
-    when a process cannot be started.
+    `progress` gets the part done, 0 to 1, a few times a second. Raises LocalError for an impossible
+    number of members or seconds, or an unknown order; SetupError if a process does not start.
     """
     if not 2 <= members <= MAX_MEMBERS:
         raise LocalError(f"{members} members: 2 to {MAX_MEMBERS} can talk")

@@ -1,8 +1,8 @@
-"""Eight regions and emulated delays between them, for the recorder.
+"""Regions of the recorder with emulated delays between them.
 
-Nothing here is measured: the one-way delay is the great-circle distance at two thirds of the
-speed of light, half as much again for the route, plus log-normal jitter for queues. Clocks
-are off by a constant, as after a coarse NTP synchronisation. The recorder says so on the screen.
+The one-way delay is the great-circle distance at two thirds of the speed of light, half as much
+again for the route, plus log-normal jitter for queues. Clocks are off by a constant, as after a
+coarse NTP synchronisation. The recorder says on the screen that nothing is measured.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ FIBRE_KM_PER_MS = 200.0
 ROUTE_FACTOR = 1.5
 JITTER_MEDIAN_MS = 12.0
 JITTER_SIGMA = 1.1
-MAX_JITTER_MS = 500.0
-"""Orders by clocks need a bound; one copy in 3,000 is cut to it."""
+MAX_JITTER_MS = 500.0  # orders by clocks need a bound; one copy in 3,000 is cut to it
 CLOCK_OFFSET_MS = 60.0
 
 

@@ -1,7 +1,6 @@
-"""What the recorded members say: questions on topics, and replies to what they have read.
+"""Workload of the recorded members: questions on topics, and replies to what they have read.
 
-A workload, not a chat bot: who speaks when is drawn from a seeded generator that the member
-process owns, and the words are only there so that a held reply reads like one.
+A seeded generator of the member process draws speakers and times.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The simulator of group protocols: scenarios, the readable engine, the compiled engines."""
+"""Simulator of group protocols: scenarios, readable engine, compiled engines."""
 
 from typing import TYPE_CHECKING
 

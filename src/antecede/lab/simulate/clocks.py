@@ -1,19 +1,20 @@
-"""Physical clocks of members, and what a protocol is promised of clocks and delays.
+"""Physical clocks of members, and bounds of clocks and delays for protocols.
 
 Theory of operation
 -------------------
-A clock shows
+A clock shows, in whole microseconds,
 
     true time + accuracy + offset + drift * (time since it was set)
 
-in whole microseconds. The accuracy is added to all clocks, so that none shows less than 0 and
-only differences mean anything. Offset and drift stay within the accuracy together. A clock that
-drifts is set every `resync_s` to a new offset; where that would put it back it stands still
-until it has caught up. It never shows less than before, and what it shows depends on its member
-and the time alone, not on when it was read.
+The accuracy is added to all clocks, so that none is below 0; only differences mean anything.
+Offset and drift together stay within the accuracy. A drifting clock is set every `resync_s` to a
+new offset. It stands still where that would put it back, so it never decreases. A reading depends
+on member and time alone, not on when it is read.
 """
 
 from __future__ import annotations
+
+from collections import Counter
 
 from antecede.core.clocks import Bounds
 from antecede.lab.simulate.config.model import Clocks, Scenario
@@ -25,7 +26,7 @@ NS_PER_US = 1000
 
 
 class MemberClocks:
-    """What the clock of each address shows."""
+    """Clocks of all addresses."""
 
     def __init__(self, clocks: Clocks, seed: int) -> None:
         self.accuracy_us = round(clocks.accuracy_s * US)
@@ -83,29 +84,23 @@ class MemberClocks:
 
 
 def bounds_of(scenario: Scenario, of: Channels) -> Bounds[int]:
-    """Return what holds of the scenario's clocks and channels, exactly.
+    """Return the exact bounds of the scenario's clocks and channels.
 
-    Partitions, loss and slow receivers are not counted: they break the bounds, as in Tsuneizumi et
-    al. and Nakayama 2017.
+    Partitions, loss and slow receivers break the bounds, as in Tsuneizumi et al. and Nakayama 2017.
     """
     accuracy_ns = round(scenario.clocks.accuracy_s * US) * NS_PER_US  # as `MemberClocks` has it
-    size = scenario.topology.size
-    if len(of.quantiles) == len(of.places) == 1:
-        least_ns, most_ns = _ns(*of.bounds_us(0, 0))
-        return Bounds(accuracy_ns=accuracy_ns, least_ns=least_ns, most_ns=most_ns)
-    pairs = {(a, b): of.bounds_us(a, b) for a in range(size) for b in range(size) if a != b}
-    common = _most_common(list(pairs.values()) or [of.bounds_us(0, 0)])
-    unlike = {pair: _ns(*us) for pair, us in pairs.items() if us != common}
-    least_ns, most_ns = _ns(*common)
+    everybody = range(scenario.topology.size)
+    if len(of.quantiles) == len(of.places) == 1 or len(everybody) == 1:
+        common, pairs = of.bounds_us(0, 0), {}
+    else:
+        pairs = {(a, b): of.bounds_us(a, b) for a in everybody for b in everybody if a != b}
+        counts = Counter(pairs.values())
+        common = max(counts, key=lambda us: (counts[us], us))
+    unlike = {pair: _to_ns(us) for pair, us in pairs.items() if us != common}
+    least_ns, most_ns = _to_ns(common)
     return Bounds(accuracy_ns=accuracy_ns, least_ns=least_ns, most_ns=most_ns, channels_ns=unlike)
 
 
-def _ns(least_us: int, most_us: int) -> tuple[int, int]:
-    return int(least_us) * NS_PER_US, int(most_us) * NS_PER_US
-
-
-def _most_common(found: list[tuple[int, int]]) -> tuple[int, int]:
-    counted: dict[tuple[int, int], int] = {}
-    for one in found:
-        counted[one] = counted.get(one, 0) + 1
-    return max(counted, key=lambda one: (counted[one], one))
+def _to_ns(span_us: tuple[int, int]) -> tuple[int, int]:
+    least_us, most_us = span_us
+    return least_us * NS_PER_US, most_us * NS_PER_US

@@ -1,12 +1,11 @@
 """Distributions of delays and intervals, drawn in whole microseconds through a quantile table.
 
-A distribution becomes a table of `CELLS + 1` quantiles; a draw of 64 bits picks a cell by its top
-12 bits and a place in it by the next 20, in integers only. So every engine draws the same
-microsecond, at the cost of one look-up.
+A distribution becomes `CELLS + 1` quantiles. A draw of 64 bits picks a cell by its top 12 bits and
+a place in it by the next 20, in integers, so every engine draws the same microsecond.
 
 Source of the normal: Evropeytsev et al. 2016, section 3.2: "distributed normally with the mean
 being the middle of the interval and variance equal to one fourth of the interval", outside values
-set to the nearest end; read with sigma (not the variance) a quarter of the WIDTH, as its example
+set to the nearest end. Sigma, not the variance, is read as a quarter of the WIDTH, as its example
 N(80, 5) ms for 70 to 90 ms says.
 """
 
@@ -30,20 +29,18 @@ EDGE = 1 / (2 * CELLS)
 PART_BITS = 20
 US, MS = 1_000_000, 1_000
 KINDS = ("constant", "uniform", "normal", "lognormal", "variance")
-LONGEST_S = 1e6
-"""Eleven days: `picks` stays within 64 bits in any cell."""
+LONGEST_S = 1e6  # eleven days: `picks` stays within 64 bits in any cell
 
 
 @dataclass(frozen=True)
 class Delay:
-    """A time between `low_s` and `high_s`, in seconds.
+    """Distribution of a time between `low_s` and `high_s`, in seconds. Raises ScenarioError.
 
-    `kind`: "constant" (low and high are equal), "uniform", "normal" (clipped; Evropeytsev et al.
-    2016) or "lognormal": its logarithm is normal with the middle at the logarithm's middle and low
-    and high two standard deviations off, not clipped but cut at the quantiles 1/8192 and
-    8191/8192. "variance" is Evropeytsev et al.'s words taken literally: normal and clipped, the
-    VARIANCE in square milliseconds a quarter of the width in milliseconds; its figures do not come
-    out so. Raises ScenarioError.
+    `kind`: "constant" (low equals high), "uniform", "normal" (clipped; Evropeytsev et al. 2016),
+    "lognormal" (low and high are two standard deviations of the logarithm off its middle; cut at
+    the quantiles 1/8192 and 8191/8192) or "variance": Evropeytsev et al.'s words taken literally,
+    normal and clipped, with a VARIANCE in ms^2 of a quarter of the width in ms. Its figures do not
+    match theirs.
     """
 
     low_s: float
@@ -140,8 +137,7 @@ def picks(table: npt.NDArray[np.int64], words: npt.NDArray[np.uint64]) -> npt.ND
 
 # -- as people write them: "50-250 ms", "uniform 1-2 s", "constant 10 ms" ---------------------
 
-UNITS = {"us": 1e6, "µs": 1e6, "ms": 1e3, "s": 1.0}
-"""How many of a unit are a second."""
+UNITS = {"us": 1e6, "µs": 1e6, "ms": 1e3, "s": 1.0}  # how many of a unit are a second
 EXAMPLES = '"50-250 ms", "uniform 1-2 s", "constant 10 ms"'
 
 _NUMBER = r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)"
@@ -152,9 +148,9 @@ _TEXT = re.compile(
 
 
 def parse_delay(text: str, unit: str | None = None) -> Delay:
-    """Return the delay that a text names: an interval is normal unless it says, a number constant.
+    """Return the delay of a text: an interval is normal unless it has a kind, a number constant.
 
-    `unit` is taken where the text has none; without it, the text must. Raises ScenarioError.
+    `unit` is the default unit; None: the text needs one. Raises ScenarioError.
     """
     found = _TEXT.fullmatch(text.strip())
     if found is None:

@@ -1,9 +1,8 @@
-"""The protocol objects of a run: made by the registry, or from a file of the user's.
+"""Protocol objects of a run, from the registry or from a user's file.
 
-Options are those of the variant, then those of the scenario. What a protocol must be told of the
-run it gets where its constructor asks for it: `bounds` of clocks and channels (`clocks.bounds_of`)
-and `subscriptions`. Protocols that wait for time get a tick from every member's host each
-`tick_us`: an eighth of the largest delay of any channel, not under 1 ms, not over 50 ms.
+Options are those of the variant, then those of the scenario. A constructor that accepts `bounds`
+of clocks and channels (`clocks.bounds_of`) or `subscriptions` gets them. Protocols that wait for
+time get a tick each `tick_us`: an eighth of the largest delay of any channel, 1 to 50 ms.
 """
 
 from __future__ import annotations
@@ -34,12 +33,9 @@ class Members(NamedTuple):
 
     members: Mapping[int, Protocol]
     relation: Relation
-    tick_us: int | None
-    """None: nobody needs time."""
-    patience_us: int
-    """After so long without anything new, waiting members wait for ever."""
-    repeats: bool
-    """Whether a copy can come to a member more than once."""
+    tick_us: int | None  # None: nobody needs time
+    patience_us: int  # after so long without anything new, waiting members wait for ever
+    repeats: bool  # Whether a copy can come to a member more than once
 
 
 def make_members(scenario: Scenario, seed: int) -> Members:

@@ -1,10 +1,8 @@
-"""Memory of a run: told beforehand where that is exact, and the run ended before there is none.
+"""Memory guard: runs that need more memory than is free are refused, or ended with an error.
 
-The compiled engines allocate everything at the beginning and know how much. What the readable
-engine will take depends on the protocol, so it is not guessed: the run is given what is free, and
-ends with an error that says how far it came.
-
-How much memory this process may still take: of the machine, its container and its own limit.
+Compiled engines allocate everything at the beginning, so their need is known. The need of the
+readable engine depends on the protocol: its run is limited to the free memory of machine,
+container and process, and the error says how far the run came.
 """
 
 from __future__ import annotations
@@ -21,14 +19,13 @@ from antecede.lab.simulate.run import AUTO, READABLE, compiled_engine
 from antecede.lab.simulate.topology import PubSub, kind_of
 
 KIB = 1024
-UNLIMITED = 1 << 62
-"""Version 1 of control groups writes a number near this for no limit."""
+UNLIMITED = 1 << 62  # version 1 of control groups writes a number near this for no limit
 
 
 def free_bytes(root: Path = Path("/")) -> int:
     """Return the least of what machine, control groups and the process's limit leave, in bytes.
 
-    Where the system says nothing of what is free, half of what there is. `root` has proc and sys.
+    Half of the machine's memory where the system names no free part. `root` holds proc and sys.
     """
     found = [_of_machine(root), *_of_groups(root)]
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -88,10 +85,7 @@ GIB, MIB = 1 << 30, 1 << 20
 
 
 def compiled_bytes(scenario: Scenario, engine: str = AUTO, seed: int = 0) -> int | None:
-    """Return the bytes that the compiled engine of this run asks for; None: none would run it.
-
-    Raises ScenarioError.
-    """
+    """Return the bytes that a compiled engine needs for a run; None: no engine runs it."""
     found = None if engine == READABLE else compiled_engine(scenario)
     return int(found.call("bytes", scenario, seed)) if found and found.name else None
 
@@ -128,12 +122,11 @@ def within_memory(
     reached: Reached | None = None,
     name: str = "this run",
 ) -> Iterator[None]:
-    """End what runs inside by InputError once it takes more than the bytes that are `free`.
+    """End the block with InputError once it takes more bytes than are `free`.
 
-    The system enforces it, by the limit of this process's address space (RLIMIT_AS). Where it does
-    not say how large that is (macOS), nothing is limited. `loosen` has other names for the keys to
-    lower ("topology", "workload", "run"), for commands with options in their place; `reached`
-    follows the run, to say how far it was.
+    The limit is that of this process's address space (RLIMIT_AS); without its size (macOS) there is
+    none. `loosen` renames the keys to lower ("topology", "workload", "run") for commands with
+    options instead. `reached` is the run's progress.
     """
     have = free_bytes() if free is None else free
     before = resource.getrlimit(resource.RLIMIT_AS)

@@ -1,18 +1,16 @@
-"""Random numbers that are a function of what they are for, not of when they are drawn.
+"""Random numbers as a function of their purpose, not of the time of drawing.
 
 Theory of operation
 -------------------
-Every random choice of a run has a name: the run's seed, a stream (what is chosen: a delay, a
-loss, ...) and two numbers (for a delay: the message, and the channel). The number drawn is a hash
-of that name. So a run does not depend on the order in which things happen inside an engine: the
-readable and the compiled engines, one process and a cluster, all see the same arrivals.
+Every random choice of a run has a name: the run's seed, a stream (a delay, a loss, ...) and two
+numbers (for a delay: message and channel). The number is a hash of that name. So it does not depend
+on the order of events inside an engine: all engines, processes and clusters see the same arrivals.
 
     key(seed, stream) = mix(seed * SEED_FACTOR + stream * STREAM_FACTOR)
     draw(key, i, j)   = mix(key + i * I_FACTOR + j * J_FACTOR)            all modulo 2^64
 
-`mix` is the finaliser of SplitMix64 (Steele, Lea, Flood 2014; Stafford's variant 13), a bijection
-in which every bit of the input turns half of the output.
-`antecede.lab.simulate.compiled.random_streams` is its twin.
+`mix` is the finaliser of SplitMix64 (Steele, Lea, Flood 2014; Stafford's variant 13), a bijection.
+Compiled twin: `antecede.lab.simulate.compiled.random_streams`.
 """
 
 from __future__ import annotations
@@ -34,24 +32,20 @@ MIX_1, MIX_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 class Stream(enum.IntEnum):
-    """What is chosen. The numbers are part of every result: never renumber."""
+    """Purposes of draws. The numbers are part of every result: never renumber."""
 
-    DELAY = 1
-    """Of an application message's first copy: (message, sender * size + receiver)."""
+    DELAY = 1  # of an application message's first copy: (message, sender * size + receiver)
     NOTE_DELAY = 2
     """Of a protocol's own message or a further copy: (count of these, sender * size + receiver)."""
     LOSS = 3
     NOTE_LOSS = 4
     DUPLICATE = 5
     DUPLICATE_DELAY = 6
-    START = 7
-    """When a peer begins: (peer, 0)."""
-    INTERVAL = 8
-    """Between a peer's messages: (peer, its message)."""
+    START = 7  # when a peer begins: (peer, 0)
+    INTERVAL = 8  # between a peer's messages: (peer, its message)
     SENDER = 9
     SEND_TIME = 10
-    ADDRESSEE = 11
-    """(message, address): the smallest draws are addressed."""
+    ADDRESSEE = 11  # (message, address): the smallest draws are addressed
     TOPIC = 12
     SUBSCRIPTION = 13
     CLOCK_OFFSET = 14
@@ -59,8 +53,7 @@ class Stream(enum.IntEnum):
     RESYNC = 16
     ANSWER = 17
     SAMPLE = 18
-    MARKER_DELAY = 19
-    """Of a marker of a snapshot: (count of these, sender * size + receiver)."""
+    MARKER_DELAY = 19  # of a marker of a snapshot: (count of these, sender * size + receiver)
     MARKER_LOSS = 20
 
 

@@ -1,23 +1,19 @@
-"""The readable engine: every protocol of the registry, and users' own, through their classes.
+"""Readable engine: an event loop over the protocols' own classes, those of users too.
 
-It is what the compiled engines are held against, event by event: the classes are those that a
-group uses, the loop (`loop`) is plain. It takes in 20,000 to 100,000
+Differential tests compare the compiled engines with it, event by event. Speed: 20,000 to 100,000
 copies a second.
-
-The event loop of the readable engine: members, channels, clocks and time.
 
 Theory of operation
 -------------------
-Time is whole microseconds. Events happen in the order (time, ticket). Message m's sending has the
-ticket m; every arrival gets the next number when it is put on the network, transmissions in the
-order of effects, receivers ascending within one. So sendings of a microsecond come before its
-arrivals, and a copy that takes no time comes after all that was under way for that time before.
-A reply that waits for what it answers is sent when that is delivered, with a ticket of then.
+Time is whole microseconds. Events are ordered by (time, ticket). The sending of message m has the
+ticket m; every arrival gets the next ticket when it is put on the network, by effect, then by
+receiver. So sendings of a microsecond precede its arrivals. A reply that waits for what it answers
+is sent when that is delivered, with the next ticket.
 
-The application's payload of message m is m; what carries another payload is between protocols.
-Every `tick_us` all members that need time get their tick, by address, with one ticket. Nothing is
-sent from `duration_s` on; then what is under way arrives. With ticks the run ends when
-everything owed is delivered, or when nothing new has happened for `members.Members.patience_us`.
+The payload of message m is m; messages with another payload are between protocols. Every `tick_us`
+all members that need time get their tick, by address, with one ticket. Nothing is sent from
+`duration_s` on; then what is under way arrives. With ticks the run ends when everything owed is
+delivered, or after `members.Members.patience_us` without news.
 """
 
 from __future__ import annotations
@@ -27,21 +23,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, overload
 
+from antecede.core import protocols
 from antecede.core.global_snapshots import Tell
-from antecede.core.protocols import (
-    DUPLICATE,
-    OWN,
-    Addressing,
-    Deliver,
-    DeliverIncomplete,
-    Discard,
-    Effect,
-    MessageId,
-    Protocol,
-    Relation,
-    Transmit,
-)
-from antecede.core.protocols import Relation as CausalRelation
 from antecede.errors import RemoteError
 from antecede.lab.simulate.clocks import MemberClocks
 from antecede.lab.simulate.config.model import Scenario
@@ -50,17 +33,17 @@ from antecede.lab.simulate.members import Members, make_members
 from antecede.lab.simulate.network import Copy, Intake, Network
 from antecede.lab.simulate.outputs import global_states, violations
 from antecede.lab.simulate.outputs.counters import RunMetrics
-from antecede.lab.simulate.outputs.global_states import recorder
+from antecede.lab.simulate.outputs.global_states import GlobalStates
 from antecede.lab.simulate.outputs.metrics import sample_times
 from antecede.lab.simulate.outputs.recording import ARRIVED, DELIVERED, RELEASED, SENT, Recording
 from antecede.lab.simulate.outputs.result import Result
+from antecede.lab.simulate.random_streams import Stream
 from antecede.lab.simulate.topology import Hierarchy
 from antecede.lab.simulate.workload import Answers, Traffic
 
-NOTE = -1
-"""In place of a message's number: this is between protocols."""
-MARKER = -2
-"""In place of a message's number: this is a marker of a snapshot, below the protocols."""
+NOTE = -1  # in place of a message's number: this is between protocols
+MARKER = -2  # in place of a message's number: this is a marker of a snapshot, below the protocols
+MARKER_STREAMS = Stream.MARKER_DELAY, Stream.MARKER_LOSS
 ARRIVE, TAKE, TICK, SEND, BEGIN = range(5)
 
 
@@ -75,8 +58,21 @@ class EventLoop:
         self.traffic = Traffic(scenario, seed)
         self.times: list[int] = self.traffic.schedule.time_us.tolist()
         self.senders: list[int] = self.traffic.schedule.sender.tolist()
-        self.recording = self._recording(seed)
-        self.snapshots = recorder(scenario, self.recording)
+        count = len(self.times)
+        self.recording = Recording(
+            scenario,
+            seed,
+            made.relation,
+            self.senders,
+            sent_us=[None] * count,
+            parents=[()] * count,
+            addressed=[None] * count,
+            topics=[()] * count,
+            subscriptions=self.traffic.subscriptions,
+        )
+        self.snapshots: GlobalStates | None = None
+        if scenario.snapshots is not None:
+            self.snapshots = GlobalStates(scenario.topology, scenario.snapshots, self.recording)
         slow = scenario.links.buffer is not None or scenario.links.service_s > 0
         self.intake = Intake(scenario.links, scenario.topology.size) if slow else None
         self.heap: list[tuple[int, int, int, int, Any, int]] = []
@@ -95,30 +91,10 @@ class EventLoop:
         self.answers = Answers(self.traffic, made.members, scenario.workload.recent)
         self.owed = self.under_way = self.news_us = 0
 
-    def _recording(self, seed: int) -> Recording:
-        count = len(self.times)
-        return Recording(
-            self.scenario,
-            seed,
-            self.made.relation,
-            self.senders,
-            [None] * count,
-            [()] * count,
-            [None] * count,
-            [()] * count,
-            self.traffic.subscriptions,
-        )
-
-    # -- time -------------------------------------------------------------------------------
-
     def go(self) -> None:
         """Let everything happen."""
         self.end_us = round(self.scenario.duration_s * US)
-        samples = deque(
-            sample_times(
-                round(self.scenario.warm_s * US), round(self.scenario.sample_s * US), self.end_us
-            )
-        )
+        samples = deque(sample_times(self.scenario))
         if self.made.tick_us is not None:
             self._plan(self.made.tick_us, TICK, 0, None, NOTE)
         if self.scenario.snapshots is not None:
@@ -166,8 +142,6 @@ class EventLoop:
         self._plan(now_us + self.made.tick_us, TICK, 0, None, NOTE)
         return True
 
-    # -- sending ----------------------------------------------------------------------------
-
     def _send(self, now_us: int, number: int) -> None:
         at = self.senders[number]
         member, run = self.members[at], self.recording
@@ -176,16 +150,16 @@ class EventLoop:
             return
         options: dict[str, Any] = {}
         run.parents[number] = parents
-        if parents and self.made.relation is CausalRelation.BY_REPLY:
-            options["after"] = self.answers.names(parents)
-        if member.addressing is Addressing.TOPICS:
+        if parents and self.made.relation is protocols.Relation.BY_REPLY:
+            options["after"] = [self.answers.ids[parent] for parent in parents]
+        if member.addressing is protocols.Addressing.TOPICS:
             run.topics[number] = options["topics"] = self.traffic.publication(number)
             run.addressed[number] = tuple(
                 other
                 for other, topics in enumerate(run.subscriptions)
                 if other != at and not topics.isdisjoint(options["topics"])
             )
-        elif member.addressing is Addressing.MEMBERS:
+        elif member.addressing is protocols.Addressing.MEMBERS:
             run.addressed[number] = options["to"] = self.traffic.addressees(number, at)
         run.sent_us[number] = self.news_us = now_us
         run.note(now_us, SENT, at, number)
@@ -194,7 +168,7 @@ class EventLoop:
         self.owed += others if given is None else len(given)
         if self.snapshots is not None:
             self.snapshots.sent(at, number, run.receivers(number))
-        if self.made.relation is CausalRelation.TOTAL:
+        if self.made.relation is protocols.Relation.TOTAL:
             # An own message is held from its sending until its turn, as others from arrival.
             self.owed += 1
             self.arrived[at][number] = now_us
@@ -203,18 +177,19 @@ class EventLoop:
         self._carry_out(now_us, at, member.send(number, now=reading_ns, **options))
         self._resume(now_us, at, self.answers.sent(at, number))
 
-    # -- effects ----------------------------------------------------------------------------
-
-    def _carry_out(self, now_us: int, at: int, effects: Iterable[Effect]) -> None:
+    def _carry_out(self, now_us: int, at: int, effects: Iterable[protocols.Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Transmit):
+            if isinstance(effect, protocols.Transmit):
                 self._transmit(now_us, at, effect)
-            elif isinstance(effect, Deliver | DeliverIncomplete):
+            elif isinstance(effect, protocols.Deliver | protocols.DeliverIncomplete):
                 self._deliver(now_us, at, effect)
-            elif isinstance(effect, Discard) and effect.reason not in (DUPLICATE, OWN):
+            elif isinstance(effect, protocols.Discard) and effect.reason not in (
+                protocols.DUPLICATE,
+                protocols.OWN,
+            ):
                 self._give_up(at, effect.message)
 
-    def _transmit(self, now_us: int, at: int, effect: Transmit) -> None:
+    def _transmit(self, now_us: int, at: int, effect: protocols.Transmit) -> None:
         member, message = self.members[at], effect.message
         targets = sorted(effect.to)
         if not targets:
@@ -226,7 +201,7 @@ class EventLoop:
         if first:
             copies += self.network.message(number, now_us, at, first)
             self.metrics.transmitted(now_us, at, member, message, number, first)
-            self.answers.ids.setdefault(number, MessageId(message.sender, message.seq))
+            self.answers.ids.setdefault(number, protocols.MessageId(message.sender, message.seq))
         if again:
             copies += self.network.note(self.notes, now_us, at, again)
             self.notes += 1
@@ -241,8 +216,7 @@ class EventLoop:
     def _number(self, at: int, message: Any) -> int:
         """Return the number of a message that carries one of the application, or NOTE.
 
-        A role may not know every note by its kind (an internal peer, its acknowledgements), but
-        none of them carries a number.
+        A role may not recognise every note (an internal peer, its acknowledgements).
         """
         if self.members[at].is_note(message) or type(message.payload) is not int:
             return NOTE
@@ -261,9 +235,11 @@ class EventLoop:
             self.carried.add(name)
         return again
 
-    def _deliver(self, now_us: int, at: int, effect: Deliver | DeliverIncomplete) -> None:
+    def _deliver(
+        self, now_us: int, at: int, effect: protocols.Deliver | protocols.DeliverIncomplete
+    ) -> None:
         number = effect.message.payload
-        marked = isinstance(effect, DeliverIncomplete)
+        marked = isinstance(effect, protocols.DeliverIncomplete)
         arrived_us = self.arrived[at].pop(number, now_us)
         self.news_us = now_us
         self.owed -= 1
@@ -282,8 +258,6 @@ class EventLoop:
         """Count a message that the protocol discards; a further copy may come all the same."""
         if self.arrived[at].pop(self._number(at, message), None) is not None:
             self.metrics.counts["discarded"] += 1
-
-    # -- arrival ----------------------------------------------------------------------------
 
     def _arrive(self, now_us: int, at: int, message: Any, number: int) -> None:
         when_us: int | None = now_us
@@ -308,7 +282,7 @@ class EventLoop:
             self.news_us = now_us
             self.metrics.arrivals += 1
             self._note_arrival(now_us, at, number)
-        member: Protocol = self.members[at]
+        member: protocols.Protocol = self.members[at]
         try:
             effects = member.receive(message, now=self.clocks.reading_ns(at, now_us))
         except RemoteError:
@@ -327,8 +301,6 @@ class EventLoop:
         self.arrived[at][number] = now_us
         self.recording.note(now_us, ARRIVED, at, number)
 
-    # -- snapshots --------------------------------------------------------------------------
-
     def _begin(self, now_us: int, number: int) -> None:
         assert self.snapshots is not None
         for at, tells in self.snapshots.begin(now_us, number):
@@ -342,7 +314,7 @@ class EventLoop:
             target = self.snapshots.address[tell.to]
             markers.setdefault(tell.marker.number, {})[target] = tell.marker
         for of in markers.values():
-            copies = self.network.marker(self.markers, now_us, at, sorted(of))
+            copies = self.network.note(self.markers, now_us, at, sorted(of), MARKER_STREAMS)
             self.markers += 1
             self.under_way += len(copies)
             for arrival_us, target in copies:
@@ -374,11 +346,10 @@ def run_readable(
     record: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Result | tuple[Result, Recording]:
-    """Return what a run gives; with `record` also what happened, event by event.
+    """Return the result of a run; with `record` also its events.
 
-    `progress` is told now and then what part of the sending time is over.
-
-    Raises ScenarioError for a protocol that cannot run in the scenario, with what can.
+    `progress` gets the part of the sending time that is over, 0 to 1. Raises ScenarioError for a
+    protocol that cannot run in the scenario.
     """
     made = make_members(scenario, seed)
     metrics = RunMetrics(scenario, made.members, record=record, progress=progress)
@@ -394,16 +365,15 @@ def run_readable(
         "lost": loop.network.lost + overruns,
         "duplicates": loop.network.duplicates,
     }
-    unsent = loop.answers.unsent()
-    figures |= {
-        name: count for name, count in (("unsent", unsent), ("undelivered", loop.owed)) if count
-    }
-    states = loop.snapshots.states() if loop.snapshots is not None else []
+    late = {"unsent": loop.answers.unsent(), "undelivered": loop.owed}
+    figures |= {name: count for name, count in late.items() if count}
+    states: list[global_states.RecordedState] = []
     if loop.snapshots is not None:
+        states = loop.snapshots.states()
         figures |= global_states.figures(states, loop.snapshots.stamp_bytes)
     found, caveats = violations.judged(run)
     figures |= found
-    if run.relation is Relation.TOTAL:
+    if run.relation is protocols.Relation.TOTAL:
         figures["violations"] += violations.disagreements(run)
     if isinstance(scenario.topology, Hierarchy):
         if caveats:

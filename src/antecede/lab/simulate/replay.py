@@ -1,16 +1,15 @@
-"""A workload from a real trace: its authors are the peers, its replies the answers.
+"""Workload from a trace: its authors are the peers, its replies the answers.
 
 Theory of operation
 -------------------
-Every message of the trace (its send and event rows) becomes one of the run, by time: its arrival,
-else its time of sending, committing, authoring or start, whichever column is the first that all
-messages have; else the order of the file. No message comes before what it answers: one that is
-dated earlier gets that time. The span of the trace is stretched or pressed to `duration_s`; real
-months would have no message under way at the sending of another.
+Every message of the trace (send and event rows) becomes one of the run, ordered by the first of
+these columns that all messages have: arrival, send, commit, author, start time, row. A message
+dated before one that it answers gets that time. The trace's span is scaled to `duration_s`, as
+months would leave no message under way at the sending of another.
 
-Author k, by first appearance, is the peer k modulo the number of peers. `messages` takes so many
-from the beginning. An answer to what the peer does not have yet waits until it does. Rows without
-an author, and parents that are not in the trace (or would close a circle), are left out.
+Author k, by first appearance, is the peer k modulo the number of peers. `messages` limits the
+number, from the beginning. An answer waits until the peer has what it answers. Rows without an
+author, and parents that are not in the trace or would close a circle, are left out.
 """
 
 from __future__ import annotations
@@ -50,10 +49,7 @@ class Replayed(NamedTuple):
 
 
 def replay_trace(scenario: Scenario) -> Replayed:
-    """Return the messages of the trace that the workload names.
-
-    Raises ScenarioError for a file that cannot be read, or has no message.
-    """
+    """Return the messages of the workload's trace; raises ScenarioError if it has none."""
     if not scenario.workload.path:
         raise fault("workload.path", "is empty; it names a trace")
     path = Path(scenario.workload.path)
@@ -86,9 +82,9 @@ def replay_trace(scenario: Scenario) -> Replayed:
 
 @functools.lru_cache(maxsize=4)
 def _messages(path: Path, changed_ns: int) -> list[Message]:
-    """Return the messages of a trace in the order of time; the first row of an id counts.
+    """Return the messages of a trace by time; the first row of an id counts.
 
-    `changed_ns` is when the file was written, so that no other file's messages are remembered.
+    `changed_ns` is when the file was written: a part of the cache's key.
     """
     events = read([path]).events
     rows = [row for row in events.to_pylist() if row["kind"] not in (RECEIVE, DELIVER)]
@@ -103,12 +99,10 @@ def _messages(path: Path, changed_ns: int) -> list[Message]:
     return sorted(found.values(), key=lambda message: message.time)
 
 
-def _causes_first(
-    messages: Sequence[Message],
-) -> tuple[list[int], list[int], list[list[int]]]:
-    """Return an order with parents first, the times in it, and the parents by message.
+def _causes_first(messages: Sequence[Message]) -> tuple[list[int], list[int], list[list[int]]]:
+    """Return an order with parents first, its times, and the parents by message.
 
-    Times never fall. What stands in a circle of replies, or answers that, answers nothing.
+    Times never fall. A message in a circle of replies, or behind one, answers nothing.
     """
     place = {message.id: at for at, message in enumerate(messages)}
     parents = [

@@ -1,4 +1,4 @@
-"""One run by the engine that suits it. Figures do not depend on the engine."""
+"""Choice of the engine for a run; figures do not depend on it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from antecede.errors import ScenarioError
 from antecede.lab.simulate.config.compatibility import readable_only
 from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.outputs.metric_selection import EVERYTHING, Measures
-from antecede.lab.simulate.outputs.result import Result
+from antecede.lab.simulate.outputs.result import EVERYTHING, Measures, Result
 from antecede.lab.simulate.reference_engine import run_readable
 
 AUTO, READABLE, COMPILED = "auto", "readable", "compiled"
@@ -23,9 +22,8 @@ def simulate(
 ) -> Result:
     """Run a scenario and return its figures; `seed` is any integer from 0.
 
-    "auto" takes a compiled engine where one can run the scenario. Raises ScenarioError for what
-    cannot run, and for "compiled" where no compiled engine can, with the reasons. `measures`: what
-    a compiled engine counts.
+    "auto" takes a compiled engine where one can run the scenario. `measures` limits what a compiled
+    engine counts. Raises ScenarioError for what cannot run, for "compiled" with the reasons.
     """
     if engine not in ENGINES:
         raise ScenarioError(f"engine: {engine!r} is none of {', '.join(ENGINES)}")

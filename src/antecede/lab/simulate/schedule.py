@@ -1,7 +1,7 @@
-"""When everybody sends: the workload of a run as one list of send times, the same for all engines.
+"""Send times of a run, the same for all engines.
 
-Message m of a run is the m-th of this list (by time, then by sender); its number names it in every
-random draw, so the same scenario has the same messages and delays whichever protocol carries it.
+Message m is the m-th of this list (by time, then by sender). Its number names it in every random
+draw, so messages and delays do not depend on the protocol.
 """
 
 from __future__ import annotations
@@ -16,17 +16,14 @@ from antecede.lab.simulate.delays import US, picks
 from antecede.lab.simulate.random_streams import Ints, Stream, draws, key, units
 from antecede.lab.simulate.topology import Topology
 
-BYTES_A_LINE = 40
-"""Of a trace that is replayed, at least."""
+BYTES_A_LINE = 40  # of a trace that is replayed, at least
 
 
 class Schedule(NamedTuple):
     """The application's messages in the order of their sending."""
 
-    time_us: Ints
-    """[messages] microseconds from the start, ascending."""
-    sender: Ints
-    """[messages] address."""
+    time_us: Ints  # [messages] microseconds from the start, ascending
+    sender: Ints  # [messages] address
 
 
 def build_schedule(scenario: Scenario, seed: int) -> Schedule:

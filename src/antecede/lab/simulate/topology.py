@@ -1,12 +1,12 @@
-"""Who is in a simulated group: addresses, roles and groups.
+"""Members of a simulated group: addresses, roles and groups.
 
-Every process has one address from 0. A mesh and a publish/subscribe group have peers alone. In a
-hierarchy (Evropeytsev et al. 2016) the super peers come first, then the internal peers group by
-group, then the external peers.
+Addresses count from 0. Meshes and publish/subscribe groups have only peers. In a hierarchy
+(Evropeytsev et al. 2016) super peers come first, then internal peers by group, then external peers.
 """
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -16,8 +16,24 @@ from antecede.errors import ScenarioError
 PEER, SUPER, INTERNAL, EXTERNAL = "peer", "super", "internal", "external"
 
 
+class _Peers(abc.ABC):
+    """Peers that all have an application."""
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int: ...
+
+    def role(self, address: int) -> str:
+        """Return the role of an address."""
+        return PEER
+
+    def senders(self) -> range:
+        """Return the addresses with an application."""
+        return range(self.size)
+
+
 @dataclass(frozen=True)
-class Mesh:
+class Mesh(_Peers):
     """Peers that all talk to each other directly. Raises ScenarioError."""
 
     peers: int
@@ -30,23 +46,16 @@ class Mesh:
         """Number of addresses."""
         return self.peers
 
-    def role(self, address: int) -> str:
-        """Return the role of an address."""
-        return PEER
-
     def group(self, address: int) -> int:
         """Return the number of the address's group."""
         return 0
 
-    def senders(self) -> range:
-        """Return the addresses with an application."""
-        return range(self.peers)
-
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Internal groups of these sizes, a super peer for each, and external peers (Evropeytsev et al.
-    2016).
+    """Internal groups of these sizes with a super peer each, and external peers.
+
+    Evropeytsev et al. 2016.
     """
 
     groups: tuple[int, ...]
@@ -101,11 +110,11 @@ class Hierarchy:
 
 
 @dataclass(frozen=True)
-class PubSub:
+class PubSub(_Peers):
     """Subgroups of these sizes that share `topics` topics (Nakayama 2017, section 3).
 
-    Every peer subscribes to 1 to `subscribed` of them, number and topics drawn by seed (Nakayama
-    2017: h_i, at most xt); None: to all.
+    Every peer subscribes to 1 to `subscribed` of them, drawn by seed (Nakayama 2017: h_i, at most
+    xt); None: to all.
     """
 
     subgroups: tuple[int, ...]
@@ -126,10 +135,6 @@ class PubSub:
         """Number of addresses."""
         return sum(self.subgroups)
 
-    def role(self, address: int) -> str:
-        """Return the role of an address."""
-        return PEER
-
     def group(self, address: int) -> int:
         """Return the number of the address's subgroup."""
         first = 0
@@ -138,10 +143,6 @@ class PubSub:
             if address < first:
                 return number
         raise ScenarioError(f"address {address}: there are {self.size}")
-
-    def senders(self) -> range:
-        """Return the addresses with an application."""
-        return range(self.size)
 
 
 Topology: TypeAlias = Mesh | Hierarchy | PubSub

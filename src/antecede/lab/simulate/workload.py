@@ -1,13 +1,9 @@
-"""What messages are about: whom they are for, their topics, and what they answer.
+"""Addressees, topics and answers of messages.
 
-Everything is drawn by the message's number (`random_streams`), so it is the same whichever protocol
-carries the message; but which delivered message is answered depends on what was delivered.
-
-What a member answers when it sends, and replies that wait for what they answer.
-
-Drawn answers are to one of the messages delivered lately to the sender. In a replay the answers
-are given; a reply is sent when everything that it answers is there. A protocol that allows one
-answer only (S_b without `several_parents`) gets the newest.
+All but answers is drawn by the message's number (`random_streams`), so it does not depend on the
+protocol. A drawn answer is to one of the messages that the sender delivered lately. A replayed
+answer is sent when everything that it answers is there. A protocol that allows one answer only (S_b
+without `several_parents`) gets the newest.
 """
 
 from __future__ import annotations
@@ -32,8 +28,7 @@ class Answers:
         self.recent: dict[int, deque[int]] = {at: deque(maxlen=recent) for at in members}
         self.here: dict[int, set[int]] = {at: set() for at in members}
         """By member: what it sent or was delivered to it; kept in a replay alone."""
-        self.ids: dict[int, MessageId] = {}
-        """Message -> how its receivers name it."""
+        self.ids: dict[int, MessageId] = {}  # message -> how its receivers name it
         self.postponed: dict[int, list[int]] = {}
         """By member: its replies to what it does not have yet."""
 
@@ -51,20 +46,13 @@ class Answers:
         self.postponed.setdefault(at, []).append(number)
         return None
 
-    def names(self, parents: Sequence[int]) -> list[MessageId]:
-        """Return how protocols name messages that were put on the network."""
-        return [self.ids[parent] for parent in parents]
-
-    def sent(self, at: int, number: int) -> list[int]:
-        """Note a sending; return the member's replies that are to be looked at again."""
-        return self._has(at, number)
-
     def delivered(self, at: int, number: int) -> list[int]:
         """Note a delivery; return the member's replies that are to be looked at again."""
         self.recent[at].append(number)
-        return self._has(at, number)
+        return self.sent(at, number)
 
-    def _has(self, at: int, number: int) -> list[int]:
+    def sent(self, at: int, number: int) -> list[int]:
+        """Note a sending; return the member's replies that are to be looked at again."""
         if not self.traffic.parents:
             return []
         self.here[at].add(number)
@@ -93,8 +81,7 @@ class Traffic:
             self.schedule = build_schedule(scenario, seed)
         topology = scenario.topology
         self.topics = topics_of(topology) if isinstance(topology, PubSub) else ()
-        self.subscriptions: tuple[frozenset[str], ...] = ()
-        """By address."""
+        self.subscriptions: tuple[frozenset[str], ...] = ()  # by address
         if isinstance(topology, PubSub):
             self.subscriptions = subscriptions(topology, seed)
 
@@ -107,9 +94,7 @@ class Traffic:
         return tuple(sorted(others[_first(self.keys[Stream.ADDRESSEE], message, others, fanout)]))
 
     def publication(self, message: int) -> tuple[str, ...]:
-        """Return the topics of a message, sorted: 1 to `topics` of all, drawn (Nakayama 2017,
-        section 3).
-        """
+        """Return the 1 to `topics` topics of a message, sorted (Nakayama 2017, section 3)."""
         return _drawn(self.keys[Stream.TOPIC], message, self.workload.topics, self.topics)
 
     def answered(self, message: int, recent: Sequence[int]) -> int | None:

@@ -19,9 +19,7 @@ class Disagreement(NamedTuple, Generic[Member, Label]):
     then: Label
 
 
-def disagreement(
-    orders: Mapping[Member, Sequence[Label]],
-) -> Disagreement[Member, Label] | None:
+def disagreement(orders: Mapping[Member, Sequence[Label]]) -> Disagreement[Member, Label] | None:
     """Return a pair of messages that two members deliver in different orders, if there is one.
 
     `orders` are each member's deliveries in its order; nothing is said of messages that only

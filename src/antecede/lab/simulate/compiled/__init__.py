@@ -1,4 +1,4 @@
-"""The compiled engines of the simulator, and what both need."""
+"""Compiled engines of the simulator."""
 
 from typing import TYPE_CHECKING
 
@@ -9,9 +9,5 @@ if TYPE_CHECKING:
     from antecede.lab.simulate.compiled.mesh.engine import run_mesh
 else:
     __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "hierarchy.engine": "run_hierarchy",
-            "mesh.engine": "run_mesh",
-        },
+        __name__, {"hierarchy.engine": "run_hierarchy", "mesh.engine": "run_mesh"}
     )

@@ -1,4 +1,4 @@
-"""The compiled twin of `antecede.lab.simulate.random_streams` and `delays.pick`."""
+"""Compiled twin of `antecede.lab.simulate.random_streams` and `delays.pick`."""
 
 from __future__ import annotations
 

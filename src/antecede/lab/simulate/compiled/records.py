@@ -1,23 +1,27 @@
-"""Records of compiled engines: an array of structures whose fields are the annotations of a class.
+"""Records of compiled engines: arrays of structures with the annotations of a class as fields.
 
-Kernels read and write `rows[k].field`; numba takes that at the speed of numbered columns. Python
-reads a whole column, `rows["field"]`.
+Kernels use `rows[k].field`, as fast as numbered columns. Python reads columns, `rows["field"]`.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from antecede.tables.kernels import inlined_lent as inlined
+
 R = TypeVar("R")
+Shapes = dict[str, tuple[tuple[int, ...], Any]]  # name of an array -> shape and type
+LINE = 64  # bytes of a line of the cache
 Half = Annotated[np.uint64, np.uint32]
 """A field of 32 bits; type checkers take it for a word, which it is widened to in arithmetic."""
 
 
 class Rows(Generic[R]):
-    """What type checkers believe an array of records to be."""
+    """Type of an array of records, for type checkers."""
 
     shape: tuple[int, ...]
 
@@ -55,6 +59,45 @@ def layout(of: type, size: int = 0) -> np.dtype[np.void]:
     return np.dtype(spread, align=True)  # type: ignore[call-overload,no-any-return]
 
 
+def array_bytes(shapes: Shapes) -> int:
+    """Return the memory of the arrays of these shapes."""
+    return sum(math.prod(shape) * np.dtype(of).itemsize for shape, of in shapes.values())
+
+
+def new_state(shapes: Shapes, counters: type) -> dict[str, Any]:
+    """Return the arrays of a state that begin empty, and its counters as `at`."""
+    at = one(counters)
+    at.fresh = 1
+    return {"at": at, **{name: _zeros(shape, of) for name, (shape, of) in shapes.items()}}
+
+
+def _zeros(shape: tuple[int, ...], of: Any) -> Any:
+    """Return zeros that begin with a line of the cache: a block of 8 words is one line then."""
+    size = math.prod(shape) * np.dtype(of).itemsize
+    raw = np.zeros(size + LINE, np.uint8)
+    start = -raw.ctypes.data % LINE
+    return raw[start : start + size].view(of).reshape(shape)
+
+
 def one(of: type) -> Any:
     """Return a single record, all fields 0."""
     return np.zeros(1, layout(of)).view(np.recarray)[0]
+
+
+@inlined
+def take_node(s: Any) -> np.uint64:
+    """Return an unused node of a state's `nodes`."""
+    node = s.at.free
+    if node == 0:
+        node = s.at.fresh
+        s.at.fresh += np.uint64(1)
+    else:
+        s.at.free = np.uint64(s.nodes[node].after)
+    return np.uint64(node)
+
+
+@inlined
+def give_node(s: Any, node: np.uint64) -> None:
+    """Return a node to the unused ones."""
+    s.nodes[node].after = s.at.free
+    s.at.free = node

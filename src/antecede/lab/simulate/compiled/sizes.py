@@ -1,8 +1,8 @@
-"""How many bytes control information takes when encoded, without encoding it.
+"""Encoded sizes of control information in bytes, without encoding it.
 
-The compiled twins of `core.protocols.vector.base.encode_with_pairs` (BSS, IDR, DS) and of
-`core.protocols.hierarchical.messages.encode`, by the formats of `core.clocks.encoding.rice`,
-`core.clocks.encoding.windows` and `core.clocks.encoding.counters`: exactly `len(encode(message))`.
+Compiled twins of `core.protocols.vector.base.encode_with_pairs` (BSS, IDR, DS) and of
+`core.protocols.hierarchical.messages.encode`: exactly `len(encode(message))`. Formats:
+`core.clocks.encoding.rice`, `.windows` and `.counters`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from antecede.tables.kernels import inlined, njit
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
-MOST_LOW = 7
-"""Highest Rice parameter of runs: `windows.MOST_LOW`."""
+MOST_LOW = 7  # highest Rice parameter of runs: `windows.MOST_LOW`
 ANY_LOW = 64
 
 _0, _1, _2, _4 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(4)
@@ -24,12 +23,9 @@ _01, _56 = np.uint64(0x0101010101010101), np.uint64(56)
 _55, _33, _0F = (np.uint64(0x0101010101010101 * byte) for byte in (0x55, 0x33, 0x0F))
 
 
-# -- whole messages ----------------------------------------------------------------------------
-
-
 @njit
 def pairs_message_size(sender: int, seq: int, members: Ints, counters: Ints, count: int) -> int:
-    """Return the bytes of an IDR, DS or BSS message whose causes are the first `count` pairs.
+    """Return the bytes of an IDR, DS or BSS message that carries the first `count` pairs.
 
     `members` ascend; `counters` are from 1.
     """
@@ -41,7 +37,7 @@ def pairs_message_size(sender: int, seq: int, members: Ints, counters: Ints, cou
 def vector_message_size(sender: int, seq: int, causes: Ints) -> int:
     """Return the bytes of an IDR, DS or BSS message; `causes[k]` is of member k, 0: none.
 
-    Of BSS the sender's own counter must be 0 here: its number says it.
+    For BSS the sender's own counter must be 0 here.
     """
     members = np.empty(len(causes), np.int64)
     counters = np.empty(len(causes), np.int64)
@@ -54,31 +50,24 @@ def vector_message_size(sender: int, seq: int, causes: Ints) -> int:
 
 
 @njit
-def downward_size(sender: int, seq: int, last: int, base: int, words: Words) -> int:
-    """Return the bytes of a Downward message; bit 0 of `words[0]` is position base + 1 of DV.
+def inside_size(sender: int, seq: int, told: int, near: int, base: int, words: Words) -> int:
+    """Return the bytes of a Downward or Upward message; DV need not be trimmed.
 
-    DV need not be trimmed.
+    Bit 0 of `words[0]` is position base + 1 of DV. `told`: Last or the floor. `near`: the number
+    (Downward) or the floor (Upward) that DV is encoded relative to.
     """
-    head = 1 + varint_size(sender) + varint_size(seq) + varint_size(last)
-    return head + near_window_size(base, words, seq)
-
-
-@njit
-def upward_size(sender: int, seq: int, floor: int, base: int, words: Words) -> int:
-    """Return the bytes of an Upward message, as `downward_size`."""
-    head = 1 + varint_size(sender) + varint_size(seq) + varint_size(floor)
-    return head + near_window_size(base, words, floor)
+    head = 1 + varint_size(sender) + varint_size(seq) + varint_size(told)
+    return head + near_window_size(base, words, near)
 
 
 @njit
 def external_size(
     sender: int, seq: int, ci_counters: int, ci_vectors: int, vectors: int, translated: int
 ) -> int:
-    """Return the bytes of an External message, of the sizes of its parts.
+    """Return the bytes of an External message from the sizes of its parts.
 
-    `ci_counters`: `counters_size` of CI's integers. `vectors`: how many bit vectors CI has, and
-    `ci_vectors`: the sum of their `vector_entry_size`. `translated`: `window_size` of I, 1 when
-    it is empty.
+    `ci_counters`: `counters_size` of CI's integers. `vectors`, `ci_vectors`: number of CI's bit
+    vectors, sum of their `vector_entry_size`. `translated`: `window_size` of I.
     """
     head = 1 + varint_size(sender) + varint_size(seq)
     ci = varint_size(ci_counters) + ci_counters + varint_size(vectors) + ci_vectors
@@ -87,15 +76,9 @@ def external_size(
 
 @njit
 def vector_entry_size(super_peer: int, base: int, words: Words) -> int:
-    """Return the bytes of a super peer's number and its bit vector in CI; 0 for an empty one.
-
-    An empty bit vector is no entry of CI: do not count it.
-    """
+    """Return the bytes of a super peer's number and bit vector in CI; 0 if empty: no entry."""
     size = window_size(base, words)
     return 0 if size == 1 else varint_size(super_peer) + varint_size(size) + size
-
-
-# -- their parts -------------------------------------------------------------------------------
 
 
 @njit
@@ -181,10 +164,7 @@ def _runs_of_ones(members: Ints, count: int, runs: int) -> Ints:
 
 @njit
 def rice_bits(numbers: Ints, count: int, most: int) -> int:
-    """Return the bits of numbers with the best Rice parameter up to `most`.
-
-    The code is that of `core.clocks.encoding.rice`.
-    """
+    """Return the bits of numbers with the best Rice parameter up to `most`, as `encoding.rice`."""
     total = 0
     for k in range(count):
         total += numbers[k]

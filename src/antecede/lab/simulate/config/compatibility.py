@@ -1,21 +1,19 @@
-"""Whether a scenario can run at all: its protocol on its topology, under its workload and links.
+"""Compatibility of a scenario's protocol with its topology, workload and links.
 
 | protocol                          | topology    | workload                                     |
 |-----------------------------------|-------------|----------------------------------------------|
-| hierarchical                      | Hierarchy   | everybody gets every message                 |
+| hierarchical                      | Hierarchy   | every member gets every message              |
 | by topic (tv, tv-lt, ..., htbc)   | PubSub      | 1 to `topics` topics a message               |
-| to chosen members (ses, sent)     | Mesh        | `fanout` addressees, or everybody            |
-| all others                        | Mesh        | everybody gets every message                 |
+| to chosen members (ses, sent)     | Mesh        | `fanout` addressees, or all                  |
+| all others                        | Mesh        | every member gets every message              |
 
 Errors name the key as scenario files do ("protocol.name: ...").
-
-What runs through the protocols' classes only, in no compiled engine, `readable_only` says.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from antecede.core.protocols import ENTRIES, Addressing, Entry, of_order
@@ -38,9 +36,9 @@ from antecede.lab.simulate.topology import (
 
 
 def check_fit(scenario: Scenario) -> None:
-    """Raise ScenarioError where the scenario can not run, with the dotted key and what can.
+    """Raise ScenarioError for a scenario that cannot run, with the dotted key and what can.
 
-    A protocol of the user's (FILE.py:CLASS) is not loaded here; the engine does that.
+    The engine loads and checks a user's protocol (FILE.py:CLASS), not this function.
     """
     _check_links(scenario)
     _check_snapshots(scenario)
@@ -77,11 +75,6 @@ def topologies_of(name: str) -> tuple[str, ...]:
     return ("pubsub",) if found.load().addressing is Addressing.TOPICS else ("mesh",)
 
 
-def protocols_on(kind: str) -> tuple[str, ...]:
-    """Return the protocols that can run on a kind of topology."""
-    return tuple(name for name in ENTRIES if kind in topologies_of(name))
-
-
 def _entry(name: str) -> Entry:
     if name not in ENTRIES:
         near = of_order(name) or choices(name, ENTRIES)
@@ -92,10 +85,11 @@ def _entry(name: str) -> Entry:
 def _check_topology(found: Entry, topology: Topology) -> None:
     kind, able = kind_of(topology), topologies_of(found.name)
     if kind not in able:
+        others = ", ".join(name for name in ENTRIES if kind in topologies_of(name))
         raise fault(
             "protocol.name",
             f"{found.name} runs on topology.kind = {' or '.join(map(repr, able))}, not on "
-            f"{kind!r}, where these do: {', '.join(protocols_on(kind))}",
+            f"{kind!r}, where these do: {others}",
         )
 
 
@@ -166,17 +160,17 @@ def _check_links(scenario: Scenario) -> None:
                     f'{end!r} is nobody; write "any", {_ends(topology)}',
                 )
     for number, partition in enumerate(scenario.links.partitions, start=1):
-        for address in partition.side:
-            if not 0 <= address < topology.size:
-                raise fault(
-                    f"links.partitions[{number}].side",
-                    f"nobody has the address {address}; they are 0 to {topology.size - 1}",
-                )
+        key = f"links.partitions[{number}].side"
+        _check_addresses(partition.side, key, topology)
         if len(set(partition.side)) == topology.size:
-            raise fault(
-                f"links.partitions[{number}].side",
-                f"has all {topology.size} addresses: nobody is left on the other side",
-            )
+            what = f"has all {topology.size} addresses: nobody is left on the other side"
+            raise fault(key, what)
+
+
+def _check_addresses(addresses: Iterable[int], key: str, topology: Topology) -> None:
+    for address in addresses:
+        if not 0 <= address < topology.size:
+            raise fault(key, f"nobody has the address {address}; they are 0 to {topology.size - 1}")
 
 
 def _check_snapshots(scenario: Scenario) -> None:
@@ -189,10 +183,7 @@ def _check_snapshots(scenario: Scenario) -> None:
             "a snapshot needs a channel from every member to every other, and in a hierarchy all "
             "goes through super peers; mesh and pubsub have them",
         )
-    for address in plan.by:
-        if not 0 <= address < topology.size:
-            what = f"nobody has the address {address}; they are 0 to {topology.size - 1}"
-            raise fault("snapshots.by", what)
+    _check_addresses(plan.by, "snapshots.by", topology)
 
 
 def _is_end(end: str, topology: Topology) -> bool:

@@ -1,11 +1,10 @@
 """Scenarios of the simulator as TOML files and as plain values.
 
-Not the checker's scenarios (`antecede.lab.check.scenario.run`, docs/design/scenarios.md): those
-move a small group by hand, these name a whole simulated run but for its seed. All keys:
-docs/simulate.md.
+These name a whole simulated run but for its seed (keys: docs/simulate.md); scenarios of the checker
+(`antecede.lab.check.scenario.run`) move a small group by hand.
 
-`scenario_mapping` and `scenario_from` are exact inverses, through JSON too, which is how Spark's
-workers get their scenarios. What is wrong is said with path and dotted key:
+`scenario_mapping` and `scenario_from` are exact inverses, through JSON too, for Spark's workers.
+Errors name path and dotted key:
 
     run.toml: links.loss: 1.5 is no probability below 1
 """
@@ -21,30 +20,10 @@ from typing import Any
 
 from antecede.errors import ScenarioError
 from antecede.lab.check import is_file_target
+from antecede.lab.simulate.config import keys, tables
 from antecede.lab.simulate.config.compatibility import check_fit
-from antecede.lab.simulate.config.keys import (
-    CLOCKS,
-    PROTOCOL,
-    RUN,
-    SNAPSHOTS,
-    TABLES,
-    links_of,
-    one_of,
-    topology_of,
-    workload_of,
-)
 from antecede.lab.simulate.config.model import Clocks, Links, Scenario, SnapshotPlan, Workload
 from antecede.lab.simulate.config.options_text import options_from, options_table
-from antecede.lab.simulate.config.tables import (
-    build,
-    check_keys,
-    fault,
-    number,
-    plain,
-    table,
-    text,
-    under,
-)
 from antecede.lab.simulate.config.unused_keys import idle_keys, unused_keys, without_keys
 from antecede.lab.simulate.topology import TOPOLOGIES, Topology, kind_of
 
@@ -55,7 +34,7 @@ _AT_LINE = re.compile(r"(.*) \(at line (\d+), column (\d+)\)", re.DOTALL)
 def read_scenario(path: str | Path) -> Scenario:
     """Read a TOML file; raises ScenarioError with path, and line or dotted key.
 
-    Stricter than `scenario_from`: a key that the run would not use is refused.
+    Unlike `scenario_from`, refuse keys that the run would not use.
     """
     values = read_values(path)
     scenario = scenario_from(values, str(path))
@@ -100,7 +79,7 @@ def check_used(values: Mapping[str, Any], scenario: Scenario, path: str | None =
 
 
 def write_scenario(scenario: Scenario, path: str | Path) -> None:
-    """Write a TOML file that `read_scenario` reads; keys that the run does not use are left out.
+    """Write a TOML file for `read_scenario`, without keys that the run does not use.
 
     Raises ScenarioError where the system refuses, or for options that are no plain values.
     """
@@ -117,9 +96,8 @@ def scenario_from(
 ) -> Scenario:
     """Return the scenario of plain values (parsed TOML or JSON); `path` names them in errors.
 
-    Files of latencies, traces, and a protocol's FILE.py:CLASS are looked for beside `path`. Raises
-    ScenarioError, also where the protocol can not run on the topology
-    (`scenario.compatibility.check_fit`); that is not asked where it need not be `fitting` yet.
+    Files of latencies, traces, and a protocol's FILE.py:CLASS may stand beside `path`. Raises
+    ScenarioError, with `fitting` also for a protocol that cannot run in the scenario (`check_fit`).
     """
     try:
         scenario = _scenario(mapping, Path() if path is None else Path(path).parent)
@@ -137,33 +115,33 @@ def scenario_from(
 def scenario_mapping(scenario: Scenario) -> dict[str, Any]:
     """Return a scenario as plain values; raises ScenarioError for options that are none."""
     given = {"name": scenario.name} if scenario.name else {}
-    workload, usual = plain(scenario.workload), plain(Workload())
+    workload, usual = tables.plain(scenario.workload), tables.plain(Workload())
     for name in unused_keys(scenario):
         if name in usual and workload.get(name) == usual[name]:
             del workload[name]
     return {
         **given,
-        "topology": {"kind": kind_of(scenario.topology), **plain(scenario.topology)},
+        "topology": {"kind": kind_of(scenario.topology), **tables.plain(scenario.topology)},
         "protocol": {
             "name": scenario.protocol,
             **({"variant": scenario.variant} if scenario.variant else {}),
             **options_table(scenario.options, "protocol"),
         },
-        "links": plain(scenario.links),
+        "links": tables.plain(scenario.links),
         "workload": workload,
-        "clocks": plain(scenario.clocks),
-        "run": {name: getattr(scenario, name) for name in RUN},
-        **({} if scenario.snapshots is None else {"snapshots": plain(scenario.snapshots)}),
+        "clocks": tables.plain(scenario.clocks),
+        "run": {name: getattr(scenario, name) for name in keys.RUN},
+        **({} if scenario.snapshots is None else {"snapshots": tables.plain(scenario.snapshots)}),
     }
 
 
 def _topology(values: Any, key: str) -> Topology:
-    given = dict(table(values, key))
+    given = dict(tables.table(values, key))
     if "kind" not in given:
-        raise fault(f"{key}.kind", f"is missing; it is one of {', '.join(TOPOLOGIES)}")
-    kind = one_of(TOPOLOGIES)(given.pop("kind"), f"{key}.kind")
+        raise tables.fault(f"{key}.kind", f"is missing; it is one of {', '.join(TOPOLOGIES)}")
+    kind = keys.one_of(TOPOLOGIES)(given.pop("kind"), f"{key}.kind")
     make: Callable[..., Topology] = TOPOLOGIES[kind]
-    return build(make, given, key, topology_of(kind))
+    return tables.build(make, given, key, keys.topology_of(kind))
 
 
 def _protocol_name(name: str, folder: Path) -> str:
@@ -173,34 +151,40 @@ def _protocol_name(name: str, folder: Path) -> str:
 
 
 def _scenario(mapping: Mapping[str, Any], folder: Path) -> Scenario:
-    given = table(mapping, "")
-    check_keys(given, "", TABLES)
+    given = tables.table(mapping, "")
+    tables.check_keys(given, "", keys.TABLES)
     if "topology" not in given:
-        raise fault("topology", f"is missing; its kind is one of {', '.join(TOPOLOGIES)}")
-    protocol = table(given.get("protocol", {}), "protocol")
-    check_keys(protocol, "protocol", PROTOCOL)
-    run = table(given.get("run", {}), "run")
+        raise tables.fault("topology", f"is missing; its kind is one of {', '.join(TOPOLOGIES)}")
+    protocol = tables.table(given.get("protocol", {}), "protocol")
+    tables.check_keys(protocol, "protocol", keys.PROTOCOL)
+    run = tables.table(given.get("run", {}), "run")
     if "seed" in run or "seeds" in run:
-        raise fault("run.seed", "a scenario has no seed: the same one is run with many (--seed)")
-    check_keys(run, "run", RUN)
+        raise tables.fault(
+            "run.seed", "a scenario has no seed: the same one is run with many (--seed)"
+        )
+    tables.check_keys(run, "run", keys.RUN)
     parts: dict[str, Any] = {
         "topology": _topology(given["topology"], "topology"),
-        "protocol": _protocol_name(text(protocol.get("name", "idr"), "protocol.name"), folder),
-        "variant": text(protocol.get("variant", ""), "protocol.variant"),
+        "protocol": _protocol_name(
+            tables.text(protocol.get("name", "idr"), "protocol.name"), folder
+        ),
+        "variant": tables.text(protocol.get("variant", ""), "protocol.variant"),
         "options": options_from(protocol, "protocol"),
-        "links": build(Links, given.get("links", {}), "links", links_of(folder)),
-        "workload": build(Workload, given.get("workload", {}), "workload", workload_of(folder)),
-        "clocks": build(Clocks, given.get("clocks", {}), "clocks", CLOCKS),
-        **{name: number(value, f"run.{name}") for name, value in run.items()},
-        "name": text(given.get("name", ""), "name"),
+        "links": tables.build(Links, given.get("links", {}), "links", keys.links_of(folder)),
+        "workload": tables.build(
+            Workload, given.get("workload", {}), "workload", keys.workload_of(folder)
+        ),
+        "clocks": tables.build(Clocks, given.get("clocks", {}), "clocks", keys.CLOCKS),
+        **{name: tables.number(value, f"run.{name}") for name, value in run.items()},
+        "name": tables.text(given.get("name", ""), "name"),
     }
     if "snapshots" in given:
-        read = build(SnapshotPlan, given["snapshots"], "snapshots", SNAPSHOTS)
+        read = tables.build(SnapshotPlan, given["snapshots"], "snapshots", keys.SNAPSHOTS)
         parts["snapshots"] = read
-    with under(
+    with tables.under(
         "run",
         {
-            **{name: f"run.{name}" for name in RUN},
+            **{name: f"run.{name}" for name in keys.RUN},
             "silent": "workload.silent",
             "total_hz": "workload.total_hz",
             "at_s": "snapshots.at_s",
@@ -209,18 +193,15 @@ def _scenario(mapping: Mapping[str, Any], folder: Path) -> Scenario:
         return Scenario(**parts)
 
 
-# -- the text of a TOML file (the standard library only reads it) ---------------------------
-
-
 def toml_text(values: Mapping[str, Any]) -> str:
     """Return the text of a mapping of plain values; tables of tables and lists stand inline."""
     return "\n".join(_lines(values)).strip("\n") + "\n"
 
 
 def _lines(values: Mapping[str, Any]) -> Iterator[str]:
-    tables = {key: value for key, value in values.items() if isinstance(value, Mapping)}
-    yield from (f"{_key(k)} = {_value(v)}" for k, v in values.items() if k not in tables)
-    for name, inner in tables.items():
+    below = {key: value for key, value in values.items() if isinstance(value, Mapping)}
+    yield from (f"{_key(k)} = {_value(v)}" for k, v in values.items() if k not in below)
+    for name, inner in below.items():
         yield f"\n[{_key(name)}]"
         yield from (f"{_key(key)} = {_value(value)}" for key, value in inner.items())
 

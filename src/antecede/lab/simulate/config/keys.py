@@ -1,6 +1,6 @@
-"""The keys of a scenario file: how the value of each is read, which its type hint says.
+"""Keys of a scenario file with the readers of their values, derived from type hints.
 
-`scenario.file` puts the tables together; the meaning of every key: docs/simulate.md.
+The meaning of every key: docs/simulate.md.
 """
 
 from __future__ import annotations
@@ -12,26 +12,10 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from antecede.errors import ScenarioError
+from antecede.lab.simulate.config import tables
 from antecede.lab.simulate.config.latency_matrix import MATRIX_UNITS, ZEROS, Matrix, read_matrix
 from antecede.lab.simulate.config.model import Clocks, Links, SnapshotPlan, Special, Workload
-from antecede.lab.simulate.config.tables import (
-    KEYS,
-    Field,
-    Fields,
-    Read,
-    build,
-    check_keys,
-    choices,
-    fault,
-    flag,
-    listed,
-    number,
-    table,
-    text,
-    under,
-    whole,
-    wrong,
-)
+from antecede.lab.simulate.config.tables import Fields, Read
 from antecede.lab.simulate.delays import Delay, parse_delay
 from antecede.lab.simulate.topology import TOPOLOGIES, Hierarchy, PubSub
 
@@ -41,10 +25,10 @@ _MANY = re.compile(r"(\d{1,7})\s*[x×]\s*(\d{1,9})")
 def _delay(value: Any, key: str) -> Delay:
     """Read "50-250 ms", or a table of low_s, high_s and kind."""
     if isinstance(value, Mapping):
-        return build(Delay, value, key, fields_of(Delay))
+        return tables.build(Delay, value, key, fields_of(Delay))
     if not isinstance(value, str):
-        raise wrong(value, key, 'a delay with its unit, such as "50-250 ms"')
-    with under(key, {}):
+        raise tables.wrong(value, key, 'a delay with its unit, such as "50-250 ms"')
+    with tables.under(key, {}):
         return parse_delay(value)
 
 
@@ -52,7 +36,7 @@ def _end(value: Any, key: str) -> str:
     """Read one end of special channels: a role, "group:N", an address, or "any"."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    return text(value, key)
+    return tables.text(value, key)
 
 
 def _sizes(value: Any, key: str) -> tuple[int, ...]:
@@ -60,9 +44,9 @@ def _sizes(value: Any, key: str) -> tuple[int, ...]:
     if isinstance(value, str):
         found = _MANY.fullmatch(value.strip())
         if found is None:
-            raise fault(key, f'{value!r}: write [50, 50] or, for many alike, "1000 x 50"')
+            raise tables.fault(key, f'{value!r}: write [50, 50] or, for many alike, "1000 x 50"')
         return (int(found[2]),) * int(found[1])
-    sizes: tuple[int, ...] = listed(whole)(value, key)
+    sizes: tuple[int, ...] = tables.listed(tables.whole)(value, key)
     return sizes
 
 
@@ -70,7 +54,11 @@ def _one_or_more(read: Read) -> Read:
     """Return the reader of a list that may also be its single value."""
 
     def read_all(value: Any, key: str) -> Any:
-        return listed(read)(value, key) if isinstance(value, list | tuple) else (read(value, key),)
+        return (
+            tables.listed(read)(value, key)
+            if isinstance(value, list | tuple)
+            else (read(value, key),)
+        )
 
     return read_all
 
@@ -80,23 +68,23 @@ def _matrix_beside(folder: Path) -> Callable[[Any, str], Matrix]:
 
     def read(value: Any, key: str) -> Matrix:
         if isinstance(value, list | tuple):
-            rows: Matrix = listed(listed(number))(value, key)
+            rows: Matrix = tables.listed(tables.listed(tables.number))(value, key)
             return rows
         if isinstance(value, str):
             value = {"path": value}
-        given = table(value, key)
-        check_keys(given, key, MATRIX)
+        given = tables.table(value, key)
+        tables.check_keys(given, key, MATRIX)
         for name, meaning in MATRIX.items():
             if name not in given and meaning:
-                raise fault(f"{key}.{name}", f"is missing; {meaning}")
-        path = folder / text(given["path"], f"{key}.path")
+                raise tables.fault(f"{key}.{name}", f"is missing; {meaning}")
+        path = folder / tables.text(given["path"], f"{key}.path")
         unit = one_of(MATRIX_UNITS)(given["unit"], f"{key}.unit")
-        round_trip = flag(given["round_trip"], f"{key}.round_trip")
+        round_trip = tables.flag(given["round_trip"], f"{key}.round_trip")
         zeros = one_of(ZEROS)(given["zeros"], f"{key}.zeros") if "zeros" in given else None
         try:
             return read_matrix(path, unit, round_trip, zeros)
         except ScenarioError as error:
-            raise fault(f"{key}.path", str(error)) from error
+            raise tables.fault(f"{key}.path", str(error)) from error
 
     return read
 
@@ -105,7 +93,7 @@ def _trace_beside(folder: Path) -> Callable[[Any, str], str]:
     """Return the reader of `workload.path`, which looks for the trace in a folder first."""
 
     def read(value: Any, key: str) -> str:
-        beside = folder / text(value, key)
+        beside = folder / tables.text(value, key)
         return str(beside) if value and beside.exists() else str(value)
 
     return read
@@ -115,8 +103,8 @@ def one_of(allowed: Any) -> Callable[[Any, str], str]:
     """Return the reader of one word of several."""
 
     def read(value: Any, key: str) -> str:
-        if text(value, key) not in allowed:
-            raise fault(key, f"{value!r}; {choices(value, allowed)}")
+        if tables.text(value, key) not in allowed:
+            raise tables.fault(key, f"{value!r}; {tables.choices(value, allowed)}")
         return str(value)
 
     return read
@@ -126,7 +114,7 @@ def fields_of(made: type) -> Fields:
     """Return the keys of a dataclass of scenarios, each read as its type hint says."""
     hints, own = get_type_hints(made), READ_OTHERWISE.get(made, {})
     return {
-        KEYS.get(name, name): Field(own.get(name) or _reader(hints[name]), name)
+        tables.KEYS.get(name, name): own.get(name) or _reader(hints[name])
         for name in (one.name for one in dataclasses.fields(made))
     }
 
@@ -136,25 +124,25 @@ def _reader(hint: Any) -> Read:
     if hint in READERS:
         return READERS[hint]
     if not get_args(hint):
-        return lambda value, key: build(hint, value, key, fields_of(hint))
+        return lambda value, key: tables.build(hint, value, key, fields_of(hint))
     read = _reader(get_args(hint)[0])
-    return listed(read) if get_origin(hint) is tuple else read
+    return tables.listed(read) if get_origin(hint) is tuple else read
 
 
 READERS: Mapping[Any, Read] = {
-    str: text,
-    int: whole,
-    float: number,
-    bool: flag,
+    str: tables.text,
+    int: tables.whole,
+    float: tables.number,
+    bool: tables.flag,
     Delay: _delay,
 }
 READ_OTHERWISE: Mapping[type, Mapping[str, Read]] = {
     Special: {"source": _end, "target": _end},
     Hierarchy: {"groups": _sizes},
     PubSub: {"subgroups": _sizes},
-    SnapshotPlan: {"at_s": _one_or_more(number), "by": _one_or_more(whole)},
+    SnapshotPlan: {"at_s": _one_or_more(tables.number), "by": _one_or_more(tables.whole)},
 }
-"""What is read by a reader of its own, not as its type hint says."""
+"""Keys with a reader of their own."""
 MATRIX = {
     "path": "the file of latencies",
     "unit": f"one of {', '.join(MATRIX_UNITS)}",
@@ -171,12 +159,12 @@ TABLES = ("name", "topology", "protocol", "links", "workload", "clocks", "run", 
 
 def workload_of(folder: Path) -> Fields:
     """Return the keys of `workload`; a trace is looked for in a folder."""
-    return {**WORKLOAD, "path": Field(_trace_beside(folder), "path")}
+    return {**WORKLOAD, "path": _trace_beside(folder)}
 
 
 def links_of(folder: Path) -> Fields:
     """Return the keys of `links`; files of latencies are looked for in a folder."""
-    return {**fields_of(Links), "matrix": Field(_matrix_beside(folder), "matrix")}
+    return {**fields_of(Links), "matrix": _matrix_beside(folder)}
 
 
 def topology_of(kind: str) -> Fields:

@@ -1,8 +1,7 @@
-"""Measured latencies between places, from a text file of numbers: a row a line.
+"""Matrix of measured latencies between places, from a text file: a row a line.
 
-What the file does not say must be said by who reads it: the unit, whether the times are round
-trips (then half of each is one way), and what zeros off the diagonal are. Published matrices
-use 0 for a pair that was not measured; taken literally it is the fastest channel of all.
+The reader of the file must know its unit, whether times are round trips (halved here), and the
+meaning of zeros off the diagonal: published matrices use 0 for pairs that were not measured.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ too; the median of all that were measured."""
 def read_matrix(path: Path, unit: str, round_trip: bool, zeros: str | None = None) -> Matrix:
     """Return one-way delays in seconds, [places, places]: row a has those from place a.
 
-    Numbers stand apart by spaces, tabs, commas or semicolons; asymmetry is kept. Raises
-    ScenarioError with path and line; also for zeros off the diagonal where `zeros` is None.
+    Separators are spaces, tabs, commas or semicolons. Raises ScenarioError with path and line, also
+    for zeros off the diagonal where `zeros` is None.
     """
     rows = list(_rows(path))
     for number, (line, row) in enumerate(rows, start=1):

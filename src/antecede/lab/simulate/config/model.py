@@ -1,7 +1,6 @@
-"""A scenario: everything about a simulated run but its seed.
+"""Model of a scenario: everything about a simulated run but its seed.
 
-Times are seconds here and whole microseconds inside the engines. `scenario.file` reads and writes
-these values as TOML; `schedule` turns the workload into send times.
+Times are seconds here and whole microseconds inside the engines.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Special:
 
 @dataclass(frozen=True)
 class Partition:
-    """For a time, `side` (addresses) and the rest cannot reach each other.
+    """A span in which `side` (addresses) and the rest cannot reach each other.
 
     Copies that would cross are `lost`, or leave when it ends.
     """
@@ -46,8 +45,7 @@ class Partition:
     lost: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.start_s < math.inf:
-            raise ScenarioError(f"start_s: {self.start_s} s; it is 0 or more")
+        _check(self, "start_s")
         if not self.start_s < self.end_s <= LONGEST_RUN_S:
             raise ScenarioError(
                 f"end_s: {self.end_s} s; it comes after start_s = {self.start_s} s and is at most "
@@ -61,10 +59,10 @@ class Partition:
 class Links:
     """The network. The first matching `special` delay holds, else `delay`.
 
-    `matrix` are one-way delays in seconds between places, square; address a stands at place
-    a modulo its size, and `delay` is then added to each as jitter. `fifo`: a channel does not
-    reorder. `loss` and `duplicate` are probabilities of a copy. `buffer`: a receiver takes
-    `service_s` for each copy and has room for so many; what finds no room is lost (None: no limit).
+    `matrix`: one-way delays in seconds between places, square; address a stands at place a modulo
+    its size, and `delay` is added as jitter. `fifo`: channels do not reorder. `loss`, `duplicate`:
+    probabilities of a copy. `service_s`: time that a receiver takes for a copy. `buffer`: copies
+    that it has room for; others are lost (None: no limit).
     """
 
     delay: Delay = field(default_factory=lambda: Delay(0.05, 0.25))
@@ -83,12 +81,18 @@ class Links:
                 raise ScenarioError(f"{name}: {value} is no probability below 1")
         if self.matrix is not None:
             _check_matrix(self.matrix)
-        if self.buffer is not None and self.buffer < 1:
-            raise ScenarioError(f"buffer: {self.buffer}; it has room for 1 or more")
-        if not 0 <= self.service_s <= LONGEST_S:
-            raise ScenarioError(
-                f"service_s: {self.service_s} s; it is 0 or more and at most {LONGEST_S:g}"
-            )
+        _check(self, "buffer", 1)
+        _check(self, "service_s", 0, LONGEST_S)
+
+
+def _check(of: Any, name: str, least: float = 0, most: float = math.inf) -> None:
+    """Raise ScenarioError for a value that is out of range; None is in range."""
+    value = getattr(of, name)
+    if value is None or (least <= value <= most and value < math.inf):
+        return
+    unit = " s" if name.endswith("_s") else ""
+    limit = f" and at most {most:g}" if most < math.inf else ""
+    raise ScenarioError(f"{name}: {value}{unit}; it is {least} or more{limit}")
 
 
 def _check_matrix(matrix: tuple[tuple[float, ...], ...]) -> None:
@@ -110,11 +114,10 @@ def _check_matrix(matrix: tuple[tuple[float, ...], ...]) -> None:
 
 @dataclass(frozen=True)
 class Clocks:
-    """Physical clocks: never further than `accuracy_s` from true time.
+    """Physical clocks, never further than `accuracy_s` from true time.
 
-    An offset is drawn within the accuracy. With `drift_ppm` the clock runs fast or slow by up to
-    so many millionths and is set anew every `resync_s`; offset and drift together stay within the
-    accuracy, for which the offset is drawn from what drift leaves of it.
+    With `drift_ppm` a clock runs fast or slow by up to so many millionths and is set anew every
+    `resync_s`. Its offset is drawn within what drift leaves of the accuracy.
     """
 
     accuracy_s: float = 0.0
@@ -122,11 +125,9 @@ class Clocks:
     resync_s: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("accuracy_s", "drift_ppm", "resync_s"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ScenarioError(f"{name}: {getattr(self, name)}; it is 0 or more")
-        if self.accuracy_s > LONGEST_S:
-            raise ScenarioError(f"accuracy_s: {self.accuracy_s} s; it is at most {LONGEST_S:g}")
+        _check(self, "accuracy_s", 0, LONGEST_S)
+        _check(self, "drift_ppm")
+        _check(self, "resync_s")
         if self.drift_ppm and not self.resync_s:
             raise ScenarioError("resync_s: a clock that drifts must be set anew now and then")
         if self.drift_ppm and self.resync_s < LEAST_RESYNC_S:
@@ -143,16 +144,15 @@ class Clocks:
 
 @dataclass(frozen=True)
 class Workload:
-    """Who sends what when.
+    """Messages of the application.
 
     `kind`: "periodic" (every `interval`, from a random start within its mean), "poisson" (`rate_hz`
     a peer), "random" (`messages` in all, at random peers and times), "replay" (the events of the
-    trace `path`, its authors the peers). `total_hz`: all peers together send so many a second;
-    periodic intervals and Poisson rates are scaled for it. `silent`: so many peers never send,
-    taken from each role in proportion. `fanout`: addressees of a message, drawn (None: all).
-    `topics`: a publication has 1 to so many topics, drawn (Nakayama 2017: k_i, at most xt).
-    `answers`: probability that a message answers one that its sender has delivered; which, is
-    drawn among the last `recent` ones.
+    trace `path`, its authors the peers). `total_hz`: messages a second of all peers together;
+    periodic intervals and Poisson rates are scaled for it. `silent`: peers that never send, from
+    each role in proportion. `fanout`: addressees of a message, drawn (None: all). `topics`: most
+    topics of a publication, drawn from 1 (Nakayama 2017: k_i, at most xt). `answers`: probability
+    that a message answers one of the last `recent` that its sender has delivered.
     """
 
     kind: str = "periodic"
@@ -185,9 +185,7 @@ class Workload:
             )
         least_of = {"messages": 0, "silent": 0, "fanout": 1, "topics": 1, "recent": 1}
         for name, least in least_of.items():
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ScenarioError(f"{name}: {value}; it is {least} or more")
+            _check(self, name, least)
         if not 0 <= self.answers <= 1:
             raise ScenarioError(f"answers: {self.answers} is no probability")
         if self.kind == "random" and self.messages is None:
@@ -198,9 +196,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class SnapshotPlan:
-    """Global states that are recorded meanwhile: by which of `antecede.core.global_snapshots`,
-    when, begun by whom (addresses).
-    """
+    """Recorded global states: algorithm (`antecede.core.global_snapshots`), times, initiators."""
 
     algorithm: str
     at_s: tuple[float, ...]
@@ -223,11 +219,11 @@ class SnapshotPlan:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A run but for its seed; hashable except for `options`.
+    """A run but for its seed; hashable except for `options`. Raises ScenarioError.
 
     `protocol` is a name of the registry, `variant` one of its variants. Messages are sent until
     `duration_s`; then what is under way arrives. Figures count from `warm_s`; storage is sampled
-    every `sample_s`. Raises ScenarioError.
+    every `sample_s`.
     """
 
     topology: Topology

@@ -1,8 +1,7 @@
-"""Options of a protocol as plain values: `[protocol.options]`, and the names that are None.
+"""Options of a protocol as plain values: `[protocol.options]` and `protocol.without`.
 
-TOML has no None: options that are None (a heartbeat that is not sent) stand in
-`protocol.without`. Lists are read as tuples, tables as dicts. `bounds` is a table of `Bounds`, with
-members as numbers.
+TOML has no None: `without` names the options that are None. Lists are read as tuples, tables as
+dicts, `bounds` as a table of `Bounds` with members as numbers.
 """
 
 from __future__ import annotations
@@ -12,15 +11,7 @@ from typing import Any
 
 from antecede.core.clocks import NS, Bounds
 from antecede.errors import LocalError
-from antecede.lab.simulate.config.tables import (
-    check_keys,
-    fault,
-    listed,
-    number,
-    table,
-    text,
-    whole,
-)
+from antecede.lab.simulate.config import tables
 
 _BOUNDS = ("accuracy_s", "least_s", "most_s", "clocks", "channels")
 _CHANNEL = ("from", "to", "least_s", "most_s")
@@ -34,19 +25,16 @@ def options_table(options: Mapping[str, Any], key: str) -> dict[str, Any]:
         if value is not None
     }
     without = [name for name, value in options.items() if value is None]
-    return {
-        **({"options": given} if given else {}),
-        **({"without": without} if without else {}),
-    }
+    return {**({"options": given} if given else {}), **({"without": without} if without else {})}
 
 
 def options_from(protocol: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Return the options of the table `protocol`. Raises ScenarioError."""
-    given = table(protocol.get("options", {}), f"{key}.options")
-    without = listed(text)(protocol.get("without", []), f"{key}.without")
+    given = tables.table(protocol.get("options", {}), f"{key}.options")
+    without = tables.listed(tables.text)(protocol.get("without", []), f"{key}.without")
     for name in without:
         if name in given:
-            raise fault(f"{key}.without", f"{name} has a value in {key}.options")
+            raise tables.fault(f"{key}.without", f"{name} has a value in {key}.options")
     found = {name: _value(value, f"{key}.options.{name}", name) for name, value in given.items()}
     return {**found, **dict.fromkeys(without)}
 
@@ -60,7 +48,7 @@ def _plain(value: Any, key: str) -> Any:
         return {name: _plain(one, f"{key}.{name}") for name, one in value.items()}
     if isinstance(value, bool | int | float | str):
         return value
-    raise fault(key, f"a {type(value).__name__} can not be written as plain values")
+    raise tables.fault(key, f"a {type(value).__name__} can not be written as plain values")
 
 
 def _value(value: Any, key: str, name: str) -> Any:
@@ -71,10 +59,10 @@ def _value(value: Any, key: str, name: str) -> Any:
     if isinstance(value, Mapping):
         return {one: _value(item, f"{key}.{one}", "") for one, item in value.items()}
     if isinstance(value, float):
-        return number(value, key)
+        return tables.number(value, key)
     if isinstance(value, bool | int | str):
         return value
-    raise fault(key, f"{value!r} is no value of an option")
+    raise tables.fault(key, f"{value!r} is no value of an option")
 
 
 def _bounds_table(bounds: Bounds[int]) -> dict[str, Any]:
@@ -91,29 +79,29 @@ def _bounds_table(bounds: Bounds[int]) -> dict[str, Any]:
 
 
 def _bounds(value: Any, key: str) -> Bounds[int]:
-    given = table(value, key)
-    check_keys(given, key, _BOUNDS)
+    given = tables.table(value, key)
+    tables.check_keys(given, key, _BOUNDS)
     plain: dict[str, Any] = {
-        name: number(given[name], f"{key}.{name}") for name in _BOUNDS[:3] if name in given
+        name: tables.number(given[name], f"{key}.{name}") for name in _BOUNDS[:3] if name in given
     }
     clocks: dict[int, float] = {}
-    for member, accuracy in table(given.get("clocks", {}), f"{key}.clocks").items():
+    for member, accuracy in tables.table(given.get("clocks", {}), f"{key}.clocks").items():
         if not member.isdecimal():
-            raise fault(f"{key}.clocks.{member}", "a clock is named by its member's number")
-        clocks[int(member)] = number(accuracy, f"{key}.clocks.{member}")
-    channels = dict(listed(_channel)(given.get("channels", []), f"{key}.channels"))
+            raise tables.fault(f"{key}.clocks.{member}", "a clock is named by its member's number")
+        clocks[int(member)] = tables.number(accuracy, f"{key}.clocks.{member}")
+    channels = dict(tables.listed(_channel)(given.get("channels", []), f"{key}.channels"))
     try:
         return Bounds(**plain, clocks=clocks, channels=channels)
     except LocalError as error:
-        raise fault(key, str(error)) from error
+        raise tables.fault(key, str(error)) from error
 
 
 def _channel(value: Any, key: str) -> tuple[tuple[int, int], tuple[float, float]]:
-    given = table(value, key)
-    check_keys(given, key, _CHANNEL)
+    given = tables.table(value, key)
+    tables.check_keys(given, key, _CHANNEL)
     for name in _CHANNEL:
         if name not in given:
-            raise fault(f"{key}.{name}", "is missing")
-    source, target = (whole(given[name], f"{key}.{name}") for name in _CHANNEL[:2])
-    least_s, most_s = (number(given[name], f"{key}.{name}") for name in _CHANNEL[2:])
+            raise tables.fault(f"{key}.{name}", "is missing")
+    source, target = (tables.whole(given[name], f"{key}.{name}") for name in _CHANNEL[:2])
+    least_s, most_s = (tables.number(given[name], f"{key}.{name}") for name in _CHANNEL[2:])
     return (source, target), (least_s, most_s)

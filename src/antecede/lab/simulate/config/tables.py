@@ -1,8 +1,7 @@
-"""Tables of a file read into dataclasses; what is wrong is said with its dotted key.
+"""Readers of a file's tables into dataclasses; errors name the dotted key.
 
-A dataclass is described by `Fields`: for each key of its table, how the value is read, and the
-attribute. The dataclasses themselves say what is impossible, in messages that begin with the
-attribute's name; the dotted key is put in front. What is written is the same for all: `plain`.
+`Fields` has a reader for each key of a table. The dataclasses check ranges in messages that begin
+with the attribute's name, which the dotted key replaces.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import difflib
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from antecede.errors import ScenarioError
 
@@ -21,19 +20,10 @@ Read = Callable[[Any, str], Any]
 """Value and dotted key -> what the dataclass takes. Raises ScenarioError."""
 
 
-class Field(NamedTuple):
-    """One key of a table."""
-
-    read: Read
-    attribute: str
-    """Of the dataclass."""
-
-
-Fields = Mapping[str, Field]
+Fields = Mapping[str, Read]  # key of a table -> reader of its value
 KEYS = {"source": "from", "target": "to"}
 """Attributes whose keys have other names: `from` is a word of Python."""
-LARGEST = 2**53
-"""Whole numbers beyond are no longer exact as a float."""
+LARGEST = 2**53  # whole numbers beyond are no longer exact as a float
 
 
 def fault(key: str, what: str) -> ScenarioError:
@@ -45,17 +35,14 @@ def build(make: Callable[..., Made], values: Any, key: str, fields: Fields) -> M
     """Return the dataclass that a table describes. Raises ScenarioError with the dotted key."""
     given = table(values, key)
     check_keys(given, key, fields)
-    names = {field.attribute: f"{key}.{name}" for name, field in fields.items()}
-    for one in dataclasses.fields(make):  # type: ignore[arg-type]
+    attributes = {KEYS.get(one.name, one.name): one for one in dataclasses.fields(make)}  # type: ignore[arg-type]
+    for name, one in attributes.items():
         needed = one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
-        if needed and KEYS.get(one.name, one.name) not in given:
-            raise fault(names[one.name], "is missing")
-    made = {
-        fields[name].attribute: fields[name].read(value, f"{key}.{name}")
-        for name, value in given.items()
-    }
-    with under(key, names):
-        return make(**made)
+        if needed and name not in given:
+            raise fault(f"{key}.{name}", "is missing")
+    read = {name: fields[name](value, f"{key}.{name}") for name, value in given.items()}
+    with under(key, {one.name: f"{key}.{name}" for name, one in attributes.items()}):
+        return make(**{attributes[name].name: value for name, value in read.items()})
 
 
 @contextmanager
@@ -98,9 +85,6 @@ def wrong(value: Any, key: str, wanted: str) -> ScenarioError:
     """Return the error for a value of another type."""
     shown = repr(value)
     return fault(key, f"{shown if len(shown) <= 60 else shown[:57] + '...'} is not {wanted}")
-
-
-# -- readers --------------------------------------------------------------------------------
 
 
 def table(value: Any, key: str) -> Mapping[str, Any]:

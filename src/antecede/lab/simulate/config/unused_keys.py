@@ -1,11 +1,10 @@
-"""What a scenario file says and its run has no use for: by dotted key, with the reason.
+"""Keys of a scenario file that have no effect on its run, with the reason.
 
-Whoever writes a key expects an effect. A file for one run is refused for such a key
-(`scenario.file.check_used`); in a sweep, where a setting may have use for it and another not, it is
-left out of the latter and said (`scenario.values.scenario_using`).
+A file for one run is refused for such a key (`config.file.check_used`). A sweep leaves the key out
+where a setting has no use for it, and reports that (`config.values.scenario_using`).
 
-A partition that begins when the run has ended counts only where nothing can be sent later: members
-that recover what is lost, that give places or that forward messages go on for a while.
+A partition after the end of the run is unused only if nothing can be sent later: not where members
+recover what is lost, order in total, or forward.
 """
 
 from __future__ import annotations
@@ -51,10 +50,7 @@ def unused_keys(scenario: Scenario) -> Mapping[str, str]:
 
 
 def idle_keys(values: Mapping[str, Any], scenario: Scenario) -> dict[str, str]:
-    """Return what these values, which the scenario was made of, say without any effect.
-
-    Options of the protocol are not among them: `idle_options`.
-    """
+    """Return the keys of these values that the run does not use (options: `idle_options`)."""
     workload, links, clocks = (values.get(one, {}) for one in ("workload", "links", "clocks"))
     kind = scenario.workload.kind
     unused = unused_keys(scenario)
@@ -75,7 +71,7 @@ def idle_keys(values: Mapping[str, Any], scenario: Scenario) -> dict[str, str]:
 def idle_options(scenario: Scenario) -> dict[str, str]:
     """Return the options that the protocol does not have, or that do nothing, and why.
 
-    Of a protocol that cannot be loaded there are none: what it lacks is said when it is to run.
+    None of a protocol that cannot be loaded: the run reports that.
     """
     found = _loaded(scenario)
     if found is None:

@@ -1,17 +1,15 @@
-"""One value of a scenario set by its dotted key: what a sweep over a scenario file needs.
+"""Values of a scenario set by their dotted keys, for sweeps over a scenario file.
 
     values = read_values("run.toml")
     for r in range(5, 31):
-        scenario = scenario_with(values, {"options.r": r, "members": 30}, "run.toml")
+        setting = {"options.r": r, "members": 30}
+        scenario, unused = scenario_using(values, setting, "run.toml")
 
 Keys are those of scenario files (docs/simulate.md), "TABLE.KEY" and deeper. Short names:
 
     options.X    protocol.options.X; the value None puts X into protocol.without
     members      topology.peers of a mesh
     protocol     protocol.name and protocol.variant, as "NAME" or "NAME/VARIANT"
-
-What is set is what runs: a key that the run would not use is refused, or left out and said
-(`scenario_using`).
 """
 
 from __future__ import annotations
@@ -23,37 +21,20 @@ from typing import Any
 
 from antecede.errors import ScenarioError
 from antecede.lab.check import is_file_target
-from antecede.lab.simulate.config.file import (
-    check_used,
-    read_values,
-    scenario_from,
-    scenario_mapping,
-)
-from antecede.lab.simulate.config.keys import (
-    CLOCKS,
-    PROTOCOL,
-    RUN,
-    SNAPSHOTS,
-    TABLES,
-    links_of,
-    topology_of,
-)
+from antecede.lab.simulate.config import keys
+from antecede.lab.simulate.config.file import check_used, read_values, scenario_from
 from antecede.lab.simulate.config.keys import WORKLOAD as WORKLOAD_KEYS
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.config.tables import check_keys, fault, table
 from antecede.lab.simulate.config.unused_keys import idle_keys, idle_options, without_keys
 from antecede.lab.simulate.topology import TOPOLOGIES
 
-__all__ = ["read_values", "scenario_using", "scenario_with", "with_value"]
+__all__ = ["read_values", "scenario_using"]
 
 
-def with_value(of: Scenario | Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
-    """Return a scenario as plain values (parsed TOML), with one of them set; `of` stays as it is.
-
-    The key must be one of scenario files or a short name of this module; whether the value fits,
-    `scenario_with` or `scenario_from` says, once all are set. Raises ScenarioError.
-    """
-    values = copy.deepcopy(dict(scenario_mapping(of) if isinstance(of, Scenario) else of))
+def _with_value(of: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """Return a copy of a scenario's plain values with one of them set. Raises ScenarioError."""
+    values = copy.deepcopy(dict(of))
     if key == "protocol":
         return _with_protocol(values, value)
     steps = _steps(values, key)
@@ -71,29 +52,21 @@ def with_value(of: Scenario | Mapping[str, Any], key: str, value: Any) -> dict[s
     return values
 
 
-def scenario_with(
-    of: Scenario | Mapping[str, Any], given: Mapping[str, Any], path: str | None = None
-) -> Scenario:
-    """Return the scenario with all the values of `given` set, by key; see the module.
-
-    `path` is the scenario file: it is named in errors, and files that the scenario names are
-    looked for beside it. Raises ScenarioError for a key that there is not or that the run would
-    not use, and for a value that does not fit, with the dotted key.
-    """
-    values = _with_all(of, given, path)
-    scenario = scenario_from(values, path)
-    check_used(values, scenario, path)
-    return scenario
-
-
 def scenario_using(
     of: Mapping[str, Any], given: Mapping[str, Any], path: str | None = None
 ) -> tuple[Scenario, dict[str, str]]:
-    """Return as `scenario_with`, but without what `of` says and the scenario has no use for.
+    """Return the scenario with the values of `given` set, and the unused keys that it leaves out.
 
-    That comes beside it, by dotted key and with the reason. What is `given` must be used.
+    Those are keys of `of` that the run would not use, with the reason. `path` is the scenario file:
+    errors name it, and named files may stand beside it. Raises ScenarioError with the dotted key
+    for an unknown key, a given one that the run would not use, and a value that does not fit.
     """
-    values = _with_all(of, given, path)
+    values = dict(of)
+    try:
+        for key, value in given.items():
+            values = _with_value(values, key, value)
+    except ScenarioError as error:
+        raise ScenarioError(error.message, path=path) from error
     asked = {".".join(_steps(values, key)) for key in given}
     loose = scenario_from(values, path, fitting=False)
     options = {f"protocol.options.{name}": why for name, why in idle_options(loose).items()}
@@ -109,18 +82,6 @@ def scenario_using(
 
 def _not_asked(idle: Mapping[str, str], asked: Collection[str]) -> dict[str, str]:
     return {key: why for key, why in idle.items() if key.partition("[")[0] not in asked}
-
-
-def _with_all(
-    of: Scenario | Mapping[str, Any], given: Mapping[str, Any], path: str | None
-) -> dict[str, Any]:
-    values = dict(of) if isinstance(of, Mapping) else scenario_mapping(of)
-    try:
-        for key, value in given.items():
-            values = with_value(values, key, value)
-    except ScenarioError as error:
-        raise ScenarioError(error.message, path=path) from error
-    return values
 
 
 def _with_protocol(values: dict[str, Any], value: Any) -> dict[str, Any]:
@@ -139,8 +100,8 @@ def _steps(values: Mapping[str, Any], key: str) -> list[str]:
     if key == "members":
         kind = table(values.get("topology", {}), "topology").get("kind")
         if kind != "mesh":
-            keys = " and ".join(f"topology.{name}" for name in _TOPOLOGY_SIZES.get(str(kind), ()))
-            raise fault("members", f"of a mesh; set {keys or 'topology.peers'} here")
+            sizes = " and ".join(f"topology.{name}" for name in _TOPOLOGY_SIZES.get(str(kind), ()))
+            raise fault("members", f"of a mesh; set {sizes or 'topology.peers'} here")
         return ["topology", "peers"]
     if key.startswith("options."):
         return ["protocol", *key.split(".")]
@@ -152,23 +113,23 @@ _TOPOLOGY_SIZES = {"hierarchy": ("groups", "external"), "pubsub": ("subgroups",)
 
 def _check_key(values: Mapping[str, Any], key: str, steps: list[str]) -> None:
     """Raise ScenarioError for a key that there is not."""
-    check_keys(steps[:1], "", TABLES)
+    check_keys(steps[:1], "", keys.TABLES)
     if steps == ["name"]:
         return
     if len(steps) < 2:
         raise fault(key, f"is a table; write {key}.KEY")
     known = {
         "topology": ("kind",),
-        "protocol": PROTOCOL,
-        "links": tuple(links_of(Path())),
+        "protocol": keys.PROTOCOL,
+        "links": tuple(keys.links_of(Path())),
         "workload": tuple(WORKLOAD_KEYS),
-        "clocks": tuple(CLOCKS),
-        "run": RUN,
-        "snapshots": tuple(SNAPSHOTS),
+        "clocks": tuple(keys.CLOCKS),
+        "run": keys.RUN,
+        "snapshots": tuple(keys.SNAPSHOTS),
     }.get(steps[0], ())
     if steps[0] == "topology":
         kind = table(values.get("topology", {}), "topology").get("kind")
-        known += tuple(topology_of(str(kind))) if kind in TOPOLOGIES else ()
+        known += tuple(keys.topology_of(str(kind))) if kind in TOPOLOGIES else ()
     check_keys(steps[1:2], steps[0], known)
 
 

@@ -1,4 +1,4 @@
-"""What a run gives: figures, violations, unnecessary waits, traces."""
+"""Results of a run: figures, violations, needless waits, traces."""
 
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,10 @@ if TYPE_CHECKING:
         short_batches,
     )
     from antecede.lab.simulate.outputs.global_states import RecordedState, snapshot_name
-    from antecede.lab.simulate.outputs.metric_selection import Measures
     from antecede.lab.simulate.outputs.metrics import wait_figures
     from antecede.lab.simulate.outputs.needless_holds import delivery_waits, wait_counts
-    from antecede.lab.simulate.outputs.pair_counts import meter_figures
-    from antecede.lab.simulate.outputs.result import Result
-    from antecede.lab.simulate.outputs.timestamps import stamped
+    from antecede.lab.simulate.outputs.result import Measures, Result
+    from antecede.lab.simulate.outputs.timestamps import meter_figures, stamped
     from antecede.lab.simulate.outputs.trace import write_trace
     from antecede.lab.simulate.outputs.violations import FULL
 else:
@@ -26,12 +24,10 @@ else:
         {
             "confidence": "BATCHES half_width half_widths short_batches",
             "global_states": "RecordedState snapshot_name",
-            "metric_selection": "Measures",
             "metrics": "wait_figures",
             "needless_holds": "delivery_waits wait_counts",
-            "pair_counts": "meter_figures",
-            "result": "Result",
-            "timestamps": "stamped",
+            "result": "Measures Result",
+            "timestamps": "meter_figures stamped",
             "trace": "write_trace",
             "violations": "FULL",
         },

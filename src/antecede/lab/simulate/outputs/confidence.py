@@ -1,27 +1,30 @@
-"""How sure a figure is: 95 % intervals, from several runs or from batches of one.
+"""Confidence intervals (95 %) of figures, from several runs or from batches of one.
 
 Theory of operation
 -------------------
-Runs with different seeds are independent, so Student's t gives the interval of their mean. One
-run is cut into `BATCHES` spans of sending time after `warm_s`; what was sent in one span differs
-from what was sent in the next about as independent runs would, once a span is longer than
-messages are under way. Where it is not, the interval comes out too narrow: then `short_batches`
-says so.
+Runs with different seeds are independent, so Student's t gives the interval of their mean. One run
+is cut into `BATCHES` spans of sending time after `warm_s`. Spans differ about as independent runs
+if a span is longer than messages are under way; otherwise the interval is too narrow
+(`short_batches`).
 
-Source: the method of batch means, see for instance Law, Simulation Modeling and Analysis.
+Source: method of batch means, for instance Law, Simulation Modeling and Analysis.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.outputs.needless_holds import DeliveryWaits
 from antecede.lab.simulate.outputs.recording import Recording
 from antecede.lab.simulate.outputs.result import Result
+from antecede.lab.simulate.random_streams import Ints
+from antecede.lab.simulate.topology import PEER
 
 BATCHES = 10
 _T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
@@ -60,50 +63,39 @@ def short_batches(scenario: Scenario) -> bool:
 def half_widths(result: Result, run: Recording, seen: DeliveryWaits | None) -> Mapping[str, float]:
     """Return by figure half of its 95 % interval, from the batches of one run.
 
-    Of mean waits (`wait_ms.mean`), of parts of deliveries (`SHARES`, as parts of 1), and of bytes
-    of messages and storage of peers. A figure that too few batches have is absent.
+    Of mean waits (`wait_ms.mean`), of parts of deliveries (`SHARES`, 0 to 1), of bytes of messages
+    and of storage of peers. A figure that too few batches have is absent.
     """
-    cut = _Cut(result.scenario)
+    scenario = result.scenario
     found: dict[str, float | None] = {}
     if seen is not None:
-        batch = [cut.of(run.sent_us[message] or 0) for message in seen.message]
-        found[WAIT] = cut.half(batch, (wait / MS_US for wait in seen.wait_us))
+        batch = _batches(scenario, [run.sent_us[message] or 0 for message in seen.message])
+        found[WAIT] = _half(batch, [wait / MS_US for wait in seen.wait_us])
         for name, outcome in SHARES.items():
-            found[name] = cut.half(batch, (float(one > 0) for one in getattr(seen, outcome)))
-    peers = [one for one in run.transmissions if result.scenario.topology.role(one.source) == PEER]
-    batch = [cut.of(one.time_us) for one in peers]
-    found["peer.overhead_bytes"] = cut.half(batch, (one.control_bytes for one in peers))
+            found[name] = _half(batch, [one > 0 for one in getattr(seen, outcome)])
+    peers = [one for one in run.transmissions if scenario.topology.role(one.source) == PEER]
+    batch = _batches(scenario, [one.time_us for one in peers])
+    found["peer.overhead_bytes"] = _half(batch, [one.control_bytes for one in peers])
     encoded = [one.encoded_bytes for one in peers if one.encoded_bytes is not None]
     if len(encoded) == len(peers):
-        found["peer.encoded_bytes"] = cut.half(batch, encoded)
-    times = [cut.of(round(time_s * US)) for time_s in result.series.get("time_s", ())]
+        found["peer.encoded_bytes"] = _half(batch, encoded)
     stored = result.series.get("peer.storage_bytes", ())
-    found["peer.storage_bytes"] = cut.half(times[: len(stored)], stored)
+    times_us = [round(time_s * US) for time_s in result.series.get("time_s", ())]
+    found["peer.storage_bytes"] = _half(_batches(scenario, times_us[: len(stored)]), stored)
     return {name: half for name, half in found.items() if half is not None}
 
 
-PEER = "peer"
+def _batches(scenario: Scenario, times_us: Sequence[int]) -> Ints:
+    """Return the batch of each time, -1 before the first."""
+    warm_us = round(scenario.warm_s * US)
+    span_us = (round(scenario.duration_s * US) - warm_us) / BATCHES
+    since_us = np.array(times_us, dtype=np.int64) - warm_us
+    return np.where(since_us < 0, -1, np.minimum((since_us / span_us).astype(int), BATCHES - 1))
 
 
-class _Cut:
-    """Spans of a run after the group is steady."""
-
-    def __init__(self, scenario: Scenario) -> None:
-        self.warm_us = round(scenario.warm_s * US)
-        self.span_us = (round(scenario.duration_s * US) - self.warm_us) / BATCHES
-
-    def of(self, time_us: int) -> int:
-        """Return the span of a time, or -1 before the first."""
-        if time_us < self.warm_us:
-            return -1
-        return min(int((time_us - self.warm_us) / self.span_us), BATCHES - 1)
-
-    def half(self, batch: Iterable[int], values: Iterable[float]) -> float | None:
-        """Return half of the interval of the mean of values."""
-        sums, counts = [0.0] * BATCHES, [0] * BATCHES
-        for at, value in zip(batch, values, strict=True):
-            if at >= 0:
-                sums[at] += value
-                counts[at] += 1
-        means = [total / count for total, count in zip(sums, counts, strict=True) if count]
-        return half_width(means) if len(means) > BATCHES // 2 else None
+def _half(batch: Ints, values: Sequence[float]) -> float | None:
+    """Return half of the interval of the mean of values; None for too few batches."""
+    counts = np.bincount(batch[batch >= 0], minlength=BATCHES)
+    sums = np.bincount(batch[batch >= 0], np.array(values, float)[batch >= 0], BATCHES)
+    means = (sums[counts > 0] / counts[counts > 0]).tolist()
+    return half_width(means) if len(means) > BATCHES // 2 else None

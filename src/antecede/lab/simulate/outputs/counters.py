@@ -1,13 +1,9 @@
-"""What the readable engine counts while it runs; `figures` turns it into a result's.
-
-What IDR would have sent and kept along the deliveries of another protocol.
+"""Counters of the readable engine, and the IDR baseline along another protocol's deliveries.
 
 Evropeytsev et al. 2016 compare their hierarchy with IDR over the same traffic. Super peers are
-transparent: every peer, internal or external, is a member of one flat group, sends when it sends
-and delivers when it delivers. Where the other protocol keeps causal order IDR would have delivered
-at the same places.
+transparent: every other peer is a member of one flat group, with the same sends and deliveries.
 
-State of a member (see `core.protocols.vector.idr`): the set CI of (sender, number), one a sender.
+State of a member (`core.protocols.vector.idr`): the set CI of (sender, number), one a sender.
 Sending carries it and empties it. Delivering message x of k drops every entry (l, t) with t <= y
 for a carried (l, y), and puts (k, x) in place of k's.
 """
@@ -20,24 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from antecede.core import protocols
 from antecede.core.clocks import pack
-from antecede.core.protocols import (
-    INTEGER_BYTES,
-    PAIR_BYTES,
-    IdrMessage,
-    Protocol,
-    encode_with_pairs,
-)
 from antecede.errors import LocalError
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.delays import US
-from antecede.lab.simulate.outputs.metrics import (
-    Entropy,
-    Sizes,
-    Stored,
-    storage_figures,
-    wait_figures,
-)
+from antecede.lab.simulate.outputs.metrics import Entropy, Sizes, Stored, wait_figures
 from antecede.lab.simulate.outputs.recording import FirstTransmission, Numbered
 from antecede.lab.simulate.topology import EXTERNAL, INTERNAL, SUPER, Hierarchy
 
@@ -59,8 +43,10 @@ class IdrBaseline:
         carried, self.ci[at] = self.ci[at], {}
         self.carried[message] = at, self.sent[at], carried
         if counts:
-            encoded = encode_with_pairs(IdrMessage(at, self.sent[at], b"", pack(carried.items())))
-            self.sizes.add(PAIR_BYTES * len(carried), len(encoded))
+            encoded = protocols.encode_with_pairs(
+                protocols.IdrMessage(at, self.sent[at], b"", pack(carried.items()))
+            )
+            self.sizes.add(protocols.PAIR_BYTES * len(carried), len(encoded))
 
     def delivered_at(self, at: int, message: int) -> None:
         """A member delivers."""
@@ -73,8 +59,8 @@ class IdrBaseline:
 
     def sample(self) -> None:
         """Take what every member keeps now."""
-        vector = INTEGER_BYTES * len(self.senders)
-        self.stored.add([vector + PAIR_BYTES * len(kept) for kept in self.ci.values()])
+        vector = protocols.INTEGER_BYTES * len(self.senders)
+        self.stored.add([vector + protocols.PAIR_BYTES * len(kept) for kept in self.ci.values()])
 
 
 class RunMetrics:
@@ -83,7 +69,7 @@ class RunMetrics:
     def __init__(
         self,
         scenario: Scenario,
-        members: Mapping[int, Protocol],
+        members: Mapping[int, protocols.Protocol],
         *,
         record: bool,
         progress: Callable[[float], None] | None = None,
@@ -94,7 +80,7 @@ class RunMetrics:
         self.end_us = scenario.duration_s * US
         self.role = [topology.role(at) for at in range(topology.size)]
         self.senders = topology.senders()
-        self.at_role: dict[str, list[Protocol]] = {}
+        self.at_role: dict[str, list[protocols.Protocol]] = {}
         for at, member in members.items():
             self.at_role.setdefault(self.role[at], []).append(member)
         self.arrivals = self.deliveries = self.messages = 0
@@ -123,7 +109,7 @@ class RunMetrics:
         self,
         now_us: int,
         at: int,
-        member: Protocol,
+        member: protocols.Protocol,
         message: Any,
         number: int,
         targets: Sequence[int],
@@ -157,7 +143,7 @@ class RunMetrics:
             return INTERNAL if self.role[target] == INTERNAL else EXTERNAL
         return None if role == INTERNAL else role
 
-    def noted(self, member: Protocol, message: Any, copies: int) -> None:
+    def noted(self, member: protocols.Protocol, message: Any, copies: int) -> None:
         """A protocol's own message, or a message once more, is put on the network."""
         self.counts["notes"] += copies
         try:
@@ -188,8 +174,6 @@ class RunMetrics:
         if self.idr is not None:
             self.idr.sample()
 
-    # -- results ----------------------------------------------------------------------------
-
     def figures(self) -> dict[str, float]:
         """Return the figures that need nothing but these sums."""
         found: dict[str, float] = {
@@ -203,10 +187,10 @@ class RunMetrics:
         if self.entropy.counts:
             found["internal.entropy_bytes"] = self.entropy.mean()
         for role, stored in self.stored.items():
-            found |= storage_figures(stored, role)
+            found |= stored.figures(role)
         if self.idr is not None:
             found |= self.idr.sizes.figures("idr")
-            found |= storage_figures(self.idr.stored, "idr")
+            found |= self.idr.stored.figures("idr")
         found |= wait_figures(self.waits_us)
         if self.held.count:
             found |= {"held.mean": self.held.mean, "held.max": self.held.most}

@@ -1,13 +1,12 @@
-"""Global states that are recorded while a run goes on, and what the oracle says of them.
+"""Global states recorded during a run, judged by the oracle.
 
-Every member with an application has one end of a snapshot algorithm, below its protocol: a message
-is sent when the application sends it, and received when its first copy arrives. Markers travel the
-network like notes, so they are late, lost and overtaken as the scenario says. A recorded local
-state is a number of the member's rows in the run's trace, the row that says so the last. Causality
-is that of the application's messages: what protocols tell each other besides is in no trace.
+Every member with an application has an end of a snapshot algorithm below its protocol. A message
+counts as sent when the application sends it, as received when its first copy arrives. Markers
+travel the network like notes. A recorded local state is a number of the member's rows in the run's
+trace, including the row of the recording. Causality is that of the application's messages.
 
-Judged by `antecede.core.oracle.cuts` from rows alone. What never arrived anywhere (lost, and not
-sent again) is under way in no state. How members collect the parts of a snapshot is not simulated.
+`antecede.core.oracle.cuts` judges from rows alone. A message that arrives nowhere is under way in
+no state. Collecting the parts of a snapshot is not simulated.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from antecede.core.global_snapshots import (
 )
 from antecede.core.oracle import DELIVER, EVENT, RECEIVE, SEND, Channel, Cuts, Event, Witness
 from antecede.errors import RemoteError
-from antecede.lab.simulate.config.model import Scenario, SnapshotPlan
+from antecede.lab.simulate.config.model import SnapshotPlan
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.outputs.recording import ARRIVED, RECORDED, SENT, Mark, Recording
 from antecede.lab.simulate.topology import Topology, names_of
@@ -38,23 +37,18 @@ class RecordedState(NamedTuple):
     """One snapshot of a run, members by the names that they have in the trace."""
 
     number: int
-    by: tuple[str, ...]
-    """Who began it, and did not merely hear of it."""
+    by: tuple[str, ...]  # who began it, and did not merely hear of it
     begun_s: float
-    ended_s: float | None
-    """When the last member knew its part; None: the run ended before."""
+    ended_s: float | None  # when the last member knew its part; None: the run ended before
     cut: Mapping[str, int]
     """Member -> which of its rows says that it recorded its state, from 1: all up to there is
     inside."""
     channels: Mapping[Channel, tuple[str, ...]]
-    """What was recorded as under way; channels without anything left out."""
-    markers: int
-    """Copies of markers that were sent for it."""
+    """Messages recorded as under way; empty channels are left out."""
+    markers: int  # copies of markers that were sent for it
     marker_bytes: int
-    refused: int
-    """Markers that their receivers could not take: out of order, or behind a lost one."""
-    unrecorded: tuple[str, ...]
-    """Members that never recorded a state for it."""
+    refused: int  # markers that their receivers could not take: out of order, or behind a lost one
+    unrecorded: tuple[str, ...]  # members that never recorded a state for it
     waiting: Mapping[str, tuple[str, ...]]
     """Member -> from whom something lacked at the end of the run."""
     wrong: tuple[Witness, ...] | None
@@ -63,12 +57,12 @@ class RecordedState(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether every member knew its part, channels included."""
+        """Every member knew its part, channels included."""
         return self.ended_s is not None
 
 
 class _Snapshot:
-    """What is noted of a snapshot while the run goes on."""
+    """Notes on a snapshot during the run."""
 
     def __init__(self, begun_us: int) -> None:
         self.begun_us, self.ended_us = begun_us, begun_us
@@ -80,9 +74,9 @@ class _Snapshot:
 
 
 class GlobalStates:
-    """The members' ends of a snapshot algorithm in one run, told what happens there.
+    """The members' ends of a snapshot algorithm in one run.
 
-    Methods that return `Tell` effects want these markers to be sent, before anything else.
+    The caller sends returned `Tell` effects before anything else.
     """
 
     def __init__(self, topology: Topology, plan: SnapshotPlan, run: Recording) -> None:
@@ -96,17 +90,11 @@ class GlobalStates:
         }
         self.stamped = make.stamped
         self.taken: dict[int, _Snapshot] = {}
-        self.stamps: dict[int, int] = {}
-        """Message -> what it carries."""
+        self.stamps: dict[int, int] = {}  # message -> what it carries
         self.stamp_bytes = 0
 
-    # -- what happens --------------------------------------------------------------------------
-
     def begin(self, now_us: int, number: int) -> Iterator[tuple[int, Sequence[Tell]]]:
-        """Let those who are to begin a snapshot do so, unless they have heard of it already.
-
-        Yields address and markers.
-        """
+        """Yield address and markers of each initiator that has not heard of the snapshot yet."""
         for at in self.plan.by:
             end, effects = self.ends[at], list[Effect]()
             if end.number < number:
@@ -169,8 +157,6 @@ class GlobalStates:
     def _size(self, marker: Marker) -> int:
         """Return the bytes of a marker: its kind, its number and, where it counts, the count."""
         return 1 + varint_size(marker.number) + (varint_size(marker.sent) if self.stamped else 0)
-
-    # -- what came of it -----------------------------------------------------------------------
 
     def states(self) -> list[RecordedState]:
         """Return every snapshot of the run, judged."""
@@ -248,13 +234,6 @@ def figures(states: Sequence[RecordedState], stamp_bytes: int) -> dict[str, floa
 def snapshot_name(number: int) -> str:
     """Return what the rows of a trace say where members recorded their states for a snapshot."""
     return f"snapshot {number}"
-
-
-def recorder(scenario: Scenario, run: Recording) -> GlobalStates | None:
-    """Return what records the snapshots of a scenario; None where it wants none."""
-    if scenario.snapshots is None:
-        return None
-    return GlobalStates(scenario.topology, scenario.snapshots, run)
 
 
 def _rows(run: Recording, names: Mapping[int, str]) -> Iterator[Event]:

@@ -1,4 +1,4 @@
-"""Figures of a run: what is counted where. Their names stand in `result`.
+"""Figures of a run and their counting rules; the names are listed in `result`.
 
 Counting rules, the same for every engine
 -----------------------------------------
@@ -11,21 +11,18 @@ lost            copies that the network lost, and copies that found no room
 duplicates      copies that the network doubled
 held_at_end     copies that arrived at a member that is to deliver them and never did
 
-A message counts for means when it was sent (by its application) at `warm_s` or later. Overhead is a
-mean over Transmit effects that carry a message for the first time, whatever the number of
-their receivers: "peer" what peers of a flat group send; "internal" what super peers send into
-their groups; "external" what external peers and super peers send into the external group. What
-internal peers send up counts nowhere, as in Evropeytsev et al. 2016. Sums are integers, divided
-once at the end. Storage and messages held are looked at before the events of a sample's
-microsecond; `..._max` and
-`held.max` are of one member at one sample.
+A message counts for means when its application sent it at `warm_s` or later. Overhead is a mean
+over Transmit effects that carry a message for the first time: "peer" from peers of a flat group;
+"internal" from super peers into their groups; "external" from external peers and super peers into
+the external group. Messages of internal peers to super peers do not count (Evropeytsev et al.
+2016). Storage and held messages are sampled before the events of the sample's microsecond;
+`..._max` and `held.max` are of one member at one sample.
 
-Only where there is something to count: `notes` (copies of protocols' own messages, and
-further copies of a message over the same channel), `note_bytes` (their control information, in
-all), `overruns` (of `lost`, for want of room), `released` (of deliveries, marked as lacking a
-cause), `discarded` (arrived and given up by the protocol), `refused` (arrived and found
-impossible by the protocol), `unsent` (replies to what never came), `undelivered` (deliveries that
-are owed and did not happen, of lost messages too).
+Only where they are not 0: `notes` (copies of protocols' own messages, further copies of a message
+over the same channel), `note_bytes` (their control information), `overruns` (lost for want of
+room), `released` (deliveries marked as lacking a cause), `discarded` (given up by the protocol),
+`refused` (impossible by the protocol), `unsent` (replies to what never came), `undelivered`
+(deliveries that did not happen, of lost messages too).
 """
 
 from __future__ import annotations
@@ -37,6 +34,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.delays import US
 from antecede.quantiles import nearest_rank, quantile
 
@@ -92,12 +90,11 @@ class Stored:
         """Mean over members and samples."""
         return self.total / self.count
 
-
-def storage_figures(stored: Stored, role: str) -> dict[str, float]:
-    """Return mean and maximum of storage; nothing without a sample."""
-    if not stored.count:
-        return {}
-    return {f"{role}.storage_bytes": stored.mean, f"{role}.storage_bytes_max": stored.most}
+    def figures(self, role: str) -> dict[str, float]:
+        """Return mean and maximum of storage; nothing without a sample."""
+        if not self.count:
+            return {}
+        return {f"{role}.storage_bytes": self.mean, f"{role}.storage_bytes_max": self.most}
 
 
 WAIT_QUANTILES = {"wait_ms.p50": 0.5, "wait_ms.p99": 0.99}
@@ -106,8 +103,7 @@ WAIT_QUANTILES = {"wait_ms.p50": 0.5, "wait_ms.p99": 0.99}
 def wait_figures(waits_us: Iterable[int]) -> dict[str, float]:
     """Return mean, p50, p99 and maximum in milliseconds of waits in microseconds.
 
-    A wait is from arrival to delivery; quantiles by nearest rank (`antecede.quantiles`). Nothing
-    without a delivery.
+    A wait is from arrival to delivery; quantiles are by nearest rank (`antecede.quantiles`).
     """
     found = np.sort(np.array(waits_us, dtype=np.int64))
     if not len(found):
@@ -122,11 +118,10 @@ def wait_figures(waits_us: Iterable[int]) -> dict[str, float]:
 def binned_wait_figures(
     bins: npt.NDArray[np.int64], count: int, waited_us: int, longest_us: int
 ) -> dict[str, float]:
-    """Return the figures of `count` waits of which `bins[w]` took
-    w microseconds, see `wait_figures`.
+    """Return the figures of `count` waits, of which `bins[w]` took w us; see `wait_figures`.
 
-    What is in no bin did not wait. Where the longest wait is beyond the bins, the last one has all
-    that waited longer: it names no wait, so a quantile there is left out.
+    Waits in no bin were 0. The last bin has all longer waits too if the longest is beyond the bins:
+    a quantile there is left out.
     """
     if not count:
         return {}
@@ -166,6 +161,7 @@ def entropy_bytes(window: int, chosen: int) -> float:
     return math.log2(math.comb(window, chosen)) / 8
 
 
-def sample_times(warm_us: int, every_us: int, end_us: int) -> range:
+def sample_times(scenario: Scenario) -> range:
     """Return when storage is looked at, in microseconds: before all events of that time."""
-    return range(warm_us, end_us, max(1, every_us))
+    end_us, every_us = round(scenario.duration_s * US), round(scenario.sample_s * US)
+    return range(round(scenario.warm_s * US), end_us, max(1, every_us))

@@ -1,4 +1,4 @@
-"""What a run ordered too little or too much, looked at afterwards with the causal order at hand.
+"""Early and unnecessarily held deliveries of a run, against its causal order.
 
 Theory of operation
 -------------------
@@ -8,10 +8,8 @@ topic (Nakayama 2017). Against that order a delivery is
     too early     a message of its causal past, for the same member, came later (`violations`)
     unnecessary   the message was held after all of its causal past had been delivered there
 
-In total order a member's own messages wait for their turn too: from when they are sent.
-
-Both look at what happened alone, so they are the same question for every protocol. The causal
-order itself is that of the run: a protocol that delivers later lets its members know less.
+In total order a member's own messages wait too, from their sending. The causal order is that of
+the run: with later deliveries members know less.
 """
 
 from __future__ import annotations
@@ -28,16 +26,11 @@ from antecede.lab.simulate.outputs.violations import FULL, pasts, violations, wa
 class WaitCounts(NamedTuple):
     """Deliveries of a run."""
 
-    checked: int
-    """Deliveries, without those that the protocol itself marked as lacking something."""
-    early: int
-    """Delivered before a message of their causal past."""
-    held: int
-    """Not delivered at once when they arrived."""
-    unnecessary: int
-    """Held though all of their causal past had been delivered."""
-    unnecessary_us: int
-    """Microseconds that these were held after that, in all."""
+    checked: int  # deliveries, without those that the protocol itself marked as lacking something
+    early: int  # delivered before a message of their causal past
+    held: int  # not delivered at once when they arrived
+    unnecessary: int  # held though all of their causal past had been delivered
+    unnecessary_us: int  # microseconds that these were held after that, in all
 
     def figures(self) -> dict[str, float]:
         """Return what a result's figures may hold, by name."""
@@ -54,10 +47,8 @@ class DeliveryWaits(NamedTuple):
     """Every delivery of a run, in their order; marked ones are left out."""
 
     message: list[int]
-    wait_us: list[int]
-    """From arrival."""
-    late_us: list[int]
-    """Of this, after the last message of the causal past was there."""
+    wait_us: list[int]  # from arrival
+    late_us: list[int]  # of this, after the last message of the causal past was there
     early: list[bool]
     early_by_receipt: list[bool]
 

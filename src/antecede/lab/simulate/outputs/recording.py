@@ -1,11 +1,12 @@
-"""What happened in a run, event by event: for the judge, for traces and for lockstep tests.
+"""Recording of a run, event by event, for the judge, traces and lockstep tests.
 
 Messages are named by their number in the schedule, members by address. Super peers have no
-application and stand in no event here; their copies do not either.
+application, so events at them are left out.
 """
 
 from __future__ import annotations
 
+import heapq
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,8 +29,7 @@ __all__ = [
     "RunEvent",
 ]
 
-RECORDED = RELEASED + 1
-"""A kind of `Recording.rows` alone: a member recorded its state."""
+RECORDED = RELEASED + 1  # A kind of `Recording.rows` alone: a member recorded its state
 
 
 class RunEvent(NamedTuple):
@@ -44,8 +44,7 @@ class RunEvent(NamedTuple):
 class Mark(NamedTuple):
     """A member recorded its state for a snapshot."""
 
-    row: int
-    """How many events the whole run had before."""
+    row: int  # how many events the whole run had before
     time_us: int
     member: int
     snapshot: int
@@ -59,21 +58,18 @@ class FirstTransmission(NamedTuple):
     message: int
     targets: tuple[int, ...]
     control_bytes: int
-    encoded_bytes: int | None
-    """None: the protocol has no wire format."""
+    encoded_bytes: int | None  # None: the protocol has no wire format
 
 
 class Numbered(NamedTuple):
     """A message in an internal group."""
 
     super_peer: int
-    number: int
-    """The super peer's number for it."""
+    number: int  # the super peer's number for it
     message: int
-    dv: tuple[int, int]
-    """(base, bits): numbers of what it depends on."""
+    dv: tuple[int, int]  # (base, bits): numbers of what it depends on
     own: bool
-    """Whether a peer of this group sent it, who made `dv`; else the super peer translated it."""
+    """A peer of this group sent it and made `dv`; else the super peer translated it."""
 
 
 @dataclass
@@ -82,13 +78,10 @@ class Recording:
 
     scenario: Scenario
     seed: int
-    relation: Relation
-    """What the protocol promises to keep."""
+    relation: Relation  # what the protocol promises to keep
     sender: list[int]
-    sent_us: list[int | None]
-    """None: never sent, because what it answers never came."""
-    parents: list[tuple[int, ...]]
-    """What a message answers."""
+    sent_us: list[int | None]  # None: never sent, because what it answers never came
+    parents: list[tuple[int, ...]]  # what a message answers
     addressed: list[tuple[int, ...] | None]
     """Whom it is for, ascending; None: everybody else with an application."""
     topics: list[tuple[str, ...]]
@@ -96,7 +89,7 @@ class Recording:
     transmissions: list[FirstTransmission] = field(default_factory=list)
     """Only where the run was made with `record`."""
     numbered: list[Numbered] = field(default_factory=list)
-    """What super peers sent into their groups."""
+    """Messages of super peers into their groups."""
     marks: list[Mark] = field(default_factory=list)
     """Local states that were recorded, in their order."""
     _times: array[int] = field(default_factory=lambda: array("q"))
@@ -121,19 +114,12 @@ class Recording:
         return map(RunEvent, *columns)
 
     def rows(self) -> Iterator[RunEvent]:
-        """Yield everything, and between it as `RECORDED` the marks, their snapshot for a message:
-        what a trace has rows of.
-        """
-        marks = iter(self.marks)
-        mark = next(marks, None)
-        for row, event in enumerate(self.events()):
-            while mark is not None and mark.row <= row:
-                yield RunEvent(mark.time_us, RECORDED, mark.member, mark.snapshot)
-                mark = next(marks, None)
-            yield event
-        while mark is not None:
-            yield RunEvent(mark.time_us, RECORDED, mark.member, mark.snapshot)
-            mark = next(marks, None)
+        """Yield the rows of a trace: all events, and the marks as `RECORDED` with a snapshot."""
+        marks = ((one.row, RunEvent(one.time_us, RECORDED, *one[2:])) for one in self.marks)
+        events = enumerate(self.events())
+        # For equal keys `merge` yields the first iterable's: a mark precedes the event of its row.
+        for _, row in heapq.merge(marks, events, key=lambda one: one[0]):
+            yield row
 
     def deliveries(self) -> list[tuple[int, int, int]]:
         """Return (time_us, member, message) of all deliveries, marked ones too, in their order."""

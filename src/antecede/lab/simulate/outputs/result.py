@@ -1,8 +1,8 @@
-"""What a run gives: figures by name, the same names from every engine.
+"""Result of a run: figures by name, the same names from every engine.
 
-`figures` maps a name to a number; a role in front says whose it is (peer, internal, external,
-super; "idr" and "ds" are what these protocols would have sent along the same deliveries of a
-hierarchy). Means count messages sent from the scenario's `warm_s` on.
+A role in front of a name says whose figure it is (peer, internal, external, super; "idr" and "ds":
+what these protocols would have sent along the same deliveries of a hierarchy). Means count messages
+sent from the scenario's `warm_s` on.
 
     sent, arrivals, deliveries       messages, copies that arrived, deliveries to applications
     held_at_end, lost, duplicates    what never went, copies lost, copies doubled
@@ -21,8 +21,7 @@ hierarchy). Means count messages sent from the scenario's `warm_s` on.
                                      before what the sender had been handed or had sent, ...
     early.by_receipt                 ... before what had arrived at the sender or was sent by it
     violations.checked               deliveries that were looked at for these three
-    lemma3.missing, lemma3.extra     bits that Evropeytsev et al.'s Lemma 3 wants and that it
-                                     forbids
+    lemma3.missing, lemma3.extra     bits that Evropeytsev et al.'s Lemma 3 wants, and forbids
     snapshots.begun, .complete       snapshots, and those of which all parts were known at the end
     snapshots.inconsistent           those whose states or channels cannot have been
     snapshots.markers, .marker_bytes copies of markers sent, and their bytes
@@ -31,8 +30,8 @@ hierarchy). Means count messages sent from the scenario's `warm_s` on.
                                      messages recorded as under way
     meter.RULE.ordered, .unnecessary, .missed, .causal
 
-A figure that does not apply is absent, never zero; one that applies and that an engine cannot
-count is absent too, and `Result.caveats` says why.
+A figure that does not apply is absent, never zero. A figure that an engine cannot count is absent
+too, and `Result.caveats` says why.
 """
 
 from __future__ import annotations
@@ -48,6 +47,24 @@ JUDGED = ("violations", "early.by_delivery", "early.by_receipt", "violations.che
 """Figures of deliveries before a cause, the same from every engine that can look for causes."""
 
 
+class Measures(NamedTuple):
+    """Selection of what a compiled engine counts; the readable one counts everything.
+
+    Other figures are absent. Cost of each: `python -m bench.simulators`.
+    """
+
+    sizes: bool = True  # control bytes by the source's accounting; in a hierarchy also entropy
+    encoded: bool = True  # control bytes on the wire
+    causes: bool = True  # deliveries before a cause; in a hierarchy also IDR's bytes and Lemma 3
+    ds: bool = True  # bytes of DS among external peers
+    storage: bool = True  # samples of what members keep and hold back
+
+
+EVERYTHING = Measures()
+NOTHING = Measures(False, False, False, False, False)
+NOT_ASKED = "not asked for"
+
+
 class Result(NamedTuple):
     """One run."""
 
@@ -59,7 +76,7 @@ class Result(NamedTuple):
     series: Mapping[str, Sequence[float]] = {}
     """Storage and messages held over time: name -> a value a sample; "time_s" has the times."""
     relation: Relation | None = None
-    """What the protocol promises to keep."""
+    """Order that the protocol promises."""
     caveats: Mapping[str, str] = {}
     """Figures that apply and are absent, or were counted in part: name -> why."""
     snapshots: Sequence[RecordedState] = ()

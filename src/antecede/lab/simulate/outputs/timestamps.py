@@ -1,21 +1,18 @@
-"""What the messages of a run carry, for the relations of Tsuneizumi et al. and Nakayama 2017:
-linear, physical and vector time, topic vectors; without running a protocol.
+"""Stamps of a run's messages, and the pairs that relations by receipt order.
 
 Theory of operation
 -------------------
-The relations of Tsuneizumi et al. and Nakayama 2017 go by RECEIPT: a stamp follows from what had
-arrived at the sender, and arrivals do not depend on any protocol that sends no messages of its
-own. So all copies of a run are drawn at once, put in the order of events (a microsecond's sendings
-first, then its arrivals by message and receiver; `world` has the same), and the clocks run over
-that list once, compiled (`tables.false_causality.kernels.timestamps`). A million arrivals take
-about a second.
-
-The physical time is what the sender's clock shows, and a message's number is the sender's own.
+Stamps are linear, physical and vector time and topic vectors. The relations of Tsuneizumi et al.
+and Nakayama 2017 go by RECEIPT: a stamp follows from what had arrived at the sender, and arrivals
+do not depend on a protocol that sends no messages of its own. So all copies of a run are drawn at
+once and put in the order of events (sendings of a microsecond first, then arrivals by message and
+receiver, as in `reference_engine`). The clocks run over that list once, compiled
+(`tables.false_causality.kernels.timestamps`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,24 +20,25 @@ import numpy as np
 from antecede.errors import ScenarioError
 from antecede.lab.simulate.clocks import MemberClocks, bounds_of
 from antecede.lab.simulate.config.model import Scenario
-from antecede.lab.simulate.delays import picks
 from antecede.lab.simulate.network import Channels, channels
 from antecede.lab.simulate.random_streams import Stream, draws, key, units
-from antecede.lab.simulate.topology import Hierarchy
+from antecede.lab.simulate.topology import Hierarchy, PubSub
 from antecede.lab.simulate.workload import Traffic
 from antecede.tables.false_causality import (
     ALL_TOPICS,
+    RULES,
     Clocks,
     Happenings,
-    Limits,
     Stamps,
     Words,
     clocks_of,
+    count_rules,
     limits_of,
 )
 from antecede.tables.kernels import Bools, Ints
 
 _MAX_TOPICS = 64
+WHAT = ("causal", "ordered", "unnecessary", "missed")  # fields of `meter.count.Counts`
 _PLAIN = ("partitions", "buffer", "service_s", "duplicate")
 """Keys of the network that must be left alone here."""
 
@@ -63,9 +61,9 @@ def stamped(
     """Return the stamps of what each observer received, in the order of arrival.
 
     `observers` are addresses; None: all. `to_everybody`: events go to every peer, whatever it
-    subscribes to (Nakayama 2017, section 3), not to their targets alone (section 4). Physical time
-    is held against the bounds that the scenario's clocks and channels keep. Raises ScenarioError
-    for hierarchies, answers, and networks with partitions, duplicates or slow receivers.
+    subscribes to (Nakayama 2017, section 3), not only to their targets (section 4). Physical time
+    keeps the bounds of the scenario's clocks and channels. Raises ScenarioError for hierarchies,
+    answers, and networks with partitions, duplicates or slow receivers.
     """
     _check(scenario)
     traffic = Traffic(scenario, seed)
@@ -76,7 +74,8 @@ def stamped(
     copies = _arrivals(scenario, seed, traffic, channel, wanted)
     clocks = _run(traffic, copies, size, topics)
     everything = _stamps(scenario, seed, traffic, clocks, topics)
-    everything = everything._replace(limits=_limits(scenario, channel))
+    limits = limits_of(bounds_of(scenario, channel), range(size), range(size))
+    everything = everything._replace(limits=limits)
     chosen = range(size) if observers is None else observers
     return {at: _seen(everything, copies, at, traffic) for at in chosen}
 
@@ -140,13 +139,7 @@ def _arrivals(
         there &= units(key(seed, Stream.LOSS), message, channel) >= scenario.links.loss
     message, target, source, channel = (x[there] for x in (message, target, source, channel))
     words = draws(key(seed, Stream.DELAY), message, channel)
-    table = of.table[of.kind[source], of.kind[target]]
-    delay = np.empty(len(message), dtype=np.int64)
-    for number, quantiles in enumerate(of.quantiles):
-        here = table == number
-        delay[here] = picks(quantiles, words[here])
-    delay += of.places[source % len(of.places), target % len(of.places)]
-    time_us = traffic.schedule.time_us[message] + delay
+    time_us = traffic.schedule.time_us[message] + of.delays_us(words, source, target)
     if scenario.links.fifo:
         time_us = _in_order(time_us, channel)
     order = np.lexsort((target, message, time_us))
@@ -199,11 +192,6 @@ def _stamps(
     return stamps
 
 
-def _limits(scenario: Scenario, of: Channels) -> Limits:
-    everybody = range(scenario.topology.size)
-    return limits_of(bounds_of(scenario, of), everybody, everybody)
-
-
 def _seen(everything: Stamps, copies: ArrivedCopies, at: int, traffic: Traffic) -> Stamps:
     """Return the stamps of what one address received."""
     came = copies.message[copies.member == at]
@@ -216,3 +204,26 @@ def _seen(everything: Stamps, copies: ArrivedCopies, at: int, traffic: Traffic) 
     return everything._replace(
         **columns, arrival=np.arange(len(came)), subscription=_bits(traffic, at)
     )
+
+
+def rules_for(scenario: Scenario) -> list[str]:
+    """Return the names of the rules that a scenario's messages can be held to."""
+    topics = isinstance(scenario.topology, PubSub)
+    return [name for name, rule in RULES.items() if topics or not rule.topics]
+
+
+def meter_figures(
+    scenario: Scenario, seed: int, rules: Sequence[str] | None = None
+) -> dict[str, float]:
+    """Return `meter.RULE.causal`, `.ordered`, `.unnecessary`, `.missed`: sums over observers.
+
+    `rules` None: all that fit. Raises ScenarioError for a scenario that `stamped` refuses,
+    InputError for an unknown rule, LocalError for one that does not fit.
+    """
+    chosen = rules_for(scenario) if rules is None else list(rules)
+    found = {f"meter.{name}.{what}": 0.0 for name in chosen for what in WHAT}
+    for stamps in stamped(scenario, seed).values():
+        for name, counts in zip(chosen, count_rules(stamps, chosen), strict=True):
+            for what in WHAT:
+                found[f"meter.{name}.{what}"] += getattr(counts, what)
+    return found

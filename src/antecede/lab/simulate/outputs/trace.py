@@ -1,19 +1,18 @@
-"""A run as a trace of the schema: rows of what was sent, arrived and was delivered.
+"""Run as a trace of the event schema: rows of sends, arrivals and deliveries.
 
 Theory of operation
 -------------------
-A message m is called "m" with its number in the schedule, a member by its role and address
-("peer3"). `arrival` is true time, in nanoseconds from the start of the run; `send_time` is what
-the sender's own clock showed. `seq` is the sender's number for the message, from 1.
+Message 3 is called "m3", a member by role and address ("peer3"). `arrival` is true time in
+nanoseconds from the start of the run, `send_time` the sender's own clock. `seq` is the sender's
+number for the message, from 1.
 
-`parents` are the causes, whatever the protocol wrote into its messages: what of the causal past
-is in the past of nothing else of it. They are found without the judge's masks, by a vector clock
-a member and the newest messages that nothing known comes after, so that a run may have any number
-of messages. Where the protocol keeps no order, or FIFO, they are those of causal order by
-delivery. Where it keeps replies they are what was answered.
+`parents` are the immediate causes, whatever the protocol wrote into its messages. They are found by
+a vector clock a member and the newest messages that nothing known comes after, so a run may have
+any number of messages. Protocols without order, or with FIFO, get parents of causal order by
+delivery; those that keep replies, what was answered.
 
-Rows stand in the order in which things happened: a member's own rows in its order. Where a member
-recorded its state, a row of kind "event" says so: "snapshot 1", the last row of the state.
+Rows stand in the order of events. Where a member recorded its state, a row of kind "event" says so:
+"snapshot 1", the last row of the state.
 """
 
 from __future__ import annotations
@@ -66,8 +65,7 @@ def events(run: Recording, relation: Relation | None = None) -> Iterator[Event]:
 def write_trace(
     run: Recording, path: str | Path, relation: Relation | None = None, format: str = PARQUET
 ) -> int:
-    """Write the rows of a run, in a format of `tables.trace.user_tables.writing`, and return their
-    number.
+    """Write the rows of a run in a format of `tables.trace.user_tables`; return their number.
 
     Raises InputError.
     """
@@ -82,8 +80,7 @@ class _Causes:
     def __init__(self, run: Recording, relation: Relation) -> None:
         size = run.scenario.topology.size
         self.run, self.relation, self.learns = run, relation, LEARNS[relation]
-        self.number = [0] * len(run.sender)
-        """The sender's own number of each message."""
+        self.number = [0] * len(run.sender)  # the sender's own number of each message
         self.parents: list[tuple[int, ...]] = [()] * len(run.sender)
         self.clock: list[list[int]] = [[0] * size for _ in range(size)]
         """By member: how many messages of each member it knows of."""

@@ -1,13 +1,11 @@
-"""What a run did wrong: deliveries before a cause, and bits that Evropeytsev et al.'s Lemma 3
-forbids.
+"""Violations in a run: deliveries before a cause, and bits that break Lemma 3 (Evropeytsev et al.).
 
 Theory of operation
 -------------------
-The causal past of a message is a bit mask of messages (`lab.check.causal_past`; tests hold it and
-`core.oracle.history` together). A delivery is early
-when the member lacks a message of this past that is for it. Nothing that a protocol carries is
-looked at. Up to `FULL` messages every message is a bit. Above, `SAMPLED` messages are, chosen by
-the seed: every delivery is still looked at, but only these are missed.
+The causal past of a message is a bit mask of messages (`lab.check.causal_past`, which tests compare
+with `core.oracle.history`). A delivery is early when the member lacks a message of this past that
+is for it. Control information is not used. Up to `FULL` messages every message is a bit. Above,
+`SAMPLED` messages are, drawn by the seed: every delivery is checked, but only against these.
 """
 
 from __future__ import annotations
@@ -38,25 +36,12 @@ class Witness(NamedTuple):
 
 
 class EarlyDeliveries(NamedTuple):
-    """What was found."""
+    """Early deliveries of a run."""
 
-    early: int
-    """Deliveries before a cause."""
-    checked: int
-    """Deliveries that were looked at; those marked as released are not."""
-    witness: Witness | None
-    """The first."""
-    full: bool
-    """Whether every message was looked for as a cause."""
-
-
-class EarlyFigures(NamedTuple):
-    """Deliveries before a cause of a run, as figures."""
-
-    figures: dict[str, float]
-    """By the names of `result.JUDGED`."""
-    caveats: dict[str, str]
-    """What must be said of them, by the same names; see `result.Result`."""
+    early: int  # deliveries before a cause
+    checked: int  # deliveries that were looked at; those marked as released are not
+    witness: Witness | None  # the first
+    full: bool  # Whether every message was looked for as a cause
 
 
 def violations(
@@ -65,10 +50,10 @@ def violations(
     most: int = FULL,
     each: list[bool] | None = None,
 ) -> EarlyDeliveries:
-    """Return the deliveries that came too early under a relation (None: the promised one).
+    """Return the early deliveries under a relation (None: the promised one).
 
-    At most `most` messages are all looked for as causes, of more a sample. `each` is given a
-    word for every delivery that is looked at, in their order: whether it was too early.
+    Up to `most` messages all are candidates for causes, above that a sample. `each` gets a word for
+    every checked delivery, in their order: whether it was early.
     """
     chosen = _chosen(run, most)
     past = _begun(run, relation or run.relation, chosen)
@@ -92,21 +77,19 @@ def violations(
     return EarlyDeliveries(early, checked, witness, len(chosen) == len(run.sender))
 
 
-def judged(run: Recording, most: int = FULL) -> EarlyFigures:
-    """Return what broke the promise, and what came before a cause by delivery and by receipt.
+def judged(run: Recording, most: int = FULL) -> tuple[dict[str, float], dict[str, str]]:
+    """Return the figures `result.JUDGED`, and caveats of them by name.
 
     Causality counts whatever the protocol promises, also where it promises nothing.
     """
     relations = (run.relation, Relation.BY_DELIVERY, Relation.BY_RECEIPT)
     found = {relation: violations(run, relation, most) for relation in dict.fromkeys(relations)}
-    counts = [found[relation].early for relation in relations]
-    whole = found[run.relation]
-    names = dict.fromkeys(JUDGED[:3]) if not whole.full else {}
+    counts: list[float] = [found[relation].early for relation in relations]
+    promised = found[run.relation]
+    figures = dict(zip(JUDGED, (*counts, promised.checked), strict=True))
     said = f"{min(SAMPLED, len(run.sender)):,} of {len(run.sender):,} messages, drawn, were looked "
     said += "for as causes: there may be more"
-    return EarlyFigures(
-        dict(zip(JUDGED, (*counts, whole.checked), strict=True)), dict.fromkeys(names, said)
-    )
+    return figures, {} if promised.full else dict.fromkeys(JUDGED[:3], said)
 
 
 def pasts(run: Recording, relation: Relation | None = None) -> CausalPasts:
@@ -125,10 +108,10 @@ def _begun(run: Recording, relation: Relation, chosen: Sequence[int]) -> CausalP
 
 
 def disagreements(run: Recording) -> int:
-    """Return the deliveries that come before a message which another member delivers first.
+    """Return the deliveries before a message that another member delivers first.
 
-    The members' deliveries are compared with those of the member that has most: a delivery
-    counts when that member delivers it before something that is delivered earlier here.
+    The reference is the member with most deliveries: a delivery counts when that member delivers it
+    before something that is delivered earlier here.
     """
     orders: list[list[int]] = [[] for _ in range(run.scenario.topology.size)]
     for _, member, message in run.deliveries():
@@ -146,11 +129,10 @@ def disagreements(run: Recording) -> int:
 
 
 def lemma_3(run: Recording) -> tuple[int, int]:
-    """Return how many bits of DV are missing and how many are too many (Evropeytsev et al. 2016,
-    Lemma 3).
+    """Return the numbers of missing and superfluous bits of DV (Evropeytsev et al. 2016, Lemma 3).
 
-    Of the vectors that internal peers make: a bit stands exactly for an immediate dependency,
-    less the sender's previous message, which has none (it is `Last`).
+    In the vectors of internal peers a bit stands exactly for an immediate dependency, except for
+    the sender's previous message (`Last`).
     """
     immediate, before = pasts(run).immediate, _previous(run)
     at_number = {(one.super_peer, one.number): one.message for one in run.numbered}
@@ -189,9 +171,9 @@ def _chosen(run: Recording, most: int) -> list[int]:
 
 
 def wanted(run: Recording, relation: Relation, chosen: Sequence[int]) -> Callable[[int, int], int]:
-    """Return (member, message) -> what the member must have before it, if those are causes.
+    """Return (member, message) -> the causes that the member must have before the message.
 
-    As a mask of the chosen messages: what is for the member; by topic (Nakayama 2017) only what has
+    As a mask of the chosen messages: those for the member; by topic (Nakayama 2017) only those with
     a topic in common with the message that the member subscribes to.
     """
     size = run.scenario.topology.size

@@ -1,8 +1,7 @@
-"""Bytes by Evropeytsev et al.'s accounting: integers 4, pairs 8, bit vectors from the first to the
-last set bit.
+"""Bytes by Evropeytsev et al.'s accounting: integers 4, pairs 8, bit vectors by their span.
 
-Spans are counted in the numbering of the super peer whose bit vector it is. Headers are not
-counted.
+A span goes from the first to the last set bit, in the numbering of the vector's super peer. Headers
+are not counted.
 """
 
 from __future__ import annotations
@@ -12,11 +11,7 @@ import math
 import numpy as np
 
 from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
-from antecede.lab.simulate.compiled.hierarchy.records import (
-    HAVE,
-    NOWHERE,
-    Sums,
-)
+from antecede.lab.simulate.compiled.hierarchy.records import HAVE, NOWHERE, Sums
 from antecede.lab.simulate.compiled.hierarchy.sets import has, has_come, list_needs
 from antecede.lab.simulate.compiled.hierarchy.state import State
 
@@ -75,9 +70,6 @@ def ci_bytes(s: State, count: np.uint64) -> np.uint64:
     return total
 
 
-# -- bit vectors inside a group -------------------------------------------------------------------
-
-
 @inlined
 def is_forgotten(s: State, group: np.uint64, message: np.uint64) -> bool:
     """Tell whether a super peer's TT had a message and has it no more."""
@@ -91,7 +83,7 @@ def is_forgotten(s: State, group: np.uint64, message: np.uint64) -> bool:
 def list_inside(s: State, group: np.uint64, message: np.uint64) -> np.uint64:
     """Put DV of a message inside a group into `list` (Listing 15); return how many.
 
-    A message from another group names its sender's message before, too (Listing 14 line 4).
+    A message from another group also names its sender's previous message (Listing 14 line 4).
     """
     own = group_of(s, message) == group
     count = list_needs(s, message, _0)
@@ -129,14 +121,11 @@ def entropy(window: np.uint64, chosen: np.uint64) -> float:
     return logs / math.log(2.0) / 8.0
 
 
-# -- VTx ------------------------------------------------------------------------------------------
-
-
 @njit
 def is_known(s: State, place: np.uint64, group: np.uint64, message: np.uint64) -> bool:
     """Tell whether VTx has the number of a message that this super peer translated.
 
-    It came in I: of the super peer's first own message after it, or of one that names it.
+    I of the super peer's first own message after it has the number, or I of one that names it.
     """
     first = s.group[group].own_first
     at = _owner(s, group, message)
@@ -180,8 +169,8 @@ def _names(s: State, message: np.uint64, other: np.uint64) -> bool:
 def vtx_bytes(s: State, place: np.uint64, at: np.uint64, group: np.uint64) -> np.uint64:
     """Return the bytes of VTx from its first gap to its last bit, for one super peer.
 
-    What a super peer sends says in I how all numbers between its own messages are used, so up to
-    its last own message that is delivered without a gap nothing is missing.
+    I names all numbers between a super peer's own messages, so nothing is missing up to its last
+    own message that is delivered without a gap.
     """
     first = s.group[group].own_first
     done = np.uint64(s.vtx[place, group].complete)

@@ -2,20 +2,20 @@
 
 Theory of operation
 -------------------
-What a message carries is a list of messages when it is sent (`accounting`, `sets`), and only then:
-TT forgets. Here the list becomes what `compiled.sizes` measures. Positions of bit vectors are set
-in a row of `windows`, integers of CI stand in a row of `named` by address, and both are 0 again
-afterwards. Only messages that count for the means, and those of a run that is recorded, are
-measured; for others 0 is returned.
+The content of a message is a list of messages only while it is sent (`accounting`, `sets`), as TT
+forgets. Positions of bit vectors are set in a row of `windows`, integers of CI in a row of `named`
+by address, for `compiled.sizes`. Both are 0 again afterwards. Messages that count for no mean and
+are not recorded get size 0.
 
-The functions of `compiled.sizes` make arrays, which kernels that count no references may not. They
-may call what does, if it was compiled before: `compile_sizes`.
+The functions of `compiled.sizes` make arrays. Kernels that count no references may call them only
+if they were compiled before (`compile_sizes`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from antecede.lab.simulate.compiled import sizes
 from antecede.lab.simulate.compiled.hierarchy.accounting import (
     group_of,
     is_forgotten,
@@ -23,20 +23,9 @@ from antecede.lab.simulate.compiled.hierarchy.accounting import (
     widen,
 )
 from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
-from antecede.lab.simulate.compiled.hierarchy.records import (
-    NOWHERE,
-)
+from antecede.lab.simulate.compiled.hierarchy.records import NOWHERE
 from antecede.lab.simulate.compiled.hierarchy.sets import bit, list_needs
 from antecede.lab.simulate.compiled.hierarchy.state import State
-from antecede.lab.simulate.compiled.sizes import (
-    counters_size,
-    downward_size,
-    external_size,
-    pairs_message_size,
-    upward_size,
-    vector_entry_size,
-    window_size,
-)
 
 _0, _1, _6 = (np.uint64(k) for k in (0, 1, 6))
 
@@ -44,13 +33,12 @@ _0, _1, _6 = (np.uint64(k) for k in (0, 1, 6))
 def compile_sizes() -> None:
     """Compile what makes arrays, before the kernels that call it."""
     numbers, words = np.zeros(1, np.int64), np.zeros(1, np.uint64)
-    pairs_message_size(0, 1, numbers, numbers, 1)
-    counters_size(numbers, numbers, 1)
-    window_size(0, words)
-    vector_entry_size(0, 0, words)
-    downward_size(0, 1, 0, 0, words)
-    upward_size(0, 1, 0, 0, words)
-    external_size(0, 1, 1, 0, 0, 1)
+    sizes.pairs_message_size(0, 1, numbers, numbers, 1)
+    sizes.counters_size(numbers, numbers, 1)
+    sizes.window_size(0, words)
+    sizes.vector_entry_size(0, 0, words)
+    sizes.inside_size(0, 1, 0, 0, 0, words)
+    sizes.external_size(0, 1, 1, 0, 0, 1)
 
 
 @inlined
@@ -64,9 +52,6 @@ def _is_measured(s: State, message: np.uint64) -> bool:
     return bool((s.measures.encoded and message >= s.warm) or len(s.carried) != 0)
 
 
-# -- IDR ------------------------------------------------------------------------------------------
-
-
 @njit
 def idr_encoded(s: State, message: np.uint64) -> np.uint64:
     """Return the bytes of IDR's message. Before `follow_own`."""
@@ -78,7 +63,7 @@ def idr_encoded(s: State, message: np.uint64) -> np.uint64:
     pairs = _pairs(s, np.uint64(len(s.group) - 1))
     sender, seq = s.message[message].sender, s.message[message].seq
     return np.uint64(
-        pairs_message_size(_int(sender), _int(seq), s.named[1], s.named[2], _int(pairs))
+        sizes.pairs_message_size(_int(sender), _int(seq), s.named[1], s.named[2], _int(pairs))
     )
 
 
@@ -102,24 +87,12 @@ def _pairs(s: State, first: np.uint64) -> np.uint64:
     return count
 
 
-# -- inside a group -------------------------------------------------------------------------------
-
-
 @njit
 def upward_encoded(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
     """Return the bytes of a message from an internal peer to its super peer."""
-    count = list_needs(s, message, _0)
-    group = s.process[at].home
-    low, high = _set_list(s, group, count)
-    size = upward_size(
-        _int(at),
-        _int(s.message[message].seq),
-        _int(s.message[message].floor),
-        _int(low << _6),
-        s.windows[group, low:high],
-    )
-    _clear(s, group, low, high)
-    return np.uint64(size)
+    count, group = list_needs(s, message, _0), s.process[at].home
+    seq, floor = np.uint64(s.message[message].seq), np.uint64(s.message[message].floor)
+    return _inside(s, group, at, seq, floor, floor, count)
 
 
 @njit
@@ -129,15 +102,26 @@ def downward_encoded(s: State, at: np.uint64, message: np.uint64, count: np.uint
         return _0
     own = group_of(s, message) == at
     sender = np.uint64(s.message[message].sender) if own else at
-    low, high = _set_list(s, at, count)
-    size = downward_size(
-        _int(sender),
-        _int(s.number[at, message]),
-        _int(_last(s, at, message, own)),
-        _int(low << _6),
-        s.windows[at, low:high],
+    seq, last = np.uint64(s.number[at, message]), _last(s, at, message, own)
+    return _inside(s, at, sender, seq, last, seq, count)
+
+
+@inlined
+def _inside(
+    s: State,
+    group: np.uint64,
+    sender: np.uint64,
+    seq: np.uint64,
+    told: np.uint64,
+    near: np.uint64,
+    count: np.uint64,
+) -> np.uint64:
+    low, high = _set_list(s, group, count)
+    words = s.windows[group, low:high]
+    size = sizes.inside_size(
+        _int(sender), _int(seq), _int(told), _int(near), _int(low << _6), words
     )
-    _clear(s, at, low, high)
+    _clear(s, group, low, high)
     return np.uint64(size)
 
 
@@ -179,20 +163,13 @@ def _clear(s: State, row: np.uint64, low: np.uint64, high: np.uint64) -> None:
         s.windows[row, word] = _0
 
 
-# -- the external group ---------------------------------------------------------------------------
-
-
 @njit
 def external_encoded(
-    s: State,
-    at: np.uint64,
-    message: np.uint64,
-    count: np.uint64,
-    before: np.uint64,
+    s: State, at: np.uint64, message: np.uint64, count: np.uint64, before: np.uint64
 ) -> np.uint64:
     """Return the bytes of an External message; CI is the first `count` of `list`.
 
-    `before`: the number of a super peer's last own message.
+    `before`: number of the super peer's previous own message.
     """
     if not _is_measured(s, message):
         return _0
@@ -212,8 +189,10 @@ def external_encoded(
     if at < groups:
         translated = _translated(s, at, message, count, before)
         seq = _int(s.number[at, message])
-    counters = counters_size(s.named[1], s.named[2], pairs)
-    return np.uint64(external_size(_int(at), seq, counters, vectors, _int(touched), translated))
+    counters = sizes.counters_size(s.named[1], s.named[2], pairs)
+    return np.uint64(
+        sizes.external_size(_int(at), seq, counters, vectors, _int(touched), translated)
+    )
 
 
 @inlined
@@ -230,7 +209,7 @@ def _vectors(s: State, touched: np.uint64) -> int:
     for k in range(touched):
         group = s.group[k].touched
         low, high = _words(s.group[group].lowest_bit, s.group[group].highest_bit)
-        total += vector_entry_size(_int(group), _int(low << _6), s.windows[group, low:high])
+        total += sizes.vector_entry_size(_int(group), _int(low << _6), s.windows[group, low:high])
         _clear(s, group, low, high)
     return total
 
@@ -254,6 +233,6 @@ def _translated(
     if lowest == number:
         return 1
     low, high = _words(lowest, highest)
-    size = window_size(_int(low << _6), s.windows[row, low:high])
+    size = sizes.window_size(_int(low << _6), s.windows[row, low:high])
     _clear(s, row, low, high)
     return size

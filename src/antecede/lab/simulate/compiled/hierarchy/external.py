@@ -4,39 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.lab.simulate.compiled.hierarchy.accounting import (
-    ci_bytes,
-    count_bytes,
-    group_of,
-)
-from antecede.lab.simulate.compiled.hierarchy.deliver import count_wait, deliver
+from antecede.lab.simulate.compiled.hierarchy import network, sets
+from antecede.lab.simulate.compiled.hierarchy.accounting import ci_bytes, count_bytes, group_of
 from antecede.lab.simulate.compiled.hierarchy.encoded import external_encoded
 from antecede.lab.simulate.compiled.hierarchy.internal import count_idr
 from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
-from antecede.lab.simulate.compiled.hierarchy.network import (
-    carry,
-    hold,
-    let_go,
-    place_of,
-    send_outside,
-    wait,
-    wake,
-)
-from antecede.lab.simulate.compiled.hierarchy.records import (
-    HAVE,
-    NOWHERE,
-)
-from antecede.lab.simulate.compiled.hierarchy.sets import (
-    add,
-    add_come,
-    follow_own,
-    lacks,
-    list_missing,
-    list_needs,
-    stamp,
-)
+from antecede.lab.simulate.compiled.hierarchy.records import HAVE, NOWHERE
 from antecede.lab.simulate.compiled.hierarchy.state import State
 from antecede.lab.simulate.compiled.hierarchy.super_peer import translate
+from antecede.lab.simulate.compiled.records import give_node
 
 _0, _1, _8, _32, _40 = (np.uint64(k) for k in (0, 1, 8, 32, 40))
 _VECTOR, _HIGH = np.uint64(2**60), np.uint64(2**39)
@@ -47,47 +23,47 @@ NOTHING = np.uint64(2**64 - 1)
 def send_external(s: State, message: np.uint64, now: np.uint64) -> None:
     """Let an external peer send (Listing 9)."""
     at = np.uint64(s.message[message].sender)
-    stamp(s, at, message)
+    sets.stamp(s, at, message)
     if s.measures.causes and message >= s.warm:
         count_idr(s, message)
     if s.measures.sizes or s.measures.encoded:
         _count_external(s, at, message)
     if s.measures.ds and message >= s.warm:
         count_bytes(s.ds, _8 * s.process[at].heard, _0)
-    follow_own(s, message)
-    add(s, HAVE, at, message)
-    send_outside(s, message, at, now)
+    sets.follow_own(s, message)
+    sets.add(s, HAVE, at, message)
+    network.send_outside(s, message, at, now)
 
 
 @inlined
 def _count_external(s: State, at: np.uint64, message: np.uint64) -> None:
     """Count what a message of an external peer carries. Before `follow_own`."""
-    count = list_needs(s, message, _0)
+    count = sets.list_needs(s, message, _0)
     encoded = external_encoded(s, at, message, count, _0)
     size = ci_bytes(s, count)
     if message >= s.warm:
         count_bytes(s.external, size, encoded)
-    carry(s, at, message, _0, size, encoded)
+    network.carry(s, at, message, _0, size, encoded)
 
 
 @inlined
 def arrive_outside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
     """Deliver a message of the external group, and what waited for it, or hold it."""
-    place, group = place_of(s, at), group_of(s, message)
+    place, group = network.place_of(s, at), group_of(s, message)
     if group != NOWHERE:
-        add_come(s, place, message)
+        sets.add_come(s, place, message)
         s.vtx[place, group].top = max(
             np.uint64(s.vtx[place, group].top), np.uint64(s.message[message].top_told)
         )
-    if lacks(s, at, message):
+    if sets.lacks(s, at, message):
         s.process[at].held += _1
-        wait(s, at, hold(s, message, now), _first_missing(s, at, message))
+        network.wait(s, at, network.hold(s, message, now), _first_missing(s, at, message))
         return
     _take(s, at, place, message, now)
     s.done[_0] = message
     k, total = _0, _1
     while k < total:
-        woken = wake(s, at, s.done[k], _0)
+        woken = network.wake(s, at, s.done[k], _0)
         if woken != _0:
             total = _retry(s, at, place, woken, total, now)
         k += _1
@@ -100,7 +76,7 @@ def _take(s: State, at: np.uint64, place: np.uint64, message: np.uint64, now: np
         number = np.uint64(s.number[group, message])
         s.vtx[place, group].top = max(np.uint64(s.vtx[place, group].top), number)
     if s.process[at].home == NOWHERE:
-        deliver(s, at, message, now)
+        network.deliver(s, at, message, now)
         if group == NOWHERE and s.message[message].seq == 1:
             s.process[at].heard += _1
     else:
@@ -109,28 +85,23 @@ def _take(s: State, at: np.uint64, place: np.uint64, message: np.uint64, now: np
 
 @inlined
 def _retry(
-    s: State,
-    at: np.uint64,
-    place: np.uint64,
-    count: np.uint64,
-    total: np.uint64,
-    now: np.uint64,
+    s: State, at: np.uint64, place: np.uint64, count: np.uint64, total: np.uint64, now: np.uint64
 ) -> np.uint64:
-    """Look again at the first `count` nodes of `ready`, by sender and number.
+    """Examine the first `count` nodes of `ready` again, by sender and number.
 
-    What can go now is put behind the first `total` of `done`; returns how many these are then.
+    Delivered messages go behind the first `total` of `done`; return their new number.
     """
     _sort(s, count)
     for k in range(count):
         node = s.ready[k]
         message = np.uint64(s.nodes[node].message)
-        if lacks(s, at, message):
-            wait(s, at, node, _first_missing(s, at, message))
+        if sets.lacks(s, at, message):
+            network.wait(s, at, node, _first_missing(s, at, message))
             continue
         s.process[at].held -= _1
         if s.process[at].home == NOWHERE:
-            count_wait(s, message, node, now)
-        let_go(s, node)
+            network.count_wait(s, message, node, now)
+        give_node(s, node)
         _take(s, at, place, message, now)
         s.done[total] = message
         total += _1
@@ -158,16 +129,13 @@ def _sort(s: State, count: np.uint64) -> None:
         s.ready[place] = node
 
 
-# -- what is missing ------------------------------------------------------------------------------
-
-
 @inlined
 def _first_missing(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
     """Return what a message waits for by Listing 11: the sender's message before, or the missing
     one of the first external peer, or of the first super peer the newest.
     """
     group, found, least = group_of(s, message), NOTHING, NOTHING
-    for k in range(list_missing(s, at, message)):
+    for k in range(sets.list_missing(s, at, message)):
         other = s.listed[k]
         if group == NOWHERE and other + _1 == np.uint64(s.message[message].before):
             return np.uint64(other)

@@ -4,43 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from antecede.lab.simulate.compiled.hierarchy import network, sets
 from antecede.lab.simulate.compiled.hierarchy.accounting import count_bytes, span_bytes, span_inside
-from antecede.lab.simulate.compiled.hierarchy.deliver import count_wait, deliver
 from antecede.lab.simulate.compiled.hierarchy.encoded import idr_encoded, upward_encoded
 from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
-from antecede.lab.simulate.compiled.hierarchy.network import (
-    acknowledge,
-    carry,
-    hold,
-    let_go,
-    send_up,
-    wait,
-    wake,
-)
-from antecede.lab.simulate.compiled.hierarchy.records import (
-    HAVE,
-    KEPT,
-    SAFE,
-    SHADOW,
-)
-from antecede.lab.simulate.compiled.hierarchy.sets import (
-    add,
-    follow_own,
-    has,
-    lacks,
-    list_member,
-    list_missing,
-    list_needs,
-    stamp,
-    trim,
-)
+from antecede.lab.simulate.compiled.hierarchy.records import HAVE, KEPT, SAFE, SHADOW
 from antecede.lab.simulate.compiled.hierarchy.state import State
+from antecede.lab.simulate.compiled.records import give_node
 from antecede.tables.kernels import ones
 
 _0, _1, _4, _8 = (np.uint64(k) for k in (0, 1, 4, 8))
-
-
-# -- sending --------------------------------------------------------------------------------------
 
 
 @njit
@@ -49,17 +22,17 @@ def send_internal(s: State, message: np.uint64, now: np.uint64) -> None:
     at = np.uint64(s.message[message].sender)
     if s.measures.causes:
         _compare(s, at)
-    stamp(s, at, message)
+    sets.stamp(s, at, message)
     if s.measures.causes and message >= s.warm:
         count_idr(s, message)
-    follow_own(s, message)
+    sets.follow_own(s, message)
     s.message[message].floor = s.process[at].told = prefix(s, at)
     s.process[at].silent = _0
     s.process[at].spoken += _1
     if len(s.carried) != 0:
         size, encoded = _upward_bytes(s, at, message), upward_encoded(s, at, message)
-        carry(s, at, message, s.process[at].home, size, encoded)
-    send_up(s, message, at, now)
+        network.carry(s, at, message, s.process[at].home, size, encoded)
+    network.send_up(s, message, at, now)
 
 
 @njit
@@ -84,7 +57,7 @@ def _compare(s: State, at: np.uint64) -> None:
 
 @njit
 def _upward_bytes(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
-    count = list_needs(s, message, _0)
+    count = sets.list_needs(s, message, _0)
     floor = _4 if s.pruning == SAFE else _0
     if count == _0:
         return floor
@@ -98,24 +71,21 @@ def prefix(s: State, at: np.uint64) -> np.uint64:
     group, found = s.process[at].home, s.process[at].prefix
     while (
         found < s.process[at].newest
-        and has(s, HAVE, at, np.uint64(s.order[group, found + _1])) == _1
+        and sets.has(s, HAVE, at, np.uint64(s.order[group, found + _1])) == _1
     ):
         found += _1
     s.process[at].prefix = found
     return np.uint64(found)
 
 
-# -- arrivals -------------------------------------------------------------------------------------
-
-
 @inlined
 def arrive_inside(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
     """Deliver a message from the super peer, and what waited for it, or hold it (Listings 5, 6)."""
-    if lacks(s, at, message):
+    if sets.lacks(s, at, message):
         _hold(s, at, message, now)
         return
     _take(s, at, message, now)
-    count = wake(s, at, message, _0)
+    count = network.wake(s, at, message, _0)
     if count != _0:
         _release(s, at, count, now)
     if s.ack_after != _0 and s.process[at].silent >= s.ack_after:
@@ -129,23 +99,23 @@ def _take(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
     )
     s.process[at].silent += _1
     if s.message[message].sender == at:
-        add(s, HAVE, at, message)
+        sets.add(s, HAVE, at, message)
     else:
-        deliver(s, at, message, now)
+        network.deliver(s, at, message, now)
 
 
 @inlined
 def _hold(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
     if s.message[message].sender != at:
         s.process[at].held += _1
-    wait(s, at, hold(s, message, now), _newest_missing(s, at, message))
+    network.wait(s, at, network.hold(s, message, now), _newest_missing(s, at, message))
 
 
 @inlined
 def _newest_missing(s: State, at: np.uint64, message: np.uint64) -> np.uint64:
     """Return the message of the highest number that is missing."""
     group, newest, found = s.process[at].home, _0, _0
-    for k in range(list_missing(s, at, message)):
+    for k in range(sets.list_missing(s, at, message)):
         number = np.uint64(s.number[group, s.listed[k]])
         if number > newest:
             newest, found = number, s.listed[k]
@@ -159,15 +129,15 @@ def _release(s: State, at: np.uint64, count: np.uint64, now: np.uint64) -> None:
         node = _lowest(s, at, count)
         count -= _1
         message = np.uint64(s.nodes[node].message)
-        if lacks(s, at, message):
-            wait(s, at, node, _newest_missing(s, at, message))
+        if sets.lacks(s, at, message):
+            network.wait(s, at, node, _newest_missing(s, at, message))
             continue
         if s.message[message].sender != at:
             s.process[at].held -= _1
-            count_wait(s, message, node, now)
-        let_go(s, node)
+            network.count_wait(s, message, node, now)
+        give_node(s, node)
         _take(s, at, message, now)
-        count = wake(s, at, message, count)
+        count = network.wake(s, at, message, count)
 
 
 @inlined
@@ -189,11 +159,11 @@ def _acknowledge(s: State, at: np.uint64, now: np.uint64) -> None:
     s.process[at].silent = _0
     floor = prefix(s, at)
     if s.pruning == SAFE:
-        trim(s, at)
-        count = list_member(s, KEPT, at)
+        sets.trim(s, at)
+        count = sets.list_member(s, KEPT, at)
         if count != _0:
             lowest, _ = span_inside(s, s.process[at].home, count)
             floor = min(floor, lowest - _1)
     if floor > s.process[at].told:
         s.process[at].told = floor
-        acknowledge(s, at, s.process[at].spoken, floor, now)
+        network.acknowledge(s, at, s.process[at].spoken, floor, now)

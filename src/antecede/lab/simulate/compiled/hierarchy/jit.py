@@ -1,9 +1,8 @@
 """Decorators of the compiled hierarchy: functions that count no references to arrays.
 
-The state has many arrays, and numba would count references to each at every call: minutes of
-compilation. Nothing below `hierarchy.run` makes or returns an array, but for what was compiled
-before (`hierarchy.encoded`), so none need be counted, and nobody calls these functions from Python,
-so they need no wrappers either.
+Counting references to each of the state's many arrays takes minutes of compilation. Nothing below
+`hierarchy.run` makes or returns an array, except functions that were compiled before
+(`hierarchy.encoded`). Python calls none of these functions, so they need no wrappers.
 """
 
 from __future__ import annotations

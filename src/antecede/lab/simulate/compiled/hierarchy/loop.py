@@ -1,19 +1,18 @@
-"""The hierarchical protocol of Evropeytsev et al. 2016, compiled: its loop; see
-`lab.simulate.compiled.hierarchy.engine`.
+"""Event loop of the compiled hierarchical protocol (Evropeytsev et al. 2016).
 
 Theory of operation
 -------------------
-Events come in the order of the contract (`lab.simulate.reference_engine`): by time, then samples,
-then sends, then arrivals in the order of their tickets. What a super peer relays without delay
-lands in the bucket that is open and is settled there before the next arrival.
+Events are ordered as in `lab.simulate.reference_engine`: by time, then samples, then sends, then
+arrivals by ticket. A super peer's relay without delay enters the open bucket and is settled there
+before the next arrival.
 
     state, records   the arrays              internal      internal peers
     sets             sets as bits            super_peer    super peers, TT
     accounting       bytes                   external      the external group
-    network          channels, waiting       deliver       deliveries, and IDR beside them
-    samples          storage                 encoded       bytes on the wire
+    network          channels, deliveries    encoded       bytes on the wire
+    samples          storage
 
-What is counted beside deliveries and waits, `State.measures` says; the rest costs nothing.
+`State.measures` selects what is counted beside deliveries and waits; the rest costs nothing.
 """
 
 from __future__ import annotations
@@ -26,9 +25,7 @@ from antecede.lab.simulate.compiled.hierarchy.external import arrive_outside, se
 from antecede.lab.simulate.compiled.hierarchy.internal import arrive_inside, send_internal
 from antecede.lab.simulate.compiled.hierarchy.jit import inlined
 from antecede.lab.simulate.compiled.hierarchy.network import ACKNOWLEDGES, ADDRESS_BITS, MESSAGE
-from antecede.lab.simulate.compiled.hierarchy.records import (
-    NOWHERE,
-)
+from antecede.lab.simulate.compiled.hierarchy.records import NOWHERE
 from antecede.lab.simulate.compiled.hierarchy.samples import sample
 from antecede.lab.simulate.compiled.hierarchy.state import State
 from antecede.lab.simulate.compiled.hierarchy.super_peer import take_acknowledgement, take_upward
@@ -45,10 +42,9 @@ _0, _1 = np.uint64(0), np.uint64(1)
 
 
 def run(s: State) -> None:
-    """Let everything be sent, arrive and be delivered; `s` has the figures then.
+    """Run a prepared state to its end.
 
-    Where at[FULL] is set, `needs` was too small and the run is worth nothing; where at[EARLY] is,
-    causal order is violated, and what IDR would carry from there on is not known.
+    `at.full`: `needs` was too small and the run is invalid. `at.early`: causal order is violated.
     """
     compile_sizes()
     _run(s)

@@ -7,14 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from antecede.lab.simulate.compiled.hierarchy.records import (
-    AT_EXTERNAL,
-    AT_HELD,
-    AT_IDR,
-    AT_INTERNAL,
-    AT_SUPER,
-    AT_TT,
-)
+from antecede.lab.simulate.compiled.hierarchy import records
 from antecede.lab.simulate.compiled.hierarchy.state import ROLES, State
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.outputs.metrics import binned_wait_figures
@@ -75,12 +68,12 @@ def _members(s: State) -> dict[str, tuple[int, int]]:
     groups, inside = len(s.group) - 1, int(s.group["first"][-1]) - len(s.group) + 1
     outside = len(s.process) - groups - inside
     roles = {
-        "internal.storage_bytes": (AT_INTERNAL, inside),
-        "external.storage_bytes": (AT_EXTERNAL, outside),
-        "super.storage_bytes": (AT_SUPER, groups),
-        "idr.storage_bytes": (AT_IDR, (inside + outside) * s.measures.causes),
-        "held": (AT_HELD, inside + outside),
-        "tt": (AT_TT, groups),
+        "internal.storage_bytes": (records.AT_INTERNAL, inside),
+        "external.storage_bytes": (records.AT_EXTERNAL, outside),
+        "super.storage_bytes": (records.AT_SUPER, groups),
+        "idr.storage_bytes": (records.AT_IDR, (inside + outside) * s.measures.causes),
+        "held": (records.AT_HELD, inside + outside),
+        "tt": (records.AT_TT, groups),
     }
     return {name: (int(column), count) for name, (column, count) in roles.items() if count}
 

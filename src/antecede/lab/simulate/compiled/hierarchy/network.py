@@ -1,27 +1,21 @@
-"""Copies of the compiled hierarchy on their channels, and the lists of messages that wait."""
+"""Channels of the compiled hierarchy, lists of held messages, deliveries to applications."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from antecede.lab.simulate.compiled.hierarchy.jit import inlined
-from antecede.lab.simulate.compiled.hierarchy.records import (
-    AWAITED,
-)
-from antecede.lab.simulate.compiled.hierarchy.sets import add, drop, has
-from antecede.lab.simulate.compiled.hierarchy.state import State
+from antecede.lab.simulate.compiled.hierarchy.records import AWAITED, HAVE
+from antecede.lab.simulate.compiled.hierarchy.sets import add, drop, has, imply, imply_by_idr, note
+from antecede.lab.simulate.compiled.hierarchy.state import WAIT_BINS, State
 from antecede.lab.simulate.compiled.queue import put
 from antecede.lab.simulate.compiled.random_streams import draw, pick
+from antecede.lab.simulate.compiled.records import take_node
 
 _0, _1 = np.uint64(0), np.uint64(1)
-ADDRESS_BITS = np.uint64(32)
-"""Cargo of the queue: above these bits the receiver, below the message."""
+ADDRESS_BITS = np.uint64(32)  # cargo of the queue: above these bits the receiver, below the message
 MESSAGE = np.uint64(2**32 - 1)
-ACKNOWLEDGES = np.uint64(2**31)
-"""In place of a message: this and the place of an acknowledgement."""
-
-
-# -- channels -----------------------------------------------------------------------------------
+ACKNOWLEDGES = np.uint64(2**31)  # in place of a message: this and the place of an acknowledgement
 
 
 @inlined
@@ -113,12 +107,7 @@ def acknowledge(s: State, at: np.uint64, seq: np.uint64, floor: np.uint64, now: 
 
 @inlined
 def carry(
-    s: State,
-    at: np.uint64,
-    message: np.uint64,
-    to: np.uint64,
-    size: np.uint64,
-    encoded: np.uint64,
+    s: State, at: np.uint64, message: np.uint64, to: np.uint64, size: np.uint64, encoded: np.uint64
 ) -> None:
     """Log a transmission, where transmissions are kept."""
     if len(s.carried) != 0:
@@ -128,28 +117,13 @@ def carry(
         s.at.carried += _1
 
 
-# -- messages that wait ---------------------------------------------------------------------------
-
-
 @inlined
 def hold(s: State, message: np.uint64, now: np.uint64) -> np.uint64:
     """Return a node for a message that is held back from now on."""
-    node = s.at.free
-    if node == _0:
-        node = s.at.fresh
-        s.at.fresh += _1
-    else:
-        s.at.free = np.uint64(s.nodes[node].after)
+    node = take_node(s)
     s.nodes[node].message = message
     s.nodes[node].since = now & MESSAGE
-    return np.uint64(node)
-
-
-@inlined
-def let_go(s: State, node: np.uint64) -> None:
-    """Give a node back."""
-    s.nodes[node].after = s.at.free
-    s.at.free = node
+    return node
 
 
 @inlined
@@ -183,3 +157,33 @@ def wake(s: State, at: np.uint64, reason: np.uint64, count: np.uint64) -> np.uin
                 before = node
             node = after
     return count
+
+
+@inlined
+def deliver(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> None:
+    """Hand a message of another process to an application.
+
+    IDR beside the protocol judges it: a delivery that has all that IDR carries is not early.
+    """
+    imply(s, at, message)
+    if s.measures.causes and imply_by_idr(s, at, message) != _0:
+        s.at.early += _1
+    add(s, HAVE, at, message)
+    note(s, at, message)
+    s.at.deliveries += _1
+    if message >= s.warm:
+        s.at.counted += _1
+    if len(s.log) != 0:
+        line = s.at.logged
+        s.log[line, 0], s.log[line, 1], s.log[line, 2] = at, message, now
+        s.at.logged += _1
+
+
+@inlined
+def count_wait(s: State, message: np.uint64, node: np.uint64, now: np.uint64) -> None:
+    """Count how long a message was held back that is delivered now."""
+    waited = (now - np.uint64(s.nodes[node].since)) & MESSAGE
+    if message >= s.warm and waited != _0:
+        s.wait_us[min(waited, np.uint64(WAIT_BINS))] += _1
+        s.at.waited_us += waited
+        s.at.longest_wait_us = max(s.at.longest_wait_us, waited)

@@ -1,13 +1,12 @@
-"""Sets of the compiled hierarchy: what a message needs, what that implies, and how wide it is.
+"""Sets of the compiled hierarchy: needs of messages, and what these imply.
 
-A message needs what was in DV or CI at its sender, and its sender's message before it (`Last`,
-Listing 14 line 4, FIFO order of external peers): one bit more, so that FIFO and causal order are
-one AND-NOT. Where that bit lies outside of a message's rows it stands in `far` alone. Where it is
-asked for, what IDR would carry stands beside these bits, and deliveries are held against that.
+A message needs DV or CI of its sender, and its sender's previous message (`Last`, Listing 14 line
+4, FIFO order of external peers), so FIFO and causal order are one AND-NOT. Where that one bit lies
+outside of a message's rows, only `far` has it. On request the needs by IDR stand beside these bits,
+and deliveries are compared with them.
 
-The bits that a super peer's TT has forgotten are kept here: with safe pruning every peer of the
-group has delivered these messages and has none of them in DV, so they change nothing but bytes,
-which are counted without them (`accounting`).
+Bits that a super peer's TT has forgotten stay here. With safe pruning every peer of the group has
+delivered these messages, so they change only bytes, which are counted without them (`accounting`).
 """
 
 from __future__ import annotations
@@ -15,11 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
-from antecede.lab.simulate.compiled.hierarchy.records import (
-    HAVE,
-    KEPT,
-    SHADOW,
-)
+from antecede.lab.simulate.compiled.hierarchy.records import HAVE, KEPT, SHADOW
 from antecede.lab.simulate.compiled.hierarchy.state import State
 from antecede.tables.kernels import ones
 
@@ -178,9 +173,6 @@ def follow_own(s: State, message: np.uint64) -> None:
             s.message[message].far = s.message[message].before
 
 
-# -- sets as lists ------------------------------------------------------------------------------
-
-
 @inlined
 def _append(s: State, word: np.uint64, first: np.uint64, count: np.uint64) -> np.uint64:
     while word != _0:
@@ -193,7 +185,7 @@ def _append(s: State, word: np.uint64, first: np.uint64, count: np.uint64) -> np
 
 @njit
 def list_needs(s: State, message: np.uint64, which: np.uint64) -> np.uint64:
-    """Put what a message names into `list`, without its sender's message before; return how many.
+    """Put the needs of a message but its sender's previous one into `list`; return how many.
 
     `which`: 0 by the protocol, 1 by IDR.
     """

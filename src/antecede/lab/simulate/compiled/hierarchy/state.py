@@ -1,20 +1,17 @@
-"""What the compiled hierarchy keeps: sets of messages as bits, numbers at super peers, counters.
+"""State of the compiled hierarchy: sets of messages as bits, numbers at super peers, counters.
 
-A message of the application has one index for the whole run, its place in the schedule. All sets
-(RV, DV, VTx, CI of Evropeytsev et al. 2016, and what IDR would keep) are bits at these indices, in
-blocks of 8 words over the whole run, block by block for all processes: what is touched together
-lies together, the rest of the memory rests. A super peer's numbering is a pair of arrays: spans of
-bit vectors are counted in it, when a message is sent or translated.
+A message's index is its place in the schedule. All sets (RV, DV, VTx, CI of Evropeytsev et al.
+2016, and those of IDR) are bits at these indices, in blocks of 8 words, block by block for all
+processes: words that are used together lie together. A super peer's numbering is a pair of arrays
+(`number`, `order`).
 
 A process is an address, as in `lab.simulate.topology`: super peers, internal peers by group,
-external peers. A "place" is the index of a process of the external group: super peers, external
-peers.
+external peers. A "place" is an index in the external group: super peers, external peers.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,19 +27,16 @@ from antecede.lab.simulate.compiled.hierarchy.records import (
     Stored,
     Sums,
 )
-from antecede.lab.simulate.compiled.queue import Queue, new_queue, queue_bytes
-from antecede.lab.simulate.compiled.records import Rows, layout, one
-from antecede.lab.simulate.outputs.metric_selection import Measures
+from antecede.lab.simulate.compiled.queue import Queue, queue_bytes
+from antecede.lab.simulate.compiled.records import LINE, Rows, Shapes, array_bytes, layout
+from antecede.lab.simulate.outputs.result import Measures
 
 Words = npt.NDArray[np.uint64]
 Small = npt.NDArray[np.uint32]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-BLOCK = 512
-"""Messages of a block."""
-FOREVER = 2**62
-"""The time after all times that ends `time_us` and `sample_us`."""
+BLOCK = 512  # messages of a block
 
 
 class State(NamedTuple):
@@ -57,90 +51,63 @@ class State(NamedTuple):
     external: Sums
     idr: Sums
     ds: Sums
-    entropy: Floats
-    """[1] sum over bit vectors sent into groups."""
-    stored: Rows[Stored]
-    """[samples, 6] columns of `hierarchy.records`."""
+    entropy: Floats  # [1] sum over bit vectors sent into groups
+    stored: Rows[Stored]  # [samples, 6] columns of `hierarchy.records`
     wait_us: Words
     """[bins] how many counted deliveries waited so long; the last: that long or longer."""
-    time_us: Words
-    """[M + 1] when messages are sent, and FOREVER."""
-    sample_us: Words
-    """[samples + 1] and FOREVER."""
-    warm: np.uint64
-    """First message that counts."""
+    time_us: Words  # [M + 1] when messages are sent, and `inputs.FOREVER`
+    sample_us: Words  # [samples + 1] and FOREVER
+    warm: np.uint64  # first message that counts
     pruning: np.uint64
     ack_after: np.uint64
-    delay_key: np.uint64
-    """Of the stream of delays."""
-    note_key: np.uint64
-    """Of the stream of notes' delays."""
-    table: Words
-    """[kinds, kinds] row of `quantiles`."""
-    quantiles: Ints
-    """[tables, cells + 1] microseconds."""
-    base: Words
-    """[places, places] microseconds added to a delay."""
+    delay_key: np.uint64  # of the stream of delays
+    note_key: np.uint64  # of the stream of notes' delays
+    table: Words  # [kinds, kinds] row of `quantiles`
+    quantiles: Ints  # [tables, cells + 1] microseconds
+    base: Words  # [places, places] microseconds added to a delay
     fifo: np.uint64
     newest_out: Words
     """[E, E] arrival of what was put last on a FIFO channel of the external group; else [1, 1]."""
-    process: Rows[Process]
-    """[N]"""
-    message: Rows[Message]
-    """[M]"""
-    group: Rows[Group]
-    """[G + 1]"""
-    sets: Words
-    """[B, N, 4, 8] sets of each process; [B, N, 3, 8] without IDR beside."""
+    process: Rows[Process]  # [N]
+    message: Rows[Message]  # [M]
+    group: Rows[Group]  # [G + 1]
+    sets: Words  # [B, N, 4, 8] sets of each process; [B, N, 3, 8] without IDR beside
     come: Words
     """[B, E, 8] what arrived in the external group; of its own group, at a super peer, what is
     held."""
     needs: Words
     """[rows, 2, 8] blocks of what a message needs: by the protocol, and by IDR; else
     [rows, 1, 8]."""
-    number: Small
-    """[G, M + 1] number of a message at a super peer."""
-    order: Small
-    """[G, M + 1] message of a number."""
-    vtx: Rows[Known]
-    """[E, G]"""
-    head: Small
-    """[N, hash] first node of those that wait."""
+    number: Small  # [G, M + 1] number of a message at a super peer
+    order: Small  # [G, M + 1] message of a number
+    vtx: Rows[Known]  # [E, G]
+    head: Small  # [N, hash] first node of those that wait
     nodes: Rows[Node]
     acks: Rows[Ack]
-    listed: Words
-    """[M + 2] a set as a list."""
-    ready: Words
-    """[M + 2] nodes to look at again."""
-    done: Words
-    """[M + 2] messages of the external group that one arrival lets go."""
-    log: Ints
-    """[deliveries, 3] member, message, time; [0, 3]: not kept."""
+    listed: Words  # [M + 2] a set as a list
+    ready: Words  # [M + 2] nodes to look at again
+    done: Words  # [M + 2] messages of the external group that one arrival lets go
+    log: Ints  # [deliveries, 3] member, message, time; [0, 3]: not kept
     carried: Ints
     """[transmissions, 5] source, message, first target, bytes, encoded bytes; [0, 5]: not kept."""
-    windows: Words
-    """[G + 1, words] bit vectors while they are measured: by super peer, and I."""
-    named: Ints
-    """[3, N] numbers by address while CI is measured; members and numbers of its pairs."""
+    windows: Words  # [G + 1, words] bit vectors while they are measured: by super peer, and I
+    named: Ints  # [3, N] numbers by address while CI is measured; members and numbers of its pairs
 
 
 class Size(NamedTuple):
-    """How large the arrays must be."""
+    """Sizes of the arrays."""
 
     addresses: int
     groups: int
-    place: int
-    """Processes of the external group."""
+    place: int  # processes of the external group
     messages: int
     samples: int
     rows: int
-    most: int
-    """Copies under way or held back at once, at most."""
+    most: int  # copies under way or held back at once, at most
     longest_us: int
     fifo: bool
     log: bool
-    causes: bool
-    """Whether IDR runs beside."""
+    causes: bool  # Whether IDR runs beside
 
     @property
     def blocks(self) -> int:
@@ -159,13 +126,10 @@ class Size(NamedTuple):
 
 
 WAIT_BINS = 1 << 20
-ROLES = "internal", "external", "idr", "ds"
-"""Fields of a state that are sums over messages."""
-LINE = 64
-"""Bytes of a line of the cache."""
+ROLES = "internal", "external", "idr", "ds"  # fields of a state that are sums over messages
 
 
-def shapes(size: Size) -> dict[str, tuple[tuple[int, ...], Any]]:
+def shapes(size: Size) -> Shapes:
     """Return shape and type of every array that begins empty."""
     n, g, e, m = size.addresses, size.groups, size.place, size.messages
     word, small, signed = np.uint64, np.uint32, np.int64
@@ -198,24 +162,5 @@ def shapes(size: Size) -> dict[str, tuple[tuple[int, ...], Any]]:
 
 def state_bytes(size: Size) -> int:
     """Return the memory of a run at most; what is never needed of it is never touched."""
-    arrays: int = sum(
-        math.prod(shape) * np.dtype(of).itemsize for shape, of in shapes(size).values()
-    )
-    return arrays + 8 * size.messages + queue_bytes(size.longest_us, size.most)
-
-
-def new_arrays(size: Size) -> dict[str, Any]:
-    """Return the queue and all arrays of a state that begin empty."""
-    made: dict[str, Any] = {name: _zeros(shape, of) for name, (shape, of) in shapes(size).items()}
-    made["at"] = one(Counters)
-    made["at"].fresh = made["at"].ack_fresh = 1
-    made |= {role: one(Sums) for role in ROLES}
-    return {"queue": new_queue(size.longest_us, size.most), **made}
-
-
-def _zeros(shape: tuple[int, ...], of: Any) -> Any:
-    """Return zeros that begin with a line of the cache: a block of 8 words is one line then."""
-    size = math.prod(shape) * np.dtype(of).itemsize
-    raw = np.zeros(size + LINE, np.uint8)
-    start = -raw.ctypes.data % LINE
-    return raw[start : start + size].view(of).reshape(shape)
+    queue = queue_bytes(size.longest_us, size.most)
+    return array_bytes(shapes(size)) + 8 * size.messages + queue

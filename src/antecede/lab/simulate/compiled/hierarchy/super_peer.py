@@ -4,29 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from antecede.lab.simulate.compiled.hierarchy.accounting import (
-    ci_bytes,
-    count_bytes,
-    entropy,
-    group_of,
-    list_inside,
-    span_bytes,
-    span_inside,
-)
+from antecede.lab.simulate.compiled.hierarchy import accounting
 from antecede.lab.simulate.compiled.hierarchy.encoded import downward_encoded, external_encoded
 from antecede.lab.simulate.compiled.hierarchy.jit import inlined, njit
 from antecede.lab.simulate.compiled.hierarchy.network import carry, send_inside, send_outside
-from antecede.lab.simulate.compiled.hierarchy.records import (
-    HAVE,
-    NONE,
-    NOWHERE,
-)
-from antecede.lab.simulate.compiled.hierarchy.sets import (
-    add,
-    add_come,
-    has_come,
-    list_needs,
-)
+from antecede.lab.simulate.compiled.hierarchy.records import HAVE, NONE, NOWHERE
+from antecede.lab.simulate.compiled.hierarchy.sets import add, add_come, has_come, list_needs
 from antecede.lab.simulate.compiled.hierarchy.state import State
 
 _0, _1, _6, _7, _9 = (np.uint64(k) for k in (0, 1, 6, 7, 9))
@@ -89,16 +72,16 @@ def _give_number(s: State, at: np.uint64, message: np.uint64) -> None:
 @njit
 def _count_inward(s: State, at: np.uint64, message: np.uint64) -> None:
     """Count what a message into the group carries: DV."""
-    count = list_inside(s, at, message)
+    count = accounting.list_inside(s, at, message)
     size = _0
     if count != _0:
-        lowest, highest = span_inside(s, at, count)
-        size = span_bytes(lowest, highest)
+        lowest, highest = accounting.span_inside(s, at, count)
+        size = accounting.span_bytes(lowest, highest)
         if message >= s.warm:
-            s.entropy[0] += entropy(highest - lowest + _1, count)
+            s.entropy[0] += accounting.entropy(highest - lowest + _1, count)
     encoded = downward_encoded(s, at, message, count)
     if message >= s.warm:
-        count_bytes(s.internal, size, encoded)
+        accounting.count_bytes(s.internal, size, encoded)
     carry(s, at, message, s.group[at].first, size, encoded)
 
 
@@ -111,7 +94,7 @@ def _count_outward(s: State, at: np.uint64, message: np.uint64, before: np.uint6
         lowest, highest = before + _1, number - _1
     for k in range(count):
         other = s.listed[k]
-        if group_of(s, other) != at:
+        if accounting.group_of(s, other) != at:
             out = np.uint64(s.number[at, other])
             lowest, highest = min(lowest, out), max(highest, out)
     if s.message[message].before != 0:
@@ -119,12 +102,12 @@ def _count_outward(s: State, at: np.uint64, message: np.uint64, before: np.uint6
         count += _1
     s.message[message].top_told = highest
     encoded = external_encoded(s, at, message, count, before)
-    size = ci_bytes(s, count)
+    size = accounting.ci_bytes(s, count)
     if highest != _0:
-        size += span_bytes(lowest, highest)
+        size += accounting.span_bytes(lowest, highest)
     if len(s.vtx) > 1:
         if message >= s.warm:
-            count_bytes(s.external, size, encoded)
+            accounting.count_bytes(s.external, size, encoded)
         carry(s, at, message, _first_other(s, at), size, encoded)
 
 
@@ -136,9 +119,6 @@ def translate(s: State, at: np.uint64, message: np.uint64, now: np.uint64) -> No
     if s.measures.sizes or s.measures.encoded:
         _count_inward(s, at, message)
     send_inside(s, message, at, now)
-
-
-# -- pruning --------------------------------------------------------------------------------------
 
 
 @njit
@@ -159,7 +139,7 @@ def learn(s: State, at: np.uint64, peer: np.uint64, floor: np.uint64) -> None:
 
 @inlined
 def _forget(s: State, at: np.uint64, number: np.uint64) -> None:
-    if group_of(s, np.uint64(s.order[at, number])) != at:
+    if accounting.group_of(s, np.uint64(s.order[at, number])) != at:
         s.group[at].translated -= _1
 
 

@@ -1,15 +1,14 @@
-"""The compiled engine of broadcast over a mesh: what it can run, what it needs, what it found.
+"""Compiled engine of broadcast over a mesh: scenarios that it runs, its arrays, its figures.
 
 Theory of operation
 -------------------
-`antecede.lab.simulate.compiled.mesh.loop` does the run. Here its arrays are made, and how wide its
-window of messages must be is worked out from the send times. With D the longest delay of any
-channel: a message m is delivered everywhere D after its sending, for its whole past was sent before
-it. The first message f that is sent later than that has m in its past, so D after f nobody's set of
-fresh messages has m; the last message that needs m directly was sent by then, and D later it is
-delivered everywhere. From then on nothing asks for m, and its place may be another's.
+`mesh.loop` does the run. The width of its window of messages follows from the send times. Let D be
+the longest delay of any channel. A message m is delivered everywhere D after its sending, as its
+whole past was sent before it. The first message f that is sent later has m in its past, so D after
+f no set of fresh messages has m. The last message that needs m directly was sent by then, and is
+delivered everywhere D later. From then on nothing asks for m, and its place is free.
 
-The figures are those of the readable engine, exactly; a test holds them together.
+The figures are exactly those of the readable engine (differential test).
 """
 
 from __future__ import annotations
@@ -22,61 +21,44 @@ import numpy as np
 
 from antecede.core.protocols import Relation
 from antecede.errors import ScenarioError
-from antecede.lab.simulate.compiled.mesh import loop
-from antecede.lab.simulate.compiled.mesh.state import (
-    BLOCK_BITS,
-    DIFFERENCES,
-    FOREVER,
-    IMMEDIATE,
-    NUMBER,
-    VECTOR,
-    Size,
-    State,
-    new_arrays,
-    state_bytes,
-)
+from antecede.lab.simulate.compiled import inputs
+from antecede.lab.simulate.compiled.mesh import loop, state
+from antecede.lab.simulate.compiled.mesh.state import Counters, Size, State
+from antecede.lab.simulate.compiled.queue import new_queue
+from antecede.lab.simulate.compiled.records import new_state
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.delays import US
 from antecede.lab.simulate.network import channels
-from antecede.lab.simulate.outputs.metric_selection import EVERYTHING, NOT_ASKED, Measures
 from antecede.lab.simulate.outputs.metrics import binned_wait_figures, sample_times
-from antecede.lab.simulate.outputs.result import JUDGED, Result
-from antecede.lab.simulate.random_streams import Ints, Stream, key
+from antecede.lab.simulate.outputs.result import EVERYTHING, JUDGED, NOT_ASKED, Measures, Result
+from antecede.lab.simulate.random_streams import Ints
 from antecede.lab.simulate.schedule import Schedule
 from antecede.lab.simulate.topology import Mesh
 from antecede.lab.simulate.workload import Traffic
 
 INTEGER_BYTES, PAIR_BYTES = 4, 8
 PROTOCOLS = {
-    ("idr", ""): IMMEDIATE,
-    ("ds", ""): VECTOR,
-    ("bss", ""): VECTOR,
-    ("bss", "differences"): DIFFERENCES,
-    ("fifo", ""): NUMBER,
+    ("idr", ""): state.IMMEDIATE,
+    ("ds", ""): state.VECTOR,
+    ("bss", ""): state.VECTOR,
+    ("bss", "differences"): state.DIFFERENCES,
+    ("fifo", ""): state.NUMBER,
 }
-"""What the engine runs: (protocol, variant) and what its messages carry."""
-LONGEST_US = 1 << 26
+"""Protocol and variant -> control information of its messages."""
 
 
 class Recorded(NamedTuple):
     """A run with everything that can be compared."""
 
     result: Result
-    deliveries: Ints
-    """[deliveries, 3] member, message and time in us, in the order of the run."""
-    log_at: Ints
-    """[messages] how many deliveries there were before each message was sent."""
-    control_bytes: Ints
-    """[messages] by the source's accounting."""
-    encoded_bytes: Ints
-    """[messages] on the wire."""
+    deliveries: Ints  # [deliveries, 3] member, message and time in us, in the order of the run
+    log_at: Ints  # [messages] how many deliveries there were before each message was sent
+    control_bytes: Ints  # [messages] by the source's accounting
+    encoded_bytes: Ints  # [messages] on the wire
 
 
 def can_run_mesh(scenario: Scenario) -> str | None:
     """Return why the engine can not run a scenario; None: it can."""
-    links = scenario.links
-    if scenario.workload.kind == "replay":
-        return "answers of a replay wait for what is delivered"
     if not isinstance(scenario.topology, Mesh):
         return "it runs on a mesh only"
     if (scenario.protocol, scenario.variant) not in PROTOCOLS:
@@ -84,26 +66,17 @@ def can_run_mesh(scenario: Scenario) -> str | None:
         return f"it knows {known}"
     if scenario.options:
         return "it takes no options of a protocol"
-    if links.loss or links.duplicate or links.partitions:
-        return "its links lose and double nothing, and there are no partitions"
-    if links.buffer is not None or links.service_s:
-        return "its receivers take a copy at once"
     fanout = scenario.workload.fanout
     if fanout is not None and fanout < scenario.topology.size - 1:
         return "its messages are for everybody"
-    of = channels(scenario.topology, links)
-    if int(of.quantiles.max()) + int(of.places.max()) > LONGEST_US:
-        return f"its delays are below {LONGEST_US / US:.0f} s"
-    return None
+    return inputs.unfit(scenario)
 
 
 def bytes_mesh(scenario: Scenario, seed: int = 0) -> int:
     """Return the memory that a run needs at most. Raises ScenarioError."""
-    _check(scenario)
-    times = Traffic(scenario, seed).schedule
-    return state_bytes(
-        _size(scenario, times, EVERYTHING), _carries(scenario), scenario.links.fifo, log=False
-    )
+    inputs.refuse("mesh", can_run_mesh(scenario))
+    size = _size(scenario, Traffic(scenario, seed).schedule, EVERYTHING)
+    return state.state_bytes(size, _carries(scenario), scenario.links.fifo)
 
 
 def run_mesh(scenario: Scenario, seed: int, measures: Measures = EVERYTHING) -> Result:
@@ -118,95 +91,52 @@ def record_mesh(scenario: Scenario, seed: int) -> Recorded:
     return Recorded(_result(scenario, seed, s, EVERYTHING), s.log, s.log_at, *sizes)
 
 
-def _check(scenario: Scenario) -> None:
-    why = can_run_mesh(scenario)
-    if why is not None:
-        raise ScenarioError(f"the compiled engine of a mesh can not run this: {why}")
-
-
 def _carries(scenario: Scenario) -> np.uint64:
     return PROTOCOLS[scenario.protocol, scenario.variant]
 
 
 def _run(scenario: Scenario, seed: int, measures: Measures, log: bool = False) -> State:
-    _check(scenario)
-    times = Traffic(scenario, seed).schedule
-    s = _state(scenario, seed, times, measures, log)
+    s = prepared(scenario, seed, measures, log)
     loop.run(s)
     return s
 
 
-def _state(scenario: Scenario, seed: int, times: Schedule, measures: Measures, log: bool) -> State:
+def prepared(
+    scenario: Scenario, seed: int, measures: Measures = EVERYTHING, log: bool = False
+) -> State:
+    """Return the state of a run in which nothing has happened yet. Raises ScenarioError."""
+    inputs.refuse("mesh", can_run_mesh(scenario))
+    sends = Traffic(scenario, seed).schedule
+    size, carries = _size(scenario, sends, measures), _carries(scenario)
     of = channels(scenario.topology, scenario.links)
-    size = _size(scenario, times, measures)
-    arrays = new_arrays(size, _carries(scenario), scenario.links.fifo, log)
     return State(
-        **arrays,  # type: ignore[arg-type]
-        time_us=np.append(times.time_us.astype(np.uint64), np.uint64(FOREVER)),
-        sender=times.sender.astype(np.uint64),
-        sample_us=np.append(
-            _samples(scenario)[: size.samples].astype(np.uint64), np.uint64(FOREVER)
-        ),
-        key=np.uint64(key(seed, Stream.DELAY)),
+        **new_state(state.shapes(size, carries, scenario.links.fifo, log), Counters),
+        **inputs.input_arrays(scenario, seed, sends, size.samples),
+        queue=new_queue(size.longest_us, size.most),
+        sender=sends.sender.astype(np.uint64),
         kind=of.kind.astype(np.uint64),
-        table=of.table.astype(np.uint64),
-        quantiles=of.quantiles,
         place=(np.arange(size.members) % len(of.places)).astype(np.uint64),
-        base=of.places.astype(np.uint64),
-        carries=_carries(scenario),
-        seq=_numbers(times.sender),
-        warm=np.uint64(np.searchsorted(times.time_us, _us(scenario.warm_s))),
+        carries=carries,
+        seq=inputs.sender_numbers(sends.sender),
+        longest=np.uint64(size.longest_us),
     )
 
 
-def _us(seconds: float) -> int:
-    return round(seconds * US)
-
-
-def _samples(scenario: Scenario) -> Ints:
-    times = sample_times(_us(scenario.warm_s), _us(scenario.sample_s), _us(scenario.duration_s))
-    return np.array(times, dtype=np.int64)
-
-
-def _size(scenario: Scenario, times: Schedule, measures: Measures) -> Size:
-    of = channels(scenario.topology, scenario.links)
-    members = scenario.topology.size
-    longest = int(of.quantiles.max()) + int(of.places.max())
-    sent = times.time_us
-    recent = np.arange(len(sent)) - np.searchsorted(sent, sent - longest - 128) + 1
+def _size(scenario: Scenario, sends: Schedule, measures: Measures) -> Size:
+    members, longest_us = scenario.topology.size, inputs.longest_us(scenario)
+    sent_us = sends.time_us
+    kept = np.arange(len(sent_us)) - inputs.oldest_needed(sent_us, longest_us, 2 * longest_us)
+    window = int(kept.max(initial=0)) + 64
     return Size(
         members=members,
-        messages=len(sent),
-        samples=len(_samples(scenario)) if measures.storage else 0,
-        window=_window(sent, longest),
-        longest_us=longest,
-        most=int(recent.max(initial=0)) * (members - 1),
+        messages=len(sent_us),
+        samples=len(sample_times(scenario)) if measures.storage else 0,
+        window=max(state.BLOCK_BITS, 1 << (window - 1).bit_length()),
+        longest_us=longest_us,
+        most=inputs.most_sent_within(sent_us, longest_us + 128) * (members - 1),
         judged=measures.causes,
         encoded=measures.encoded,
     )
-
-
-def _window(sent_us: Ints, longest_us: int) -> int:
-    """Return how many messages must have a place of their own; see the module."""
-    count = len(sent_us)
-    later = np.searchsorted(sent_us, sent_us + longest_us, side="right")
-    never = np.append(sent_us, np.int64(FOREVER // 2))
-    free_us = never[later] + 2 * longest_us
-    kept = np.arange(count) - np.searchsorted(free_us, sent_us)
-    need = int(kept.max(initial=0)) + 64
-    return max(BLOCK_BITS, 1 << (need - 1).bit_length())
-
-
-def _numbers(sender: Ints) -> Ints:
-    """Return each message's number among those of its sender, from 1."""
-    order = np.argsort(sender, kind="stable")
-    ordered = sender[order]
-    found = np.empty(len(sender), dtype=np.int64)
-    found[order] = np.arange(1, len(sender) + 1) - np.searchsorted(ordered, ordered)
-    return found
-
-
-# -- figures ------------------------------------------------------------------------------------
 
 
 def _control_bytes(scenario: Scenario, s: State) -> Ints:
@@ -234,7 +164,7 @@ def _result(scenario: Scenario, seed: int, s: State, measures: Measures) -> Resu
         **_waits(s),
         **_judged(scenario, s),
     }
-    relation = Relation.FIFO if _carries(scenario) == NUMBER else Relation.BY_DELIVERY
+    relation = Relation.FIFO if _carries(scenario) == state.NUMBER else Relation.BY_DELIVERY
     caveats = {} if len(s.done) else dict.fromkeys(JUDGED, NOT_ASKED)
     return Result(scenario, seed, "compiled", figures, series, relation, caveats)
 
@@ -250,7 +180,7 @@ def _judged(scenario: Scenario, s: State) -> dict[str, float]:
             "Use --engine readable"
         )
     by_delivery = int(s.at.early)
-    kept = by_delivery if _carries(scenario) != NUMBER else int(s.at.overtaking)
+    kept = by_delivery if _carries(scenario) != state.NUMBER else int(s.at.overtaking)
     found = kept, by_delivery, int(s.at.early_by_receipt), int(s.at.deliveries)
     return dict(zip(JUDGED, found, strict=True))
 

@@ -1,40 +1,24 @@
-"""Causal broadcast over a mesh, compiled: BSS, IDR and DS deliver the same, and differ in bytes.
+"""Event loop of the compiled mesh; BSS, IDR and DS deliver the same and differ in bytes.
 
 Theory of operation
 -------------------
-Events come in the order of the contract (`lab.simulate.reference_engine`): by time, then sends,
-then arrivals in the order of their tickets. A send stamps the message (`mesh.sets`) and puts a copy
-for each other member on the network; the delay is drawn by the copy's name, so nothing random is
-stored.
+Events are ordered as in `lab.simulate.reference_engine`: by time, then sends, then arrivals by
+ticket. Samples precede the events of their microsecond. A send stamps the message (`mesh.sets`)
+and puts a copy for each other member on the network. Delays are drawn by the copy's name, so
+nothing random is stored.
 
-An arrival is delivered when the member has all that the message needs. Else it waits for the
-newest that is missing, in a list of that member and message, and is looked at again when that is
-delivered: from there on down, because what is newer is there by then. A delivery lets go what
-waited for it and lacks nothing now, by sender, then what waited for these, breadth first: the
-order in which `core.protocols.vector.base` releases.
-
-Samples are taken before the events of the same microsecond.
+An arrival is delivered when the member has all that the message needs. Otherwise it waits for the
+newest missing message, and is examined again from there on down when that is delivered. A delivery
+releases what waited for it and lacks nothing now, by sender, then what waited for these, breadth
+first, as `core.protocols.vector.base` does.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from antecede.lab.simulate.compiled.mesh.sets import (
-    NOTHING,
-    bit,
-    deliver,
-    immediate,
-    missing,
-    recycle,
-    stamp,
-    write_causes,
-)
-from antecede.lab.simulate.compiled.mesh.state import (
-    DIFFERENCES,
-    NUMBER,
-    State,
-)
+from antecede.lab.simulate.compiled.mesh import sets
+from antecede.lab.simulate.compiled.mesh.state import DIFFERENCES, NUMBER, State, bit
 from antecede.lab.simulate.compiled.mesh.violations import judge_arrival, judge_send
 from antecede.lab.simulate.compiled.queue import (
     BUCKET_BITS,
@@ -45,6 +29,7 @@ from antecede.lab.simulate.compiled.queue import (
     settle,
 )
 from antecede.lab.simulate.compiled.random_streams import draw, pick
+from antecede.lab.simulate.compiled.records import give_node, take_node
 from antecede.lab.simulate.compiled.sizes import varint_size, vector_message_size
 from antecede.tables.kernels import inlined_lent as inlined
 from antecede.tables.kernels import njit_lent as njit
@@ -90,9 +75,9 @@ def _run(s: State) -> None:
 def _send(s: State, message: np.uint64) -> None:
     """Stamp a message and put its copies on the network."""
     member, slot = s.sender[message], message & np.uint64(len(s.number) - 1)
-    recycle(s, slot)
-    stamp(s, member, slot)
-    s.pairs[message] = write_causes(s, member, slot)
+    sets.recycle(s, slot)
+    sets.stamp(s, member, slot)
+    s.pairs[message] = sets.write_causes(s, member, slot)
     if len(s.encoded) != 0:
         s.encoded[message] = _encoded(s, member, message)
     if s.carries == DIFFERENCES:
@@ -123,7 +108,7 @@ def _transmit(s: State, member: np.uint64, message: np.uint64, slot: np.uint64) 
     now = s.time_us[message]
     for to in range(members):
         if to != member:
-            word = draw(s.key, message, member * members + to)
+            word = draw(s.delay_key, message, member * members + to)
             table = s.quantiles[s.table[s.kind[member], s.kind[to]]]
             time = now + s.base[s.place[member], s.place[to]] + np.uint64(pick(table, word))
             if s.newest.shape[0] > 1:
@@ -151,8 +136,8 @@ def _arrive(s: State, member: np.uint64, slot: np.uint64, time: np.uint64) -> No
     s.at.arrivals += _1
     if len(s.done) != 0:
         judge_arrival(s, member, slot)
-    lacks = missing(s, member, slot, s.top[slot])
-    if lacks == NOTHING:
+    lacks = sets.missing(s, member, slot, s.top[slot])
+    if lacks == sets.NOTHING:
         _release(s, member, slot, time)
     else:
         _wait(s, member, lacks, _hold(s, member, slot, time))
@@ -161,17 +146,12 @@ def _arrive(s: State, member: np.uint64, slot: np.uint64, time: np.uint64) -> No
 @inlined
 def _hold(s: State, member: np.uint64, slot: np.uint64, time: np.uint64) -> np.uint64:
     """Return a node for a message that is held back from now on."""
-    node = s.at.free
-    if node == _0:
-        node = s.at.fresh
-        s.at.fresh += _1
-    else:
-        s.at.free = np.uint64(s.nodes[node].after)
+    node = take_node(s)
     s.nodes[node].slot = slot
     s.nodes[node].since = time & _LOW
     s.held[member] += _1
     s.at.held += _1
-    return np.uint64(node)
+    return node
 
 
 @inlined
@@ -192,7 +172,7 @@ def _release(s: State, member: np.uint64, slot: np.uint64, time: np.uint64) -> N
     while done < count:
         slot = s.ready[done]
         done += _1
-        deliver(s, member, slot, time)
+        sets.deliver(s, member, slot, time)
         if s.awaited[member, slot >> _6] & bit(slot) != _0:
             s.awaited[member, slot >> _6] &= ~bit(slot)
             count = _wake(s, member, slot, time, count)
@@ -207,8 +187,8 @@ def _wake(
     first = count
     while node != _0:
         after, waiter = np.uint64(s.nodes[node].after), np.uint64(s.nodes[node].slot)
-        lacks = missing(s, member, waiter, slot >> _9)
-        if lacks == NOTHING:
+        lacks = sets.missing(s, member, waiter, slot >> _9)
+        if lacks == sets.NOTHING:
             _let_go(s, member, waiter, node, time)
             count = _insert(s, first, count, waiter)
         else:
@@ -223,8 +203,7 @@ def _let_go(s: State, member: np.uint64, slot: np.uint64, node: np.uint64, time:
         s.wait_us[(time - np.uint64(s.nodes[node].since)) & _LOW] += _1
     s.held[member] -= _1
     s.at.held -= _1
-    s.nodes[node].after = s.at.free
-    s.at.free = node
+    give_node(s, node)
 
 
 @inlined
@@ -246,7 +225,7 @@ def _sample(s: State) -> None:
     s.sample[row].held = s.at.held
     for one in range(len(s.fresh)):
         member = np.uint64(one)
-        pairs = immediate(s, member)
+        pairs = sets.immediate(s, member)
         s.sample[row].pairs += pairs
         s.sample[row].most_pairs = max(s.sample[row].most_pairs, pairs)
         s.sample[row].most_held = max(s.sample[row].most_held, s.held[member])

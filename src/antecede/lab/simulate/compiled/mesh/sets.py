@@ -1,9 +1,8 @@
 """Dependencies of the compiled mesh: tests, deliveries and stamps on blocks of words.
 
-A message needs what was fresh at its sender: what the sender had delivered or sent and nothing
-else of that depended on. Everything else in its past is implied (Evropeytsev et al. 2016, IDR).
-Its sender's message before is one of these bits or implied too, so the order of a sender's
-messages and the causal order are one AND-NOT.
+A message needs what was fresh at its sender: delivered or sent there, and needed by nothing else
+there. The rest of its past is implied (Evropeytsev et al. 2016, IDR), also its sender's previous
+message. So the order of a sender's messages and the causal order are one AND-NOT.
 """
 
 from __future__ import annotations
@@ -16,6 +15,8 @@ from antecede.lab.simulate.compiled.mesh.state import (
     NUMBER,
     VECTOR,
     State,
+    bit,
+    block_before,
 )
 from antecede.lab.simulate.compiled.mesh.violations import forget_word, judge_delivery
 from antecede.tables.kernels import highest, ones
@@ -27,22 +28,10 @@ NOTHING = np.uint64(2**64 - 1)
 
 
 @inlined
-def bit(slot: np.uint64) -> np.uint64:
-    """Return a word with the slot's bit."""
-    return np.uint64(_1 << (slot & _63))
-
-
-@inlined
-def block_before(s: State, block: np.uint64) -> np.uint64:
-    """Return the block of older messages in the ring."""
-    return np.uint64((block - _1) & np.uint64(s.have.shape[1] - 1))
-
-
-@inlined
 def missing(s: State, member: np.uint64, slot: np.uint64, block: np.uint64) -> np.uint64:
     """Return the newest slot in `block` or before that a message needs and the member lacks.
 
-    NOTHING: it can be delivered, if nothing after `block` is missing.
+    NOTHING: deliverable, if nothing after `block` is missing.
     """
     bottom = s.bottom[slot]
     while True:

@@ -2,22 +2,19 @@
 
 Theory of operation
 -------------------
-Pasts of messages are sets: bits of the ring of slots, as in `mesh.sets`. A delivery is early when
-the member lacks a message of the past. Two pasts are followed: by delivery (what the sender had
-been handed or had sent) and by receipt (what had arrived). Nothing that a protocol carries or
-waits for is looked at.
+A past is a set of messages in the ring of slots, as in `mesh.sets`. A delivery is early when the
+member lacks a message of the past. Each message has two pasts: by delivery (handed to or sent by
+the sender) and by receipt (arrived at or sent by the sender). Control information is not used.
 
-A past holds no message that is older than the longest delay: everybody has that one. This is
-checked, 64 messages at a time, before it is relied on (`Counters.unjudged`).
-
-Work: a few blocks of words for each arrival and each delivery; only where `State.done` has rows.
+A past holds no message that is older than the longest delay, as every member has that one. This
+is checked, 64 messages at a time, before it is relied on (`Counters.unjudged`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from antecede.lab.simulate.compiled.mesh.state import NUMBER, State
+from antecede.lab.simulate.compiled.mesh.state import NUMBER, State, bit, block_before
 from antecede.tables.kernels import inlined_lent as inlined
 
 _0, _1, _3, _6, _7, _9 = (np.uint64(k) for k in (0, 1, 3, 6, 7, 9))
@@ -38,7 +35,7 @@ def judge_send(s: State, member: np.uint64, slot: np.uint64) -> None:
         for word in range(8):
             s.past[slot, block, _BY_DELIVERY, word] = _0
             s.past[slot, block, _BY_RECEIPT, word] = _0
-        block = _before(s, block)
+        block = block_before(s, block)
     for k in range(((last - first) & ring) + _1):
         at = (first + np.uint64(k)) & ring
         block, place = at >> _3, at & _7
@@ -57,7 +54,7 @@ def judge_arrival(s: State, member: np.uint64, slot: np.uint64) -> None:
     for _ in range(s.reach[slot]):
         for word in range(8):
             s.knows[member, block, _BY_RECEIPT, word] |= s.past[slot, block, _BY_RECEIPT, word]
-        block = _before(s, block)
+        block = block_before(s, block)
     _learn_of(s, _BY_RECEIPT, member, slot)
 
 
@@ -73,7 +70,7 @@ def judge_delivery(s: State, member: np.uint64, slot: np.uint64) -> None:
             early |= past & lacks
             early_by_receipt |= s.past[slot, block, _BY_RECEIPT, word] & lacks
             s.knows[member, block, _BY_DELIVERY, word] |= past
-        block = _before(s, block)
+        block = block_before(s, block)
     _learn_of(s, _BY_DELIVERY, member, slot)
     s.at.early += np.uint64(early != _0)
     s.at.early_by_receipt += np.uint64(early_by_receipt != _0)
@@ -113,9 +110,4 @@ def _blocks(s: State, first: np.uint64, last: np.uint64) -> np.uint64:
 
 @inlined
 def _learn_of(s: State, how: int, member: np.uint64, slot: np.uint64) -> None:
-    s.knows[member, slot >> _9, how, (slot >> _6) & _7] |= np.uint64(_1 << (slot & _63))
-
-
-@inlined
-def _before(s: State, block: np.uint64) -> np.uint64:
-    return np.uint64((block - _1) & np.uint64(s.have.shape[1] - 1))
+    s.knows[member, slot >> _9, how, (slot >> _6) & _7] |= bit(slot)
