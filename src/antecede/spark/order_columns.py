@@ -70,11 +70,15 @@ def _check_names(df: DataFrame, spec: OrderSpec) -> None:
 
 def _check_keys(df: DataFrame, spec: OrderSpec) -> None:
     """Read the keys of an empty table: types that fail in a worker fail here, and say why."""
-    columns = {}
-    for name in spec.used:
-        columns[name] = pa.array([], arrow_type(name, df.schema[name].dataType))
-    keys_of(pa.table(columns), spec)
-    times_of(pa.table(columns), spec)
+    table = empty_table(df, spec)
+    keys_of(table, spec)
+    times_of(table, spec)
+
+
+def empty_table(df: DataFrame, spec: OrderSpec) -> pa.Table:
+    """Return a table without rows of the columns that a spec reads. Raises InputError."""
+    kinds = [(name, arrow_type(name, df.schema[name].dataType)) for name in spec.used]
+    return pa.schema(kinds).empty_table()
 
 
 def arrow_type(name: str, kind: t.DataType) -> Any:

@@ -1,12 +1,9 @@
-"""Whether Spark's Python workers can run antecede: helped where they can be, else one sentence.
+"""Check that Spark's Python workers can import antecede.
 
-Theory of operation
--------------------
 Workers run the interpreter that PYSPARK_PYTHON (or `spark.pyspark.python`) named when the session
-was made; where nobody named one, whatever `python3` is. That is seldom the one that runs the
-driver, and then every task ends in pages of ModuleNotFoundError. On a master of this machine the
-driver's own interpreter is certain to serve, so a session to which nobody named one gets it.
-Anywhere else, and where somebody named another one, a task asks once a session.
+was made, else whatever `python3` is. That is seldom the driver's, and then every task fails with
+ModuleNotFoundError. On a master of this machine the driver's own interpreter serves, so a session
+without a named one gets it. In all other cases a task asks once a session.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The counts of an audit by declared causes, as joins and aggregations: no task needs a run.
+"""Counts of an audit by declared causes, as joins and aggregations: no task needs a run.
 
-The rule is that of `tables.trace.rows` and `tables.audit.counts`, written as native expressions;
-tests hold both to each other. Rows meet by run and id (which one is the event, which contradict
-it), causes by run and id (inversions, causes that are nowhere). Only the graph, in numbers, and the
-rows of runs that tell of receipts or deliveries, meet by run: `run_graph`, `run_early`.
+The rule is that of `tables.trace.rows` and `tables.audit.counts`; tests hold both to each other.
+Rows meet by run and id (events, repeats, conflicts), causes by run and id (inversions, absent
+causes). Only the graph (`run_graph`) and runs with receipts or deliveries need a run in one task.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -174,6 +174,39 @@ def of_edges(edges: DataFrame) -> DataFrame:
         *(F.count_if(back > 0).alias(f"back_{name}") for name, back in steps.items()),
         *(F.max(back).alias(f"most_{name}") for name, back in steps.items()),
     )
+
+
+def count(name: str) -> Column:
+    """Return a count of a run, 0 where no row told of any."""
+    return F.coalesce(F.col(name), F.lit(0)).cast("long")
+
+
+def all_pairs(events: Column) -> Column:
+    """Return n (n - 1) / 2 without passing 64 bits on the way."""
+    return F.shiftright(events, 1) * (events - 1).bitwiseOR(F.lit(1))
+
+
+def no_counts() -> Column:
+    """Return an empty map of names to counts."""
+    return F.create_map().cast("map<string, bigint>")
+
+
+def maps_by_order(orders: Sequence[str]) -> dict[str, Column]:
+    """Return the maps of a report out of the columns of `of_edges` and of events by order."""
+
+    def map_of(value: Callable[[str], Column]) -> Column:
+        pairs = [part for name in orders for part in (F.lit(name), value(name))]
+        found = F.map_filter(F.create_map(*pairs), lambda _, count: count.isNotNull())
+        return found if orders else no_counts()
+
+    def known(kind: str) -> Callable[[str], Column]:
+        return lambda name: F.when(F.col(f"known_{name}") > 0, count(f"{kind}_{name}"))
+
+    return {
+        "inversions": map_of(known("back")),
+        "compared_edges": map_of(known("both")),
+        "max_inversions": map_of(lambda name: F.col(f"most_{name}")),
+    }
 
 
 def compared(order: str) -> Column:

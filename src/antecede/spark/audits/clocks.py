@@ -1,7 +1,7 @@
-"""An audit by vector clocks, a row a run: the counts of `clock_tables` and their details as JSON.
+"""Audit by vector clocks, a row a run: the counts of `clock_tables` and their details as JSON.
 
-Details that are lists (`clock_defects`, `unlogged_hosts`) are put together on the JVM, an entry a
-defect or host, in the order of the local engine.
+Lists among the details (`clock_defects`, `unlogged_hosts`) are put together on the JVM, in the
+order of the local engine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.spark.audits import clock_tables
-from antecede.spark.audits.causes import of_edges
+from antecede.spark.audits.causes import all_pairs, count, maps_by_order, no_counts, of_edges
 from antecede.spark.audits.event_columns import KEY
 from antecede.tables.audit import CONFIDENCE_NAME, ESTIMATED, PAIR_KEYS
 from antecede.tables.trace import DELIVER, ORDERS, RECEIVE, no_own_entry
@@ -164,10 +164,6 @@ def _listed(found: DataFrame, name: str) -> DataFrame:
 
 def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     """Return the counts of a run under their names; null where they do not apply to clocks."""
-
-    def count(name: str) -> Column:
-        return F.coalesce(F.col(name), F.lit(0)).cast("long")
-
     nothing = F.lit(None).cast("long")
     messages, members, edges = count("messages"), count("members"), count("edges")
     made = {n: count(n) for n in ("rows", "quarantined", "duplicates", "receipts", "deliveries")}
@@ -178,19 +174,12 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     made[CONFIDENCE_NAME] = F.lit(None).cast("double")
     sound = (count("lowered") == 0) & (count("repeated") == 0) & (count("mutual") == 0)
     ordered = F.when(sound, count("covered") - messages)
-    every = F.shiftright(messages, 1) * (messages - 1).bitwiseOR(F.lit(1))
     implied = count("implied_steps")
-    values = (messages - members + edges - implied, implied, ordered, every - ordered)
+    values = (messages - members + edges - implied, implied, ordered, all_pairs(messages) - ordered)
     for name, value in zip(PAIR_KEYS, values, strict=True):
         made[name] = value if pairs else nothing
-    empty = F.create_map().cast("map<string, bigint>")
-    made["quarantine"] = F.coalesce(F.col("__reasons"), empty)
-    known = [F.when(F.col(f"known_{n}") > 0, count(f"back_{n}")) for n in orders]
-    made["inversions"] = map_of(dict(zip(orders, known, strict=True))) if orders else empty
-    both = {n: F.when(F.col(f"known_{n}") > 0, count(f"both_{n}")) for n in orders}
-    made["compared_edges"] = map_of(both) if orders else empty
-    most = {name: F.col(f"most_{name}") for name in orders}
-    made["max_inversions"] = map_of(most) if orders else empty
+    made |= maps_by_order(orders)
+    made["quarantine"] = F.coalesce(F.col("__reasons"), no_counts())
     details = {"clock_gaps": "gaps", "repeated_counters": "repeated"}
     details |= {"mutual_events": "mutual", "unmerged_events": "unmerged"}
     texts = [_pair(name, count(of).cast("string")) for name, of in details.items()]
@@ -204,9 +193,3 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
 def _pair(name: str, text: Column) -> Column:
     """Return a key of JSON with its value; null where that is null."""
     return F.concat(F.lit(f'"{name}": '), text)
-
-
-def map_of(values: dict[str, Column]) -> Column:
-    """Return a map of the values that are not null."""
-    pairs = [part for name, value in values.items() for part in (F.lit(name), value)]
-    return F.map_filter(F.create_map(*pairs), lambda _, value: value.isNotNull())

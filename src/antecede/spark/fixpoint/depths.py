@@ -1,9 +1,9 @@
 """d: the longest chain of causes of one release; and cycles, where it never settles.
 
-Only edges between rows of the same r matter: with times those are few. Up to `Limits.task` of
-them go to the compiled kernel in one task. Beyond that they are cut into ranges of rows, which
-settle what they can and tell each other; what is never settled is on a cycle or comes after one.
-The same from the other end leaves cycles and what lies between them, and that goes to the kernel.
+Only edges between rows of the same r matter. Up to `Limits.task` of them go to the compiled kernel
+in one task. More are cut into ranges of rows, which settle what they can and exchange it; rows that
+never settle are on a cycle or after one. The same from the other end leaves cycles and what lies
+between them, and that goes to the kernel.
 """
 
 from __future__ import annotations

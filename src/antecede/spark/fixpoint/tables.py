@@ -1,8 +1,8 @@
-"""Intermediate tables of the fixpoint: kept, cut off from what they came from, and freed.
+"""Intermediate tables of the fixpoint: kept, cut off from their plans, and freed.
 
-Every step of a fixpoint reads what the one before it made. A table that is only a plan would be
-made anew each time, and the plan would grow without end; so it is cut off (a local checkpoint, or
-a reliable one where the session has a checkpoint folder), counted, and freed when all is done.
+A table that is only a plan would be made anew by every later step, and its plan would grow without
+end. So it is cut off (a local checkpoint, or a reliable one where the session has a checkpoint
+folder), counted, and freed at the end.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Tables cut into pieces of work that executors read: a file, or row groups of one.
 
-Which column is which is told by the first rows of a table; so of Parquet, where a table is many
-pieces, the driver looks at those rows once and hands on what it found. A file of CSV or JSON
-lines is one piece and is looked at by whoever reads it. Executors open the files by their paths:
-these must lead to the same files there (one machine, or a file system that all share).
+The first rows of a table tell its columns. Of Parquet, where a table is many pieces, the driver
+looks at them once and hands on the finds. A file of CSV or JSON lines is one piece, looked at by
+its task. Executors open the files by their paths: these must lead to the same files there.
 """
 
 from __future__ import annotations
