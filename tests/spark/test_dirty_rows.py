@@ -91,7 +91,6 @@ def check_batch(
 def test_a_stream_that_is_killed_twice_with_columns_added_in_the_middle(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Each kill hits within a micro-batch; rows wait over the kills and over the change."""
     changed = FILES // 2
     rows = in_files(dirty_rows(FULL), FILES, changed)
     for kinds, kill_after in ((OLD, changed // 2), (NEW, changed + changed // 2)):

