@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from pipeline.processes import batches, kill
 from tests.spark.parts import put
-from tests.spark.studying import kill
 
 FILES = 6
 DEADLINE_S = 300
@@ -35,11 +35,6 @@ def start(folder: Path, operator: str) -> subprocess.Popen[bytes]:
     root = Path(__file__).resolve().parents[2]
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(child, stdout=log, stderr=log, cwd=root)
-
-
-def batches(folder: Path, what: str) -> int:
-    """Number of micro-batches that were begun ("offsets") or are done ("commits")."""
-    return sum(1 for path in (folder / "checkpoint" / what).glob("*") if path.name.isdigit())
 
 
 def kill_within_a_batch(folder: Path, child: subprocess.Popen[bytes], commits: int) -> int:

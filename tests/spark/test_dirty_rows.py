@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from antecede.spark import held, order
 from antecede.tables.order.spec import OrderSpec
 from antecede.tables.order.table import order_table
+from pipeline.processes import batches
 from tests.spark.dirty_model import (
     Outcome,
     named_causes,
@@ -34,7 +35,7 @@ from tests.spark.dirty_rows import (
     table_of,
     write_files,
 )
-from tests.spark.killing import DEADLINE_S, batches, kill_within_a_batch, start
+from tests.spark.killing import DEADLINE_S, kill_within_a_batch, start
 
 PARCELS = 20
 FULL = int(os.environ.get("ANTECEDE_SOAK_PARCELS", "2000"))

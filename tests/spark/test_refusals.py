@@ -21,6 +21,7 @@ from antecede.errors import InputError
 from antecede.spark import OrderSpec, order
 from antecede.spark.workers import _asked
 from antecede.tables.order.table import order_table
+from tests.spark.parts import run_python
 from tests.spark.test_stream import finish, source
 
 AT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -169,10 +170,7 @@ def run_own(path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     fake.chmod(0o755)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
     kept |= {"PATH": f"{path}:{os.environ['PATH']}", "SPARK_LOCAL_IP": "127.0.0.1", **environment}
-    command = [sys.executable, "-W", "ignore", "-c", OWN_SESSION]
-    return subprocess.run(
-        command, env=kept, capture_output=True, text=True, timeout=240, check=False
-    )
+    return run_python(OWN_SESSION, env=kept)
 
 
 @pytest.mark.slow

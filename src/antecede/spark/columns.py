@@ -5,7 +5,8 @@ Ids, causes and blanks follow `antecede.tables.trace.identities`; tests hold bot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -15,9 +16,9 @@ from pyspark.sql.pandas.types import from_arrow_type
 from antecede.tables.trace import BLANKS, MAX_EXACT, ROUNDED, SCHEMA, UNREADABLE
 
 
-def event_fields() -> list[t.StructField]:
-    """Return the fields of the event schema."""
-    return [t.StructField(field.name, from_arrow_type(field.type)) for field in SCHEMA]
+def spark_schema(fields: Iterable[Any] = SCHEMA) -> t.StructType:
+    """Return the Spark schema of Arrow fields (default: the event schema); all may be null."""
+    return t.StructType([t.StructField(f.name, from_arrow_type(f.type)) for f in fields])
 
 
 def is_blank(name: Column) -> Column:
@@ -62,11 +63,10 @@ def _text(column: Column, kind: t.DataType) -> Column:
 
 
 _BLANKS = r"[\x09-\x0d\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
-"""What Python strips."""
 
 
 def column_of(name: str) -> Column:
-    """Return the column of exactly that name, whatever dots and backticks are in it."""
+    """Return the column of exactly that name, dots and backticks included."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 

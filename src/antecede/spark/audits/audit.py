@@ -20,7 +20,6 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from antecede.errors import InputError
 from antecede.spark.audits import causes
@@ -35,6 +34,7 @@ from antecede.spark.audits.event_columns import (
     whole_run,
 )
 from antecede.spark.audits.run_graph import GRAPH_EDGES
+from antecede.spark.columns import spark_schema
 from antecede.spark.workers import ready_workers
 from antecede.tables.audit import (
     CONFIDENCE_NAME,
@@ -213,7 +213,7 @@ def _a_run_a_task(
             report = audit_events(table, format, clocked=clocks, choice=choice).to_dict()
             yield _as_batch(key, unordered(report, "file_order" in table.column_names))
 
-    return run_by_run(events).mapInArrow(count, from_arrow_schema(_ARROW))
+    return run_by_run(events).mapInArrow(count, spark_schema(_ARROW))
 
 
 def _by_clock(events: DataFrame, choice: PairChoice, run_bytes: int, giant: Giant) -> DataFrame:
@@ -254,7 +254,8 @@ def _by_causes(events: DataFrame, limits: causes.Limits, run_bytes: int) -> Data
     edges = causes.edges_of(kept, kept)
     total = causes.of_rows(rows)
     parts = [causes.of_causes(chosen), causes.of_events(kept), causes.of_edges(edges), graphs]
-    parts += [_reasons(rows), *_told(events, run_bytes), *_received(events)]
+    bad = rows.where(F.col("reason").isNotNull()).groupBy(KEY, "reason").count()
+    parts += [causes.reasons_of(bad), *_told(events, run_bytes), *_received(events)]
     for part in parts:
         total = total.join(part, KEY, "left")
     orders = [name for name in ORDERS if name in events.columns]
@@ -270,12 +271,6 @@ def _received(events: DataFrame) -> list[DataFrame]:
     sent = keyed.where(F.col("kind") == SEND).select(KEY, "id")
     runs = arrived.join(sent, [KEY, "id"], "left_semi").select(KEY).distinct()
     return [runs.withColumn("__received", F.lit(True))]
-
-
-def _reasons(rows: DataFrame) -> DataFrame:
-    bad = rows.where(F.col("reason").isNotNull()).groupBy(KEY, "reason").count()
-    pairs = F.collect_list(F.struct("reason", "count"))
-    return bad.groupBy(KEY).agg(F.map_from_entries(pairs).alias("__reasons"))
 
 
 def _told(events: DataFrame, run_bytes: int) -> list[DataFrame]:
@@ -316,7 +311,7 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     made |= dict(zip(ESTIMATED, guesses, strict=True))
     made[CONFIDENCE_NAME] = F.col("confidence")
     made["events_on_cycles"] = count("on_cycles")
-    made["quarantined"] = count("__no_id") + count("conflicting_rows") + count("on_cycles")
+    made["quarantined"] = count("quarantined") + count("on_cycles")
     on_cycles = F.when(count("on_cycles") > 0, F.create_map(F.lit(CYCLE), count("on_cycles")))
     aside = (F.coalesce(reasons, causes.no_counts()) for reasons in (F.col("__reasons"), on_cycles))
     made |= causes.maps_by_order(orders)

@@ -25,7 +25,7 @@ LARGEST = (1 << 63) - 1
 
 
 class Limits(NamedTuple):
-    """What the task of one run takes; beyond it the query fails and says so."""
+    """Bounds of the task of one run; beyond them the query fails."""
 
     pairs: PairChoice
     graph_edges: int
@@ -126,7 +126,7 @@ def of_rows(rows: DataFrame) -> DataFrame:
         F.count(F.lit(1)).alias("rows"),
         F.count_if("again").alias("duplicates"),
         F.count_if(F.col(REASON).isNotNull() & named).alias("conflicting_rows"),
-        F.count_if(~named).alias("__no_id"),
+        F.count_if(F.col(REASON).isNotNull()).alias("quarantined"),
         F.count_if(named & (_kind(rows) == RECEIVE)).alias("receipts"),
         F.count_if(named & (_kind(rows) == DELIVER)).alias("deliveries"),
     )
@@ -191,6 +191,12 @@ def no_counts() -> Column:
     return F.create_map().cast("map<string, bigint>")
 
 
+def reasons_of(counted: DataFrame) -> DataFrame:
+    """Return the map of reasons to counts of each run, `__reasons`."""
+    pairs = F.collect_list(F.struct("reason", "count"))
+    return counted.groupBy(KEY).agg(F.map_from_entries(pairs).alias("__reasons"))
+
+
 def maps_by_order(orders: Sequence[str]) -> dict[str, Column]:
     """Return the maps of a report out of the columns of `of_edges` and of events by order."""
 
@@ -215,7 +221,7 @@ def compared(order: str) -> Column:
 
 
 def step_back(order: str) -> Column:
-    """Return by how much an edge goes backward; null where it does not, or nobody knows."""
+    """Return by how much an edge goes backward; null where it does not, or is unknown."""
     cause, effect = F.col(f"cause_{order}"), F.col(f"effect_{order}")
     exact = F.coalesce(F.try_subtract(cause, effect), F.lit(LARGEST))
     return F.when(cause > effect, exact)

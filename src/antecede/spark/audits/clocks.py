@@ -15,10 +15,18 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.spark.audits import clock_tables
-from antecede.spark.audits.causes import all_pairs, count, maps_by_order, no_counts, of_edges
+from antecede.spark.audits.causes import (
+    all_pairs,
+    count,
+    maps_by_order,
+    no_counts,
+    of_edges,
+    of_rows,
+    reasons_of,
+)
 from antecede.spark.audits.event_columns import KEY
 from antecede.tables.audit import CONFIDENCE_NAME, ESTIMATED, PAIR_KEYS
-from antecede.tables.trace import DELIVER, ORDERS, RECEIVE, no_own_entry
+from antecede.tables.trace import ORDERS, no_own_entry
 
 NUMBER_BYTES = 8
 """Bytes of a number, a text or an element of a list in Arrow, beside its letters; about."""
@@ -32,8 +40,9 @@ def clock_counts(events: DataFrame, rows: clock_tables.ClockRows, pairs: bool) -
     entries = clock_tables.entries_of(logged)
     changed = clock_tables.compared(entries.where("changed"), logged)
     edges, steps = clock_tables.of_message_edges(changed, orders)
-    total = _of_rows(rows.rows)
-    parts = [_of_events(logged, orders), _of_entries(entries), of_edges(edges), steps]
+    total = of_rows(rows.rows)
+    covered = entries.groupBy(KEY).agg(F.sum("prefix").alias("covered"))
+    parts = [_of_events(logged, orders), covered, of_edges(edges), steps]
     parts += [clock_tables.of_contradictions(entries, logged, changed), _reasons(rows.rows)]
     parts += [_defects(logged), _unlogged(entries, logged)]
     for part in parts:
@@ -56,18 +65,6 @@ def giant_runs(events: DataFrame, run_bytes: int) -> list[str]:
     return sorted(str(row[0]) for row in large)
 
 
-def _of_rows(rows: DataFrame) -> DataFrame:
-    named = F.col("__named")
-    return rows.groupBy(KEY).agg(
-        F.nullif(F.max("run"), F.lit("")).alias("run"),
-        F.count(F.lit(1)).alias("rows"),
-        F.count_if("again").alias("duplicates"),
-        F.count_if(F.col("reason").isNotNull()).alias("quarantined"),
-        F.count_if(named & (F.col("kind") == RECEIVE)).alias("receipts"),
-        F.count_if(named & (F.col("kind") == DELIVER)).alias("deliveries"),
-    )
-
-
 def _of_events(events: DataFrame, orders: list[str]) -> DataFrame:
     step = F.col("own") - F.col("own_then")
     return events.groupBy(KEY).agg(
@@ -80,19 +77,13 @@ def _of_events(events: DataFrame, orders: list[str]) -> DataFrame:
     )
 
 
-def _of_entries(entries: DataFrame) -> DataFrame:
-    return entries.groupBy(KEY).agg(F.sum("prefix").alias("covered"))
-
-
 def _reasons(rows: DataFrame) -> DataFrame:
     """Count rows that were set aside, by reason: what stands before the first colon of each."""
     bad = rows.where(F.col("reason").isNotNull())
     member = F.when(F.col("reason") == clock_tables.NO_OWN, F.col("member"))
     counted = bad.groupBy(KEY, "reason", member.alias("member")).count()
     worded = counted.mapInArrow(_worded, f"{KEY} string, reason string, count long")
-    added = worded.groupBy(KEY, "reason").agg(F.sum("count").alias("count"))
-    pairs = F.collect_list(F.struct("reason", "count"))
-    return added.groupBy(KEY).agg(F.map_from_entries(pairs).alias("__reasons"))
+    return reasons_of(worded.groupBy(KEY, "reason").agg(F.sum("count").alias("count")))
 
 
 def _worded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

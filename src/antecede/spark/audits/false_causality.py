@@ -19,12 +19,12 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from antecede.core.clocks import Bounds
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError
 from antecede.spark.audits.event_columns import RUN_BYTES, events_of, run_by_run, runs_in, whole_run
+from antecede.spark.columns import spark_schema
 from antecede.spark.evidence import demand
 from antecede.spark.workers import ready_workers
 from antecede.tables.false_causality import (
@@ -87,7 +87,7 @@ def meter(
                 found = table_of(rows_of(pickle.loads(told.as_py()), wanted, truth))
                 yield from found.cast(_plain(MEASURE_SCHEMA)).to_batches()
 
-    return packed.mapInArrow(count, from_arrow_schema(_plain(MEASURE_SCHEMA)))
+    return packed.mapInArrow(count, spark_schema(MEASURE_SCHEMA))
 
 
 def meter_report(
@@ -154,7 +154,7 @@ def violations(
         for table in _tables_of_runs(batches, run_bytes):
             yield from local_violations(table, relation).cast(_plain(EARLY)).to_batches()
 
-    return _by_runs(df).mapInArrow(find, from_arrow_schema(_plain(EARLY)))
+    return _by_runs(df).mapInArrow(find, spark_schema(EARLY))
 
 
 def _by_runs(df: DataFrame) -> DataFrame:

@@ -42,7 +42,7 @@ from antecede.spark.fixpoint.rows import (
     signed,
 )
 from antecede.spark.fixpoint.supersteps import raised
-from antecede.spark.fixpoint.tables import Limits, Tables, merged
+from antecede.spark.fixpoint.tables import Limits, Tables, merged, without
 from antecede.spark.order_columns import empty_table
 from antecede.tables.kernels import BEFORE_ALL
 from antecede.tables.order import STATUSES, OrderSpec, Status, code, control_type, times_of
@@ -174,7 +174,7 @@ def _said(links: DataFrame, spec: OrderSpec, counts: tuple[int, int], tables: Ta
     lacks = F.col("lacks")
     circle: DataFrame | None = None
     while True:
-        alive = links if circle is None else _without(links, circle)
+        alive = links if circle is None else without(links, circle)
         lifted = None if spec.time is None else raised(alive, counts, tables)
         touched = (
             alive.where("c IS NOT NULL") if lifted is None else _touched(alive, lifted, tables)
@@ -213,13 +213,6 @@ def _a_row(says: DataFrame, cyclic: bool, timed: bool) -> DataFrame:
         F.array_sort(F.collect_set("waiting")).alias("waiting"),
         F.array_sort(F.collect_set("lacking")).alias("lacking"),
     )
-
-
-def _without(links: DataFrame, circle: DataFrame) -> DataFrame:
-    """Leave out the edges from and to rows that are set aside."""
-    for end in ("c", "e"):
-        links = links.join(circle, F.col(end) == F.col("row"), "left_anti")
-    return links
 
 
 def _touched(links: DataFrame, lifted: DataFrame, tables: Tables) -> DataFrame:

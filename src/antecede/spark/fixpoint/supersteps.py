@@ -22,7 +22,7 @@ from antecede.tables.kernels import BEFORE_ALL
 from antecede.tables.order import release_of
 
 FEW = 100_000
-"""So many raised rows go to every task as they are (16 bytes each), instead of by a shuffle."""
+"""Raised rows that go to every task as they are (16 bytes each), instead of by a shuffle."""
 RAISED = "row bigint, released bigint"
 
 
@@ -38,7 +38,8 @@ def raised(edges: DataFrame, counts: tuple[int, int], tables: Tables) -> DataFra
     new = tables.cut(later.agg(F.max("tc").alias("released")))
     known, sizes = new, [new.count()]
     while sizes[-1] and not _hopeless(sizes, tables.limits):
-        got = edges.join(_hinted(new, sizes[-1]), F.col("c") == F.col("row")).where("released > te")
+        few = F.broadcast(new) if sizes[-1] <= FEW else new
+        got = edges.join(few, F.col("c") == F.col("row")).where("released > te")
         got = got.groupBy(F.col("e").alias("row")).agg(F.max("released").alias("released"))
         new = tables.cut(_news(got, known))
         sizes.append(new.count())
@@ -52,10 +53,6 @@ def _hopeless(sizes: list[int], limits: Limits) -> bool:
     """Tell whether rounds have come to their bound, or no longer become smaller."""
     stalled = len(sizes) > 3 and sizes[-1] > FEW and sizes[-1] > sizes[-2] // 2
     return len(sizes) >= limits.rounds or stalled
-
-
-def _hinted(few: DataFrame, size: int) -> DataFrame:
-    return F.broadcast(few) if size <= FEW else few
 
 
 def _highest(tables: list[DataFrame]) -> DataFrame:

@@ -33,10 +33,17 @@ from antecede.tables.causality import (
 )
 from antecede.tables.order import OrderSpec
 
-_TYPE = (
-    "STRUCT<`group`: STRING, version: BIGINT, chain: INT, position: INT, "
-    "chains: ARRAY<INT>, positions: ARRAY<INT>, complete: BOOLEAN>"
-)
+_FIELDS = {
+    "group": t.StringType(),
+    "version": t.LongType(),
+    "chain": t.IntegerType(),
+    "position": t.IntegerType(),
+    "chains": t.ArrayType(t.IntegerType()),
+    "positions": t.ArrayType(t.IntegerType()),
+    "complete": t.BooleanType(),
+}
+STAMP = t.StructType([t.StructField(name, kind) for name, kind in _FIELDS.items()])
+"""The type of a stamp in Spark."""
 
 
 def happened_before(a: Column | str, b: Column | str) -> Column:
@@ -121,13 +128,14 @@ def sql_functions(prefix: str = "", *, temporary: bool = True) -> list[str]:
     'CREATE OR REPLACE TEMPORARY FUNCTION happened_before'
     """
     kind = "TEMPORARY FUNCTION" if temporary else "FUNCTION"
-    two = f"a {_TYPE}, b {_TYPE}"
-    same = "(a.chain = b.chain AND a.position = b.position)"
-    unrelated = f"NOT ({same} OR {_BEFORE} OR {_AFTER})"
+    stamp = f"STRUCT<{', '.join(f'`{name}`: {k.simpleString()}' for name, k in _FIELDS.items())}>"
+    two = f"a {stamp}, b {stamp}"
+    before, after = _BEFORE.format(a="a", b="b"), _BEFORE.format(a="b", b="a")
+    unrelated = f"NOT (a.chain = b.chain AND a.position = b.position OR {before} OR {after})"
     made = {
-        f"happened_before({two}) RETURNS BOOLEAN": _ANSWERED.format(across="FALSE", within=_BEFORE),
+        f"happened_before({two}) RETURNS BOOLEAN": _ANSWERED.format(across="FALSE", within=before),
         f"concurrent({two}) RETURNS BOOLEAN": _ANSWERED.format(across="TRUE", within=unrelated),
-        f"past_size(stamp {_TYPE}) RETURNS BIGINT": (
+        f"past_size(stamp {stamp}) RETURNS BIGINT": (
             "aggregate(stamp.positions, CAST(stamp.position - 1 AS BIGINT), "
             "(total, one) -> total + CAST(one AS BIGINT))"
         ),
@@ -136,12 +144,9 @@ def sql_functions(prefix: str = "", *, temporary: bool = True) -> list[str]:
 
 
 _BEFORE = (
-    "CASE WHEN a.chain = b.chain THEN a.position < b.position ELSE coalesce("
-    "get(b.positions, CAST(array_position(b.chains, a.chain) AS INT) - 1) >= a.position, FALSE) END"
-)
-_AFTER = (
-    "CASE WHEN a.chain = b.chain THEN b.position < a.position ELSE coalesce("
-    "get(a.positions, CAST(array_position(a.chains, b.chain) AS INT) - 1) >= b.position, FALSE) END"
+    "CASE WHEN {a}.chain = {b}.chain THEN {a}.position < {b}.position ELSE coalesce(get("
+    "{b}.positions, CAST(array_position({b}.chains, {a}.chain) AS INT) - 1) >= {a}.position, "
+    "FALSE) END"
 )
 _ANSWERED = (
     "CASE WHEN a IS NULL OR b IS NULL OR (a.`group` IS NULL) <> (b.`group` IS NULL) THEN NULL "
@@ -175,18 +180,6 @@ def _answered(x: Column, y: Column, across: Column, within: Column) -> Column:
 
 MADE = "__antecede_made"
 """Hidden column: what the worker adds, as one struct."""
-STAMP = t.StructType(
-    [
-        t.StructField("group", t.StringType()),
-        t.StructField("version", t.LongType()),
-        t.StructField("chain", t.IntegerType()),
-        t.StructField("position", t.IntegerType()),
-        t.StructField("chains", t.ArrayType(t.IntegerType())),
-        t.StructField("positions", t.ArrayType(t.IntegerType())),
-        t.StructField("complete", t.BooleanType()),
-    ]
-)
-"""The type of a stamp in Spark."""
 
 
 def with_clocks(

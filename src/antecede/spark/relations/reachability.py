@@ -138,7 +138,7 @@ def _events(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFr
         _check_stamp(events, stamp)
         given = events.select(column_of(stamp).alias("s"))
         wrong = F.lit(f"one of the events: an event without a stamp {NO_PLACE}")
-        return given.select(F.coalesce("s", _failed(wrong)).alias("s"))
+        return given.select(F.coalesce("s", F.raise_error(wrong).cast(STAMP)).alias("s"))
     if id is None:
         raise InputError("events given by their ids: id= names the column")
     if not analysed(df):
@@ -163,7 +163,9 @@ def _events(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFr
     nowhere = F.concat(F.lit(not_there("")), F.col("said"))
     unplaced = F.concat(F.lit("the event "), F.col("said"), F.lit(" " + NO_PLACE))
     wrong = F.when(F.col("rows") == 0, nowhere).otherwise(unplaced)
-    stamps = F.when(F.size("stamps") == 0, F.array(_failed(wrong))).otherwise(F.col("stamps"))
+    stamps = F.when(F.size("stamps") == 0, F.array(F.raise_error(wrong).cast(STAMP))).otherwise(
+        F.col("stamps")
+    )
     return found.select(F.explode(stamps).alias("s"))
 
 
@@ -219,8 +221,3 @@ def _checked(mine: Column, found: Column) -> Column:
     """Return `found`, or fail where row and events were not stamped together."""
     unlike = (mine["version"] != _its("oldest")) | (mine["version"] != _its("newest"))
     return F.when(unlike, F.raise_error(F.lit(UNLIKE)).cast("boolean")).otherwise(found)
-
-
-def _failed(said: Column) -> Column:
-    """Return a stamp that fails with a sentence when it is worked out."""
-    return F.raise_error(said).cast(STAMP)

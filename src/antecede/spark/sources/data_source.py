@@ -32,10 +32,9 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from antecede.errors import InputError
-from antecede.spark.columns import event_fields
+from antecede.spark.columns import spark_schema
 from antecede.spark.relations.labels import register_functions
 from antecede.spark.sources.table_tasks import Work, batches_of, work_of
 from antecede.spark.workers import ready_workers
@@ -60,7 +59,7 @@ STEP = 1 << 40
 """`file_order` of each input begins at a multiple of this."""
 ROWS_AT_ONCE = 16_384
 MAX_TAKEN = 200_000
-"""So many files may lie in a folder that a stream reads."""
+"""Most files of a folder that a stream reads."""
 COLUMN_OPTIONS = {
     "id": "id",
     "after": "parents",
@@ -141,7 +140,7 @@ class AntecedeSource(DataSource):
 
 
 class Plan:
-    """What was asked for. Raises InputError for an option that is none or says nothing."""
+    """Options of a read. Raises InputError for unknown and meaningless ones."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         known = {*COLUMN_OPTIONS, *_TEXTS, *_OTHERS}
@@ -177,9 +176,9 @@ class Plan:
         if self.rows == DETAILS:
             return _texts("source", "name", "value")
         if self.quarantine == ONLY:
-            return from_arrow_schema(_plain(QUARANTINE_SCHEMA))
+            return spark_schema(QUARANTINE_SCHEMA)
         more = _texts("reason", "raw").fields if self.quarantine == INCLUDE else []
-        return t.StructType([*event_fields(), *more])
+        return t.StructType([*spark_schema(), *more])
 
     def inputs(self) -> list[Path]:
         """Return what is one input each, in order of names."""
@@ -244,20 +243,9 @@ class Plan:
         if self.quarantine != INCLUDE:
             yield events
             return
-        for name in ("reason", "raw"):
-            events = events.append_column(name, pa.nulls(events.num_rows, pa.string()))
-        yield events
-        yield _as_rows(bad, events.schema)
-
-
-def _as_rows(bad: Any, schema: Any) -> Any:
-    """Return bad records in the columns of events; they have no place in the order."""
-    columns = {name: bad.column(name) for name in QUARANTINE_SCHEMA.names}
-    arrays = [
-        columns.get(field.name, pa.nulls(bad.num_rows, field.type)).cast(field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        parts = [pa.Table.from_batches([one]) for one in (events, _bare(bad, QUARANTINE_SCHEMA))]
+        both = pa.concat_tables(parts, promote_options="default")  # null where a part has no value
+        yield from both.select([*SCHEMA.names, "reason", "raw"]).to_batches()
 
 
 def _columns_in(text: str) -> tuple[str, ...]:
@@ -269,11 +257,8 @@ def _columns_in(text: str) -> tuple[str, ...]:
 
 def _bare(batch: Any, schema: Any) -> Any:
     """Return a batch without the meanings that its columns carry: Spark compares schemas."""
-    return pa.RecordBatch.from_arrays(batch.columns, schema=_plain(schema))
-
-
-def _plain(schema: Any) -> Any:
-    return pa.schema([pa.field(field.name, field.type) for field in schema])
+    plain = pa.schema([pa.field(field.name, field.type) for field in schema])
+    return pa.RecordBatch.from_arrays(batch.columns, schema=plain)
 
 
 def _once(inputs: list[Path], format: str | None) -> list[Path]:

@@ -35,7 +35,7 @@ from pyspark.sql import types as t
 from pyspark.sql.window import Window
 
 from antecede.errors import AntecedeError, FormatError, InputError
-from antecede.spark.columns import event_fields
+from antecede.spark.columns import spark_schema
 from antecede.spark.evidence import cells_on_spark
 from antecede.spark.ordering import order_with
 from antecede.spark.sources.table_tasks import Work, batches_of
@@ -55,7 +55,6 @@ from antecede.tables.order import (
 from antecede.tables.trace import (
     CAUSES,
     CLOCKS,
-    COLUMNS,
     NAMES,
     NONE,
     QUARANTINE_SCHEMA,
@@ -91,7 +90,7 @@ SHUFFLE_BYTES = 32 << 20
 
 @dataclass
 class Survey:
-    """What the first pass told."""
+    """Findings of the first pass, or of one piece of it."""
 
     events: list[int]
     """Events of each piece."""
@@ -104,12 +103,12 @@ class Survey:
     first_bad: str = ""
     details: dict[str, Any] = field(default_factory=dict)
     own: Any = None
-    """Schema of the user's columns."""
+    """Schema of the user's columns; of one piece None where it has none."""
 
 
 @dataclass
 class Done:
-    """What was written, in counts."""
+    """Counts of what was written."""
 
     spec: OrderSpec
     rows: int
@@ -126,7 +125,7 @@ class Done:
     source: str
     """Source of causality of the order: a constant of `antecede.tables.trace.evidence`."""
     cells: Cells | None = None
-    """Where the source is none: what the columns hold that could be evidence."""
+    """Contents of the columns that could be evidence, where the source is none."""
 
 
 def survey(
@@ -161,16 +160,13 @@ def survey(
         told = pickle.loads(row.told)
         if isinstance(told, AntecedeError):
             raise told
-        found.events.append(told["events"])
-        found.known.update(told["known"])
-        found.reasons.update(told["reasons"])
-        found.first_bad = found.first_bad or told["first_bad"]
-        for name in ("parents", "several_topics", "bad"):
-            setattr(found, name, getattr(found, name) + told[name])
-        for name, value in told["details"].items():
+        for name in ("events", "known", "parents", "several_topics", "bad", "reasons"):
+            setattr(found, name, getattr(found, name) + getattr(told, name))
+        found.first_bad = found.first_bad or told.first_bad
+        for name, value in told.details.items():
             note(found.details, Detail(name, value))
-        if told["own"] is not None:
-            schemas.append(told["own"])
+        if told.own is not None:
+            schemas.append(told.own)
     if not sum(found.events):
         path = works[0].path if works else None
         more = f": {found.bad:,} bad records; the first: {found.first_bad}" if found.bad else ""
@@ -179,17 +175,17 @@ def survey(
     return found
 
 
-def _looked(work: Work, options: ReadOptions, aside: Path | None, format: str) -> dict[str, Any]:
-    known: Counter[str] = Counter()
-    bad, own, last = [], [], None
-    events = parents = several = 0
+def _looked(work: Work, options: ReadOptions, aside: Path | None, format: str) -> Survey:
+    found = Survey([0], Counter())
+    bad, own = [], []
     for last in batches_of(work, options):
         table = last.events
-        events += table.num_rows
-        for column in COLUMNS:
-            known[column.name] += table.num_rows - table.column(column.name).null_count
-        parents += pc.sum(pc.list_value_length(table["parents"])).as_py() or 0
-        several += pc.sum(pc.greater(pc.list_value_length(table["topics"]), 1)).as_py() or 0
+        found.events[0] += table.num_rows
+        for name in NAMES:
+            found.known[name] += table.num_rows - table.column(name).null_count
+        found.parents += _sum(pc.list_value_length(table["parents"]))
+        found.several_topics += _sum(pc.greater(pc.list_value_length(table["topics"]), 1))
+        found.details = last.details
         if last.quarantine.num_rows:
             bad.append(last.quarantine)
         if last.own is not None:
@@ -198,18 +194,14 @@ def _looked(work: Work, options: ReadOptions, aside: Path | None, format: str) -
     wrong: Any = pa.Table.from_batches(bad, QUARANTINE_SCHEMA)
     if aside is not None:
         write_part(wrong, aside, format)
-    first = "" if not wrong.num_rows else str(wrong["reason"][0])
-    return {
-        "events": events,
-        "known": known,
-        "parents": parents,
-        "several_topics": several,
-        "bad": wrong.num_rows,
-        "reasons": _reasons(wrong),
-        "first_bad": first,
-        "details": {} if last is None else last.details,
-        "own": own[0].schema if own else None,
-    }
+    found.bad, found.reasons = wrong.num_rows, _reasons(wrong)
+    found.first_bad = str(wrong["reason"][0]) if wrong.num_rows else ""
+    found.own = own[0].schema if own else None
+    return found
+
+
+def _sum(values: Any) -> int:
+    return pc.sum(values).as_py() or 0
 
 
 def _reasons(bad: Any) -> Counter[str]:
@@ -337,7 +329,7 @@ def _fields(own: Any) -> t.StructType:
         t.StructField(_own_name(k), spark_type(column.name, column.type))
         for k, column in enumerate(own)
     ]
-    return t.StructType([*event_fields(), *mine])
+    return t.StructType([*spark_schema(), *mine])
 
 
 def _wire_schema(own: Any) -> Any:
@@ -412,7 +404,7 @@ def _distinct(events: DataFrame, own: Any, clocked: bool, aside: Path, format: s
             "receipts": chosen.receipts,
             "deliveries": chosen.deliveries,
             "causes": chosen.causes,
-            "named": pc.sum(pc.list_value_length(chosen.events["parents"])).as_py() or 0,
+            "named": _sum(pc.list_value_length(chosen.events["parents"])),
             "reasons": _reasons(chosen.quarantine),
         }
         nothing = {field.name: pa.nulls(1, field.type) for field in schema}
@@ -509,7 +501,10 @@ def _write(
         done.topics = rows.select("run", TOPIC).distinct().count()
         order.insert(1, F.col(TOPIC).asc_nulls_last())
     mine = [_own_name(k) for k in range(len(own))]
-    schema = _result_schema(own, names, spec)
+    made = [
+        field.with_name(names[field.name]) for field in added(spec, None) if field.name in names
+    ]
+    schema = pa.schema([*own, *made])
     wanted = rows.orderBy(*order).select(*mine, *spec.written)
 
     def write(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
@@ -521,12 +516,6 @@ def _write(
         yield pa.RecordBatch.from_pydict({"rows": pa.array([count])})
 
     wanted.mapInArrow(write, "rows long").collect()
-
-
-def _result_schema(own: Any, names: dict[str, str], spec: OrderSpec) -> Any:
-    made = added(spec, None)
-    told = [field.with_name(names[field.name]) for field in made if field.name in names]
-    return pa.schema([*own, *told])
 
 
 def _write_batches(batches: Batches, schema: Any, path: Path, format: str) -> int:

@@ -86,13 +86,13 @@ def events_of_zipkin(df: DataFrame) -> DataFrame:
         F.coalesce(key, spread).alias(KEY),
         F.lit(0).alias(PLACE),
     )
-    return run_by_run(rows).mapInArrow(_made, MADE)
-
-
-def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     refusal = f"the rows of a trace are one task, of {RUN_BYTES:,} bytes at most"
-    for _, rows in runs_in(batches, RUN_BYTES, refusal):
-        yield from table_of(list(rows_of(rows))).to_batches()
+
+    def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _, rows in runs_in(batches, RUN_BYTES, refusal):
+            yield from table_of(list(rows_of(rows))).to_batches()
+
+    return run_by_run(rows).mapInArrow(make, MADE)
 
 
 _WHOLE = r"\A[+-]?[0-9]{1,31}\z"

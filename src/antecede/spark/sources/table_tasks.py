@@ -42,14 +42,14 @@ ROWS_AT_ONCE = 16_384
 
 
 class Work(NamedTuple):
-    """What one task reads."""
+    """The part of a table that one task reads."""
 
     path: str
     """As the user named it."""
     file: str
     groups: tuple[int, ...] | None = None
     columns: Columns | None = None
-    """What the first rows of the table told; None: the task looks for itself."""
+    """Columns by the first rows of the table; None: the task looks for itself."""
     rows: int = 0
     """Rows of Parquet."""
     reader: Reader | None = None

@@ -46,7 +46,7 @@ GUARD = -1
 shard of that batch is kept, also where those have no state yet."""
 PACKED = "shard int, clock long, payload binary"
 FIGURES = ("held", "oldest_wait_ms", "state_bytes", "written_bytes", *(str(s) for s in Status))
-"""What each shard says of itself in each micro-batch, one row of RELEASED without payload."""
+"""Figures of a shard in a micro-batch, one row of RELEASED without payload."""
 RELEASED = "payload binary, " + ", ".join(f"`{name}` long" for name in FIGURES)
 STATE = "parts"
 """Name of the state variable, a map from names of parts to their bytes.

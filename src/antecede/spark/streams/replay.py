@@ -37,7 +37,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from antecede.core.clocks import up_ns
 from antecede.errors import InputError, LocalError, ProtocolError
-from antecede.spark.columns import column_of
+from antecede.spark.columns import column_of, spark_schema
 from antecede.spark.order_columns import SHARD
 from antecede.spark.streams.ordering import arrow_schema, check_store
 from antecede.spark.streams.processor import (
@@ -55,6 +55,7 @@ from antecede.tables.order.replay import (
     Key,
     ReplayedMember,
     RowOutcome,
+    added,
     read_log,
     refused,
     take_all,
@@ -278,8 +279,4 @@ class Step:
 
 def delivered_schema(df: DataFrame, spec: DeliverSpec) -> t.StructType:
     """Return the schema of the result: the input's columns, then those of `spec.added`."""
-    text, whole = t.StringType(), t.LongType()
-    double, names = t.DoubleType(), t.ArrayType(text)
-    kinds = (whole, text, double, names, text, text, whole, t.BinaryType())
-    added = [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
-    return t.StructType([*df.schema.fields, *added])
+    return t.StructType([*df.schema.fields, *spark_schema(added(spec))])

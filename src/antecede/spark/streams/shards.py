@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 _WORDS = 1 << 16
 LEAST = 32
-"""Shards at least, where nobody says how many: visiting these costs a small micro-batch nothing
-that can be measured (`docs/design/streaming.md`), and tasks may grow to as many."""
+"""Least number of shards by default: visiting them costs a small micro-batch nothing measurable
+(`docs/design/streaming.md`), and tasks may grow to as many."""
 
 
 def default_shards(tasks: int) -> int:

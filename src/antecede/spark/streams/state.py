@@ -17,9 +17,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from antecede.errors import InputError
+from antecede.spark.columns import spark_schema
 from antecede.spark.streams.processor import GUARD, STATE
 from antecede.tables.order.stream import (
     NO_TIME,
@@ -88,7 +88,7 @@ def held(checkpoint: str, *, operator: int | None = None) -> DataFrame:
         raise InputError(f"no micro-batch of {checkpoint} is committed yet: ask again")
     parts = _parts(session, checkpoint, number)
     rows = parts.where(F.col("name").rlike("^(head$|[px][0-9])")).repartition("shard")
-    return rows.mapInArrow(_Reader(kept.facts), from_arrow_schema(_ARROW))
+    return rows.mapInArrow(_Reader(kept.facts), spark_schema(_ARROW))
 
 
 def check_checkpoint(

@@ -48,7 +48,10 @@ def repartition_stream(checkpoint: str, tasks: int, *, output: str | None = None
     except PySparkException as error:
         raise InputError(f"{checkpoint} stays as it was: {error}") from error
     if log is not None:
-        _note(session, log, max(row.maxBatchId for row in operators_of(session, checkpoint)))
+        context: Any = session.sparkContext  # the entry is empty; Spark compacts the log when due
+        status = context._jvm.org.apache.spark.sql.execution.streaming.sinks.SinkFileStatus
+        batch = max(row.maxBatchId for row in operators_of(session, checkpoint))
+        log.add(batch, context._gateway.new_array(status, 0))
 
 
 def _manager(session: SparkSession) -> Any:
@@ -73,10 +76,3 @@ def _log(session: SparkSession, output: str) -> Any:
     sinks = jvm.org.apache.spark.sql.execution.streaming.sinks  # to make a log makes its folder
     version, nothing = sinks.FileStreamSinkLog.VERSION(), jvm.scala.Option.empty()
     return sinks.FileStreamSinkLog(version, session._jsparkSession, name, nothing)
-
-
-def _note(session: SparkSession, log: Any, batch: int) -> None:
-    """Put an empty entry for a batch into a log; Spark compacts the log if that is due."""
-    context: Any = session.sparkContext
-    status = context._jvm.org.apache.spark.sql.execution.streaming.sinks.SinkFileStatus
-    log.add(batch, context._gateway.new_array(status, 0))
