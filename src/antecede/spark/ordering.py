@@ -8,7 +8,7 @@ orders local tables, makes the added columns. All other columns stay in the JVM,
 spills to disk. So a worker's memory follows the control columns alone, and payloads may be of
 any type. The result depends neither on the number of partitions nor on the order of rows.
 
-Groups of more rows than fit a worker (`giants` counts them) go to a fixpoint over joins instead
+Groups of more rows than fit a worker (`oversized` counts them) go to a fixpoint over joins instead
 (`fixpoint`), with the same result; so do all rows without a group.
 
 Stream: `antecede.spark.streams.ordering.order_stream`, same spec, same columns.
