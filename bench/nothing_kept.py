@@ -7,6 +7,7 @@ is opened, and nothing is put there. What `order` costs beyond this is its own.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
@@ -21,6 +22,7 @@ from antecede.spark.streams.processor import (
     RELEASED,
     Pack,
     Processor,
+    latest_time,
     unpack,
 )
 from antecede.spark.streams.rows import from_bytes, to_bytes
@@ -32,7 +34,8 @@ def passed_through(df: DataFrame, spec: OrderSpec) -> DataFrame:
     job = job_of(df, spec)
     shard = F.pmod(digest(df, [str(spec.group)]), F.lit(job.shards)).cast("int")
     with_keys = df.withColumns({SHARD: shard, DIGEST: digest(df, spec.content_of(df.columns))})
-    packed = with_keys.mapInArrow(Pack(job), PACKED).groupBy("shard")
+    pack = Pack(job.shards, partial(latest_time, job), always=True)
+    packed = with_keys.mapInArrow(pack, PACKED).groupBy("shard")
     made = packed.transformWithState(Nothing(job), RELEASED, "Append", "None")
     return made.mapInArrow(unpack, df.schema)
 

@@ -13,11 +13,16 @@ from antecede.spark.session import local_session
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def java() -> None:
+    """Skip a test where no Java is found."""
     try:
         find_java()
     except SetupError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def spark(java: None) -> Iterator[SparkSession]:
     session = local_session(
         2,
         partitions=2,

@@ -8,14 +8,14 @@ repeats and rows of one id with other content. The same arguments give the same 
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+
+from tests.spark.parts import put
 
 STEPS = ("accepted", "weighed", "paid", "sorted", "loaded", "handed over")
 A_PARCEL = 150
@@ -70,15 +70,11 @@ def in_files(rows: list[Row], files: int, changed_at: int) -> list[Row]:
 
 def write_files(rows: list[Row], folder: Path, changed_at: int) -> None:
     """Write a Parquet file for each `file`; those from `changed_at` on have the new columns."""
-    folder.mkdir(exist_ok=True)
     files: dict[int, list[Row]] = {}
     for row in rows:
         files.setdefault(row["file"], []).append(row)
     for number, part in files.items():
-        path = folder / f"part-{number:03}.parquet"
-        pq.write_table(table_of(part, NEW if number >= changed_at else OLD), path)
-        stamp = 1_700_000_000 + number  # Spark reads files in the order of their times
-        os.utime(path, (stamp, stamp))
+        put(folder, [table_of(part, NEW if number >= changed_at else OLD)], number)
 
 
 def table_of(rows: list[Row], schema: pa.Schema = OLD) -> pa.Table:

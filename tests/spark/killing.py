@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -11,7 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+
+from pipeline.processes import batches, kill
+from tests.spark.parts import put
 
 FILES = 6
 DEADLINE_S = 300
@@ -22,11 +22,7 @@ def survive_a_kill(folder: Path, operator: str, pieces: Iterable[pa.Table]) -> N
 
     Afterwards `folder`/out has what the stream wrote.
     """
-    (folder / "in").mkdir()
-    for index, piece in enumerate(pieces):
-        path = folder / "in" / f"part-{index:03}.parquet"
-        pq.write_table(piece, path)
-        os.utime(path, (1_700_000_000 + index,) * 2)
+    put(folder / "in", pieces)
     assert 2 <= kill_within_a_batch(folder, start(folder, operator), 2) < FILES
     last = start(folder, operator)
     assert last.wait(DEADLINE_S) == 0, (folder / "log").read_text()
@@ -41,11 +37,6 @@ def start(folder: Path, operator: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(child, stdout=log, stderr=log, cwd=root)
 
 
-def batches(folder: Path, what: str) -> int:
-    """Number of micro-batches that were begun ("offsets") or are done ("commits")."""
-    return sum(1 for path in (folder / "checkpoint" / what).glob("*") if path.name.isdigit())
-
-
 def kill_within_a_batch(folder: Path, child: subprocess.Popen[bytes], commits: int) -> int:
     """Kill driver and JVM once a batch after the first `commits` is under way; return commits."""
     end = time.monotonic() + DEADLINE_S
@@ -57,14 +48,8 @@ def kill_within_a_batch(folder: Path, child: subprocess.Popen[bytes], commits: i
         time.sleep(0.01)
     python, java = map(int, (folder / "pids").read_text().split())
     assert python == child.pid
-    os.kill(python, signal.SIGKILL)
-    os.kill(java, signal.SIGKILL)
+    kill(python)
+    kill(java)
     child.wait(10)
-    for _ in range(500):  # the JVM is not our child: wait until it has let go of the files
-        try:
-            os.kill(java, 0)
-        except ProcessLookupError:
-            break
-        time.sleep(0.01)
     assert batches(folder, "offsets") > batches(folder, "commits")
     return batches(folder, "commits")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -53,19 +51,6 @@ def finish(child: subprocess.Popen[bytes], folder: Path) -> str:
     """Wait for the end; return what the study said."""
     assert child.wait(DEADLINE_S) == 0, (folder / "log").read_text()
     return (folder / "log").read_text().splitlines()[-1]
-
-
-def kill(pid: int) -> None:
-    """Kill a process and wait until it has gone."""
-    os.kill(pid, signal.SIGKILL)
-    for _ in range(500):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            return
-        if state == "Z":
-            return
-        time.sleep(0.01)
 
 
 def executed(folder: Path) -> list[int]:

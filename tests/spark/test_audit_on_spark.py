@@ -105,3 +105,14 @@ def test_nothing_and_unusable_columns(spark: SparkSession) -> None:
     wrong = spark.createDataFrame([], "id string, parents string")
     with pytest.raises(InputError, match="column parents must be list<item: string>; it is string"):
         antecede.spark.audit_report(wrong)
+
+
+@pytest.mark.slow
+def test_spans_have_the_same_bounds_of_clocks(spark: SparkSession, shared_data: Path) -> None:
+    path = shared_data / "traces/onlineboutique-17_00.csv.gz"
+    local = audit([path]).to_dict()
+    df = spark.createDataFrame(read([path]).events).repartition(3)
+    found = antecede.spark.audit_report(df, format="spans")
+    assert local["details"].pop("worst_inversions")  # names events: from files alone
+    assert found["details"]["clock_skew"]["total_shift_ns"] == 244_899
+    assert found == local

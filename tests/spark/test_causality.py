@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +46,6 @@ def test_stamps_of_odd_values(spark: SparkSession, tmp_path: Path, case: str) ->
 @pytest.mark.few(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_pairs_in_three_ways(spark: SparkSession, tmp_path: Path, way: str) -> None:
-    """As columns, as SQL functions and on Arrow: the same of every pair, nulls as well."""
     rows = log(7, 50, lost=0.1)
     rows += [dict(rows[0]), {**rows[1], "run": "s" if rows[1]["run"] == "r" else "r"}]
     table = table_of(rows).append_column("k", pa.array(range(len(rows))))
@@ -139,38 +134,3 @@ def test_a_past_too_wide_fails_with_the_sentence(spark: SparkSession) -> None:
     made = vocabulary.with_clocks(frame, id="id", after="after", widest=3)
     with pytest.raises(PythonException, match="InputError: id all: the past of this event meets"):
         made.collect()
-
-
-CONNECT = """
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.remote("local[2]").getOrCreate()
-import antecede.spark as a
-rows = [("a", None), ("b", "a"), ("c", "a"), ("d", "b")]
-made = a.with_clocks(spark.createDataFrame(rows, "id string, after string"), id="id", after="after")
-made.createOrReplaceTempView("events")
-a.register(spark)
-sql = "SELECT x.id, y.id FROM events x JOIN events y ON {0}(x.stamp, y.stamp) ORDER BY 1, 2"
-for name in ("happened_before", "concurrent"):
-    by_column = made.alias("x").join(made.alias("y"), getattr(a, name)("x.stamp", "y.stamp"))
-    by_column = sorted(map(tuple, by_column.select("x.id", "y.id").collect()))
-    assert by_column == [tuple(row) for row in spark.sql(sql.format(name)).collect()]
-    print(name, *(x + y for x, y in by_column))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio")
-def test_connect(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", CONNECT],
-        cwd=tmp_path,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.stdout.splitlines()[-2:] == [
-        "happened_before ab ac ad bd",
-        "concurrent bc cb cd dc",
-    ], done.stderr[-3000:]

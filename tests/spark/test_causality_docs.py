@@ -33,7 +33,7 @@ def test_examples_on_tables(name: str) -> None:
 
 
 def test_examples_of_order_and_register(spark: SparkSession) -> None:
-    for name in ("ordering", "register"):
+    for name in ("ordering", "sources.data_source"):
         failed, tried = examples(f"antecede.spark.{name}", spark=spark)
         assert (failed, tried > 1) == (0, True)
 

@@ -12,9 +12,6 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
-from antecede.errors import SetupError
-from antecede.spark.java import find_java
-
 SPEC = """
 name: causality
 storage: file://{folder}/storage
@@ -64,15 +61,12 @@ def line():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("java")
 @pytest.mark.skipif(
     not all(map(importlib.util.find_spec, ("grpc", "yaml"))),
     reason="declarative pipelines need grpcio and pyyaml",
 )
 def test_pipeline(tmp_path: Path) -> None:
-    try:
-        find_java()
-    except SetupError as error:
-        pytest.skip(str(error))
     (tmp_path / "transformations").mkdir()
     (tmp_path / "transformations" / "all.py").write_text(TRANSFORMATIONS)
     (tmp_path / "spark-pipeline.yml").write_text(SPEC.format(folder=tmp_path))

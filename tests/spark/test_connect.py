@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from antecede.errors import SetupError
 from antecede.lab.reproductions.framework.execute import run_locally
-from antecede.spark.java import find_java
 from antecede.tables.audit.engine import audit_events
 from antecede.tables.false_causality.measure import measure
 from antecede.tables.order.table import order_table
+from antecede.tables.trace.arrow import to_batch
 from tests.lab.reproductions import toy
+from tests.spark.parts import run_python
 from tests.spark.standalone import snapshot
 from tests.spark.test_shipped import bare_python
-from tests.spark.test_stream import DECLARED, by_id, history, settled
+from tests.spark.test_stream import DECLARED, check_as_batch, history
 from tests.spark.test_study_runner import BAD, RUNS, figures
+from tests.tables.false_causality.runs import ALIKE, random_run
 
+pytestmark = [
+    pytest.mark.usefixtures("java"),
+    pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="Connect needs grpcio"),
+]
 ROOT = Path(__file__).resolve().parents[2]
 SESSION = """
 import sys, json
@@ -75,6 +79,13 @@ pq.write_table(a.meter(events).toArrow(), folder + "/meter.parquet")
 edges = [("a", None), ("b", "a"), ("c", "a"), ("d", "b")]
 chain = spark.createDataFrame(edges, "id string, after string")
 stamped = a.with_clocks(chain, id="id", after="after")
+stamped.createOrReplaceTempView("events")
+a.register(spark)
+sql = "SELECT x.id, y.id FROM events x JOIN events y ON {0}(x.stamp, y.stamp) ORDER BY 1, 2"
+for name in ("happened_before", "concurrent"):
+    pairs = stamped.alias("x").join(stamped.alias("y"), getattr(a, name)("x.stamp", "y.stamp"))
+    said[name] = sorted(x + y for x, y in pairs.select("x.id", "y.id").collect())
+    assert said[name] == [x + y for x, y in spark.sql(sql.format(name)).collect()]
 said["past"] = sorted(r.id for r in a.past(stamped, stamped.where("id = 'd'")).collect())
 from antecede.lab.reproductions.framework.spark_runner import spark_engine
 from tests.spark.test_study_runner import BAD, RUNS
@@ -108,29 +119,21 @@ pq.write_table(made.toArrow(), folder + "/made.parquet")
 
 
 @pytest.mark.soak
-@pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio")
 def test_workers_get_antecede_as_an_artifact(tmp_path: Path) -> None:
     table = history(60, seed=7)
     (tmp_path / "in").mkdir()
     pq.write_table(table, tmp_path / "in" / "0.parquet")
     copy, shipped = snapshot(tmp_path)
     environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SHIPPED, tmp_path, shipped, copy, *sys.path[1:]],
-        cwd=tmp_path,
-        env={**environ, "PYSPARK_PYTHON": str(bare_python(tmp_path))},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
+    environ["PYSPARK_PYTHON"] = str(bare_python(tmp_path))
+    words = (tmp_path, shipped, copy, *sys.path[1:])
+    done = run_python(SHIPPED, *words, cwd=tmp_path, env=environ)
     assert done.returncode == 0, done.stderr[-4000:]
     got, want = pq.read_table(tmp_path / "made.parquet"), order_table(table, DECLARED)
     assert sorted(map(repr, got.to_pylist())) == sorted(map(repr, want.to_pylist()))
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio")
 def test_order_of_tables_and_streams_through_connect(tmp_path: Path) -> None:
     table = history(90, seed=6)
     (tmp_path / "in").mkdir()
@@ -140,11 +143,7 @@ def test_order_of_tables_and_streams_through_connect(tmp_path: Path) -> None:
     want = order_table(table, DECLARED)
     batch = pq.read_table(tmp_path / "batch.parquet")
     assert sorted(map(repr, batch.to_pylist())) == sorted(map(repr, want.to_pylist()))
-    streamed, wanted = by_id(pq.read_table(tmp_path / "stream.parquet")), by_id(want)
-    assert streamed.keys() == wanted.keys()
-    for name, row in streamed.items():
-        assert settled(row) == settled(wanted[name])
-        assert all(streamed[cause]["position"] < row["position"] for cause in row["after"])
+    check_as_batch(pq.read_table(tmp_path / "stream.parquet"), table)
     assert said["held"] == 0
     assert said["always"].startswith('InputError: giant="always": such groups go to a fixpoint')
     assert said["auto"].startswith("InputError: 90 rows are in groups of more than rows_a_task=20")
@@ -152,13 +151,14 @@ def test_order_of_tables_and_streams_through_connect(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="Spark Connect needs grpcio")
 def test_audit_meter_past_and_studies_through_connect(tmp_path: Path) -> None:
     events = _events()
     (tmp_path / "events").mkdir()
     pq.write_table(events, tmp_path / "events" / "0.parquet")
     said = _run(SESSION + COUNTED, tmp_path)
     assert said["past"] == ["a", "b"]
+    assert said["happened_before"] == ["ab", "ac", "ad", "bd"]
+    assert said["concurrent"] == ["bc", "cb", "cd", "dc"]
     [audited] = pq.read_table(tmp_path / "audit.parquet").to_pylist()
     report = audit_events(events).to_dict()
     for name in ("members", "roots", "concurrent_pairs", "missing_parents"):
@@ -170,36 +170,19 @@ def test_audit_meter_past_and_studies_through_connect(tmp_path: Path) -> None:
 
 def _run(program: str, folder: Path) -> dict[str, Any]:
     """Run a program in a process of its own, with its server; return what it said."""
-    try:
-        find_java()
-    except SetupError as error:
-        pytest.skip(str(error))
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program, str(folder)],
-        cwd=ROOT,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, **_paths()},
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+    # The server's workers have the search path of this process.
+    path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path}
+    done = run_python(program, folder, cwd=ROOT, env=env)
     assert done.returncode == 0, done.stderr[-4000:]
     said: dict[str, Any] = json.loads((folder / "said").read_text())
     return said
 
 
 def _events() -> pa.Table:
-    from antecede.tables.trace.arrow import to_batch
-    from tests.tables.false_causality.runs import ALIKE, random_run
-
     rows = [row._replace(run="one") for row in random_run(3, ALIKE, deliver=False).rows]
     return pa.Table.from_batches([to_batch(rows)])
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
     return sorted(table.to_pylist(), key=lambda row: [str(value) for value in row.values()])
-
-
-def _paths() -> dict[str, str]:
-    """Return the search path of this process for its child and the server's workers."""
-    return {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}

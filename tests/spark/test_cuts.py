@@ -51,14 +51,14 @@ def test_refusals(spark: SparkSession) -> None:
     columns = "id string, after string, p string, n int, saved boolean"
     frame = spark.createDataFrame([("a", None, "x", 1, True), ("b", "a", None, 2, None)], columns)
     ways: dict[str, Any] = {"process": "p", "at": "n", "id": "id", "after": "after"}
-    with pytest.raises(InputError, match="y has a position and no row in the table: its proc"):
-        vocabulary.cut(frame, {"x": 1, "y": 1}, **ways)
-    with pytest.raises(InputError, match="positions go from p, string, to n, int"):
-        vocabulary.cut(frame, {"x": "one"}, **ways)
-    with pytest.raises(InputError, match="no column m"):
-        vocabulary.cut(frame, {}, **{**ways, "at": "m"})
-    with pytest.raises(InputError, match="process= names the column"):
-        vocabulary.cut(frame, {}, at="n", id="id", after="after")
+    for positions, other, said in (
+        ({"x": 1, "y": 1}, {}, "y has a position and no row in the table: its proc"),
+        ({"x": "one"}, {}, "positions go from p, string, to n, int"),
+        ({}, {"at": "m"}, "no column m"),
+        ({}, {"process": None}, "process= names the column"),
+    ):
+        with pytest.raises(InputError, match=said):
+            vocabulary.cut(frame, positions, **ways | other)
     with pytest.raises(PySparkException, match="1 events have no p"):
         vocabulary.recovery_line(frame, "saved", **ways).collect()
     with pytest.raises(InputError, match="column n must be boolean"):

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from antecede.spark.sources.data_source import STEP, register_source
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.reader import ReadOptions
+from tests.spark.test_stream import finish
 
 pa: Any = pyarrow
 SHIVIZ = 'a {"a": 1}\nhello\nb {"b": 1, "a": 1}\nthere\nb {"b": 2, "a": 1}\nthanks\n'
@@ -152,23 +153,13 @@ def test_parquet_is_read_by_row_groups(
 
 @pytest.mark.slow
 def test_a_stream_takes_each_file_once(source: SparkSession, tmp_path: Path) -> None:
-    logs, out = tmp_path / "in", tmp_path / "out"
+    logs = tmp_path / "in"
     logs.mkdir()
 
     def run() -> list[str]:
         stream = source.readStream.format("antecede").option("as", "shiviz").load(str(logs))
-        query = (
-            stream.writeStream.format("parquet")
-            .option("checkpointLocation", str(tmp_path / "check"))
-            .trigger(availableNow=True)
-            .start(str(out))
-        )
-        query.awaitTermination(120)
-        assert query.exception() is None
-        found = source.read.parquet(str(out)).select("file_order", "source", "id")
-        return [
-            f"{row[0] % STEP}:{Path(row[1]).name}" for row in found.orderBy("file_order").collect()
-        ]
+        found = finish(stream, tmp_path).sort_by("file_order").to_pylist()
+        return [f"{row['file_order'] % STEP}:{Path(row['source']).name}" for row in found]
 
     (logs / "b.log").write_text(SHIVIZ)
     first = [f"{k}:b.log" for k in range(3)]

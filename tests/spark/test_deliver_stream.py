@@ -26,27 +26,10 @@ from tests.tables.order.logs import NAMES, ended, many_groups, pieces, with_defe
 BSS = DeliverSpec(
     order="bss", members=NAMES, group="run", tiebreak="number", sent="sent", patience_s=1.0
 )
-PATIENT = DeliverSpec(
-    order="sb",
-    options={"several_parents": True, "missing_parent": "release", "patience_s": 0.4},
-    group="run",
-    tiebreak="number",
-    sent="sent",
-    late_s=0.0,
-    patience_s=5.0,
-)
-
-TIMED = DeliverSpec(
-    order="linear", members=NAMES, group="run", tiebreak="number", sent="sent", patience_s=5.0
-)
-AGREED = DeliverSpec(
-    order="total-agreed",
-    members=NAMES,
-    group="run",
-    tiebreak="number",
-    sent="sent",
-    patience_s=5.0,
-)
+WAITING = {"several_parents": True, "missing_parent": "release", "patience_s": 0.4}
+TIMED = dataclasses.replace(BSS, order="linear", patience_s=5.0)
+PATIENT = dataclasses.replace(TIMED, order="sb", members=None, options=WAITING, late_s=0.0)
+AGREED = dataclasses.replace(TIMED, order="total-agreed")
 
 
 def make_group(observer: str, group: Any) -> Group:
@@ -96,15 +79,15 @@ def test_columns_and_stores_that_cannot_serve_are_refused_before_anything_runs(
     spark: SparkSession,
 ) -> None:
     df = spark.createDataFrame([], "observer string, wire string, time double, run map<int, int>")
-    with pytest.raises(InputError, match="no column number, sent; there are observer, wire"):
-        df.transform(antecede.spark.deliver, BSS)
-    with pytest.raises(InputError, match="column wire must be binary; it is string"):
-        df.transform(antecede.spark.deliver, DeliverSpec())
     good = df.select("observer", "time", df["wire"].cast("binary"), "run")
-    with pytest.raises(InputError, match="column run must hold plain values; it is"):
-        good.transform(antecede.spark.deliver, DeliverSpec(group="run"))
-    with pytest.raises(InputError, match="time column observer must be a timestamp or a number"):
-        good.transform(antecede.spark.deliver, DeliverSpec(time="observer"))
+    for frame, spec, said in (
+        (df, BSS, "no column number, sent; there are observer, wire"),
+        (df, DeliverSpec(), "column wire must be binary; it is string"),
+        (good, DeliverSpec(group="run"), "column run must hold plain values; it is"),
+        (good, DeliverSpec(time="observer"), "time column observer must be a timestamp or a num"),
+    ):
+        with pytest.raises(InputError, match=said):
+            frame.transform(antecede.spark.deliver, spec)
     made = good.transform(antecede.spark.deliver, DeliverSpec(prefix="my_"))
     assert made.columns[4:6] == ["my_position", "my_status"]
     assert made.count() == 0
@@ -131,7 +114,6 @@ CHANGED: dict[str, dict[str, Any]] = {
 def test_a_stream_of_deliveries_started_again_as_another_one_is_refused(
     rocks: SparkSession, tmp_path: Path
 ) -> None:
-    """By whichever shard gets rows: a new number of shards begins with shards without state."""
     first, second = (piece.slice(0, 20) for piece in pieces(many_groups(BSS, 1), 2))
     spec = dataclasses.replace(BSS, shards=2)
     df = source(rocks, tmp_path / "in", [first])

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from antecede.spark import held, order
 from antecede.tables.order.spec import OrderSpec
 from antecede.tables.order.table import order_table
+from pipeline.processes import batches
 from tests.spark.dirty_model import (
     Outcome,
     named_causes,
@@ -34,7 +35,7 @@ from tests.spark.dirty_rows import (
     table_of,
     write_files,
 )
-from tests.spark.killing import DEADLINE_S, batches, kill_within_a_batch, start
+from tests.spark.killing import DEADLINE_S, kill_within_a_batch, start
 
 PARCELS = 20
 FULL = int(os.environ.get("ANTECEDE_SOAK_PARCELS", "2000"))
@@ -91,7 +92,6 @@ def check_batch(
 def test_a_stream_that_is_killed_twice_with_columns_added_in_the_middle(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Each kill hits within a micro-batch; rows wait over the kills and over the change."""
     changed = FILES // 2
     rows = in_files(dirty_rows(FULL), FILES, changed)
     for kinds, kill_after in ((OLD, changed // 2), (NEW, changed + changed // 2)):

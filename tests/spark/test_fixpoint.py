@@ -22,7 +22,8 @@ from antecede.spark.ordering import order_with
 from antecede.tables.order.spec import OrderSpec
 from antecede.tables.order.table import order_table
 from tests.spark.sampling import sampled
-from tests.spark.test_odd_values import IDS
+from tests.spark.test_odd_values import IDS, history
+from tests.spark.test_stream import SCHEMA_OF_ROWS
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 ROUNDS = Limits(part=60, at_once=0, task=10**6)
@@ -57,36 +58,12 @@ def statuses(local: pa.Table) -> set[Any]:
     return set(local.column("antecede_status").to_pylist())
 
 
-def declared(case: str, seed: int, groups: int = 12, size: int = 16) -> pa.Table:
-    """Rows of many groups by odd ids: repeats, conflicts, nulls, causes nowhere, cycles."""
-    kind, other, values = IDS[case]
+def declared(case: str, seed: int) -> pa.Table:
+    """Rows of many groups by odd ids at moments that are far apart, repeated or null."""
+    table = history(case, seed, 192)
     rng = random.Random(seed)
-    rows = []
-    for k in range(groups * size):
-        several = [rng.choice([*values, None]) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
-        rows.append(
-            {
-                "id": None if rng.random() < 0.05 else rng.choice(values),
-                "after": None if rng.random() < 0.2 else several,
-                "also": rng.choice(values) if rng.random() < 0.1 else None,
-                "group": rng.choice((None, "", "é", "G")) if k % 9 == 0 else f"g{k % groups}",
-                "at": rng.choice(FAR),
-                "note": rng.choice("ab"),
-            }
-        )
-    return pa.Table.from_pylist(
-        rows,
-        pa.schema(
-            {
-                "id": kind,
-                "after": pa.list_(other),
-                "also": other,
-                "group": pa.string(),
-                "at": pa.int64(),
-                "note": pa.string(),
-            }
-        ),
-    )
+    at = pa.array([rng.choice(FAR) for _ in range(len(table))], pa.int64())
+    return table.set_column(table.column_names.index("at"), "at", at)
 
 
 DECLARED = OrderSpec(
@@ -122,7 +99,6 @@ def test_odd_ids_in_parts(spark: SparkSession, parts: None) -> None:
 def test_one_group_of_all(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: Limits, timed: bool
 ) -> None:
-    """Chains, merges and cycles among 120 rows, a part of them without time."""
     monkeypatch.setattr(fixpoint, "LIMITS", limits)
     rng = random.Random(3)
     rows = []
@@ -132,12 +108,7 @@ def test_one_group_of_all(
             near.append(rng.choice((f"e{rng.randrange(120)}", "nowhere")))
         at = START + dt.timedelta(milliseconds=k + rng.choice((0, 0, 0, 20, -20)))
         rows.append({"id": f"e{k}", "after": near, "at": None if rng.random() < 0.1 else at})
-    kinds: dict[str, Any] = {
-        "id": pa.string(),
-        "after": pa.list_(pa.string()),
-        "at": pa.timestamp("us", "UTC"),
-    }
-    table = pa.Table.from_pylist(rows, pa.schema(kinds))
+    table = pa.Table.from_pylist(rows, SCHEMA_OF_ROWS).drop_columns(["group"])
     spec = OrderSpec(id="id", after=("after",), time="at" if timed else None)
     local = compare(spark, table, spec)
     assert {"ordered", "cycle", "missing_cause"} <= statuses(local)
@@ -163,11 +134,10 @@ def clocked(seed: int, shape: str) -> pa.Table:
         if shape == "numbers":
             clock = [vector.get(m, 0) for m in "abcd"]
         member: Any = rng.choice("abcd")
+        host = "abcd".index(member) if shape == "numbers" else member
         rows.append(
             {
-                "host": None
-                if rng.random() < 0.03
-                else ("abcd".index(member) if shape == "numbers" else member),
+                "host": None if rng.random() < 0.03 else host,
                 "clock": None if rng.random() < 0.03 else clock,
                 "group": k % 8,
                 "at": k * 7919 % 163 if shape == "map" else rng.choice((1, 2, 3, 9, None)),
@@ -179,14 +149,9 @@ def clocked(seed: int, shape: str) -> pa.Table:
         "pairs": pa.struct([("m", pa.list_(pa.string())), ("n", pa.list_(pa.int64()))]),
         "numbers": pa.list_(pa.int64()),
     }
-    host = pa.int32() if shape == "numbers" else pa.string()
-    fields: dict[str, Any] = {
-        "host": host,
-        "clock": kinds[shape],
-        "group": pa.int16(),
-        "at": pa.int32(),
-    }
-    return pa.Table.from_pylist(rows, pa.schema({**fields, "note": pa.string()}))
+    fields: dict[str, Any] = {"host": pa.int32() if shape == "numbers" else pa.string()}
+    fields |= {"clock": kinds[shape], "group": pa.int16(), "at": pa.int32(), "note": pa.string()}
+    return pa.Table.from_pylist(rows, pa.schema(fields))
 
 
 CLOCKED = OrderSpec(clock="clock", member="host", group="group", time="at", content=("note",))
@@ -219,12 +184,8 @@ def numbered(seed: int) -> pa.Table:
                 "group": k % 5,
             }
         )
-    fields: dict[str, Any] = {
-        "from": pa.string(),
-        "n": pa.int64(),
-        "at": pa.int64(),
-        "group": pa.int64(),
-    }
+    fields: dict[str, Any] = {"from": pa.string()}
+    fields |= dict.fromkeys(("n", "at", "group"), pa.int64())
     return pa.Table.from_pylist(rows, pa.schema(fields))
 
 
@@ -254,7 +215,6 @@ CHAINS: dict[str, Callable[[int], Any]] = {
 def test_long_chains_and_large_cycles(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, limits: Limits
 ) -> None:
-    """Longer than any bound on rounds; and two cycles, a row between them, and a long tail."""
     monkeypatch.setattr(fixpoint, "LIMITS", limits)
     count = 80
     rows: Rows = [
@@ -268,12 +228,8 @@ def test_long_chains_and_large_cycles(
         cycles += [{"id": 200 + k, "after": [200 + (k + 1) % 30, *([100] * (k == 9))]}]
         cycles += [{"id": 300 + k, "after": [299 + k if k else 215]}]
     rows += [{"g": "cycles", "at": None, **row} for row in cycles]
-    kinds: dict[str, Any] = {
-        "g": pa.string(),
-        "id": pa.int64(),
-        "after": pa.list_(pa.int64()),
-        "at": pa.int64(),
-    }
+    whole = pa.int64()
+    kinds: dict[str, Any] = {"g": pa.string(), "id": whole, "after": pa.list_(whole), "at": whole}
     table = pa.Table.from_pylist(rows, pa.schema(kinds))
     spec = OrderSpec(id="id", after=("after",), group="g", time="at", time_unit="s")
     local = compare(spark, table, spec)
@@ -319,7 +275,6 @@ KERNEL, JOINS = "antecede_order_a_group_a_task", "__antecede_fixpoint"
 
 @pytest.mark.slow
 def test_giant_groups_and_small_ones_come_out_as_one(spark: SparkSession) -> None:
-    """The threshold counts rows of a group; the plan says which way is gone."""
     df = unknown_size(spark)
     spec = OrderSpec(id="id", after=("after",), group="g", time="at")
     local = sorted(map(repr, order_table(df.toArrow(), spec).to_pylist()))
@@ -366,7 +321,6 @@ def test_intermediate_tables_are_freed(spark: SparkSession) -> None:
 
 @pytest.mark.slow
 def test_rows_that_change_between_two_readings_are_an_error(spark: SparkSession) -> None:
-    """A wrong row would be worse."""
     changing = f.udf(lambda: random.random(), "double").asNondeterministic()
     df = two_sizes(spark).withColumn("also", changing().cast("string"))
     done = df.transform(antecede.spark.order(id="id", after=["after", "also"], giant="always"))

@@ -95,7 +95,6 @@ def test_orders_are_alike(spark: SparkSession, giant: Any) -> None:
 
 @pytest.mark.slow
 def test_a_stream_holds_no_row_for_a_blank(rocks: SparkSession, tmp_path: Path) -> None:
-    """Findings T2: a stream held such rows for ever, and `held` showed nothing that they lack."""
     rows: Any = [
         {"id": one, "after": [white]} for one, white in zip("abcdefgh", WHITE, strict=True)
     ]

@@ -76,15 +76,9 @@ def history(case: str, seed: int, size: int = 60) -> pa.Table:
                 "note": rng.choice("ab"),
             }
         )
-    schema = {
-        "id": kind,
-        "after": pa.list_(other),
-        "also": other,
-        "group": pa.string(),
-        "at": pa.timestamp("us", "UTC"),
-        "note": pa.string(),
-    }
-    return pa.Table.from_pylist(rows, pa.schema(schema))
+    kinds = {"id": kind, "after": pa.list_(other), "also": other, "group": pa.string()}
+    kinds |= {"at": pa.timestamp("us", "UTC"), "note": pa.string()}
+    return pa.Table.from_pylist(rows, pa.schema(kinds))
 
 
 NAMES = ("group", "id", "waited_for", "missing", "waited_ms", "antecede_status")
@@ -98,7 +92,6 @@ def told(table: pa.Table, *more: str) -> list[tuple[str, ...]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("case", IDS | UNLIKE)
 def test_three_engines_say_the_same(rocks: SparkSession, tmp_path: Path, case: str) -> None:
-    """In one micro-batch without patience; only the stream's positions go by what it gives up."""
     spec = OrderSpec(
         id="id",
         after=("after", "also"),

@@ -62,6 +62,7 @@ def both(
             bad = [r for part in parts for r in pyarrow.parquet.read_table(str(part)).to_pylist()]
         found[engine] = rows_of(out, ending), sorted(map(str, bad))
         lines = capsys.readouterr().out.splitlines()
+        assert f"engine      {engine} (as asked)" in lines
         said[engine] = [line for line in lines if line.startswith(SAID_BY_BOTH)]
     assert said["spark"] == said["local"]
     (local, bad), (made, bad_made) = found["local"], found["spark"]
@@ -122,7 +123,6 @@ def test_many_batches_and_pieces(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Pieces of more rows than a batch; identities that come again in other pieces."""
     monkeypatch.setattr(table_tasks, "PIECE_BYTES", 900_000)
     draw = random.Random(11)
     n = 60_000

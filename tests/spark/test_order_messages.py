@@ -27,7 +27,6 @@ AS t(id, after, g, n, note, payload)"""
 @pytest.mark.slow
 @pytest.mark.parametrize("giant", ["never", "always"])
 def test_of_content_columns_only_the_digest_goes_to_python(spark: SparkSession, giant: Any) -> None:
-    """Also columns of types that cannot go there; the answer is that of the local engine."""
     rows = spark.sql(ROWS)
     ways: dict[str, Any] = {"id": "id", "group": "g", "time": "n", "time_unit": "s"}
     made = rows.transform(order(after="after", content=["payload"], giant=giant, **ways))

@@ -81,16 +81,15 @@ def test_events_without_an_answer(frame: DataFrame, walk: Any) -> None:
             walk(stamped, ["a", event], id="id").collect()
     with pytest.raises(PySparkException, match="one of the events: an event without a stamp"):
         walk(stamped, stamped.where("id = 'b'")).collect()
-    with pytest.raises(InputError, match="events are no ids of column id, string"):
-        walk(stamped, [1], id="id")
-    with pytest.raises(InputError, match="null is no id"):
-        walk(stamped, [None], id="id")
-    with pytest.raises(InputError, match="id= names the column"):
-        walk(stamped, ["a"])
-    with pytest.raises(InputError, match=r"no column stamp.*after="):
-        walk(frame, ["a"], id="id")
-    with pytest.raises(InputError, match="column id is no stamp"):
-        walk(stamped, ["a"], id="id", stamp="id")
+    for rows, events, ways, said in (
+        (stamped, [1], {"id": "id"}, "events are no ids of column id, string"),
+        (stamped, [None], {"id": "id"}, "null is no id"),
+        (stamped, ["a"], {}, "id= names the column"),
+        (frame, ["a"], {"id": "id"}, r"no column stamp.*after="),
+        (stamped, ["a"], {"id": "id", "stamp": "id"}, "column id is no stamp"),
+    ):
+        with pytest.raises(InputError, match=said):
+            walk(rows, events, **ways)
     assert walk(stamped, [], id="id").count() == 0
     assert walk(frame, [], **edges).count() == 0
 

@@ -21,6 +21,7 @@ from antecede.errors import InputError
 from antecede.spark import OrderSpec, order
 from antecede.spark.workers import _asked
 from antecede.tables.order.table import order_table
+from tests.spark.parts import run_python
 from tests.spark.test_stream import finish, source
 
 AT = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -50,14 +51,14 @@ def test_types_that_cannot_match_are_refused_before_anything_runs(
 def test_names_that_spark_takes_for_one(spark: SparkSession) -> None:
     made = order(id="id", after="after")
     twice = spark.createDataFrame([("a", "b", "c")], "id string, after string, x string")
-    with pytest.raises(InputError, match="two columns are called id"):
-        twice.toDF("id", "after", "id").transform(made)
-    with pytest.raises(InputError, match=r"the names ID, id differ in case alone|id, ID"):
-        twice.toDF("id", "after", "ID").transform(made)
-    with pytest.raises(InputError, match=r"the names Position, position differ in case alone"):
-        twice.toDF("id", "after", "Position").transform(made)
-    with pytest.raises(InputError, match="__antecede_shard is a name that antecede needs"):
-        twice.toDF("id", "after", "__antecede_shard").transform(made)
+    for name, said in (
+        ("id", "two columns are called id"),
+        ("ID", "the names ID, id differ in case alone|id, ID"),
+        ("Position", "the names Position, position differ in case alone"),
+        ("__antecede_shard", "__antecede_shard is a name that antecede needs"),
+    ):
+        with pytest.raises(InputError, match=said):
+            twice.toDF("id", "after", name).transform(made)
 
 
 @pytest.mark.slow
@@ -67,11 +68,9 @@ def test_names_with_dots_and_backticks_are_whole_names(rocks: SparkSession, tmp_
     rows = pa.table(dict(zip(names, values, strict=True)))
     spec = OrderSpec(id=names[0], after=(names[1],), group=names[2])
     local = sorted(map(repr, order_table(rows, spec).to_pylist()))
-    batch = rocks.createDataFrame(rows).transform(
-        order(id=names[0], after=names[1], group=names[2])
-    )
-    assert sorted(map(repr, batch.toArrow().to_pylist())) == local
     made = order(id=names[0], after=names[1], group=names[2])
+    batch = rocks.createDataFrame(rows).transform(made)
+    assert sorted(map(repr, batch.toArrow().to_pylist())) == local
     stream = source(rocks, tmp_path / "in", [rows]).transform(made)
     assert sorted(map(repr, finish(stream, tmp_path).to_pylist())) == local
 
@@ -107,6 +106,7 @@ def test_patience_over_plain_numbers_without_a_unit(rocks: SparkSession, tmp_pat
 # -- a checkpoint belongs to a stream --------------------------------------------------------
 
 FIRST: dict[str, Any] = {"id": "id", "after": "after", "group": "g", "time": "at", "shards": 4}
+BY_CLOCK = {"id": None, "after": (), "group": None, "clock": "v", "member": "id"}
 CHANGED: dict[str, dict[str, Any]] = {
     "id was 'id (string)', is 'other (string)'": {"id": "other"},
     "time was 'at (timestamp)', is None": {"time": None},
@@ -114,13 +114,7 @@ CHANGED: dict[str, dict[str, Any]] = {
     "shards was 4, is 5": {"shards": 5},
     "missing was 'hold', is 'release'": {"missing": "release"},
     "after was ['after (string)'], is ['other (string)']": {"after": "other"},
-    "member was None, is 'id": {
-        "id": None,
-        "after": (),
-        "group": None,
-        "clock": "v",
-        "member": "id",
-    },
+    "member was None, is 'id": BY_CLOCK,
 }
 
 
@@ -141,10 +135,6 @@ def table_of(name: str, group: str) -> pa.Table:
 def test_a_stream_started_again_as_another_one_is_refused(
     rocks: SparkSession, tmp_path: Path
 ) -> None:
-    """One row, in one shard; then rows in shards without state, and other specs; at last its own.
-
-    What was refused changed nothing: the next one is refused as well, and the right one goes on.
-    """
     folder = tmp_path / "in"
     finish(source(rocks, folder, [table_of("a", "x")]).transform(order(**FIRST)), tmp_path)
     for name, group in (("b", "y"), ("c", "z"), ("d", "w")):
@@ -180,10 +170,7 @@ def run_own(path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     fake.chmod(0o755)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "SPARK"))}
     kept |= {"PATH": f"{path}:{os.environ['PATH']}", "SPARK_LOCAL_IP": "127.0.0.1", **environment}
-    command = [sys.executable, "-W", "ignore", "-c", OWN_SESSION]
-    return subprocess.run(
-        command, env=kept, capture_output=True, text=True, timeout=240, check=False
-    )
+    return run_python(OWN_SESSION, env=kept)
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from antecede.spark import OrderSpec, order
 from antecede.tables.order.table import order_table
 from tests.spark.sampling import sampled
-from tests.spark.test_stream import SCHEMA_OF_ROWS, START, finish, source
+from tests.spark.test_stream import finish, source, timed
 
 COLUMNS = ["id", "position", "released_at", "waited_ms", "antecede_status"]
 KINDS = {
@@ -57,23 +56,8 @@ def test_every_engine_says_when_a_row_was_released(
 def test_a_window_behind_an_order_loses_nothing_by_the_time_of_release(
     rocks: SparkSession, tmp_path: Path, by: str
 ) -> None:
-    """b (1 s) waits for a, which comes at 60 s: by its own time the window is closed by then."""
-    rows = [("b", "a", 1), ("v", None, 30), ("w", None, 40), ("x", None, 50), ("a", None, 60)]
-    rows += [("y", None, 90), ("z", None, 200)]
-    tables = [
-        pa.Table.from_pylist(
-            [
-                {
-                    "id": name,
-                    "after": [] if after is None else [after],
-                    "group": "g",
-                    "at": START + dt.timedelta(seconds=second),
-                }
-            ],
-            SCHEMA_OF_ROWS,
-        )
-        for name, after, second in rows
-    ]
+    seconds = {"b": 1, "v": 30, "w": 40, "x": 50, "a": 60, "y": 90, "z": 200}
+    tables = [timed((name, ["a"] * (name == "b"), at, "g")) for name, at in seconds.items()]
     stream = source(rocks, tmp_path / "in", tables)
     ordered = order(stream, id="id", after="after", group="group", time="at", shards=2)
     counts = (

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -20,16 +18,14 @@ from antecede.errors import InputError
 from antecede.spark import held, order
 from antecede.tables.order.replay.spec import DeliverSpec
 from tests.spark.dirty_rows import CONTENT, NEW, OLD, dirty_rows, in_files, write_files
+from tests.spark.parts import put
 from tests.spark.test_dirty_rows import PARCELS, check_stream
+from tests.spark.test_stream import finish, source
 from tests.tables.order.logs import NAMES, many_groups
 
 AT = pa.timestamp("us", tz="UTC")
 OF = pa.struct([("x", pa.int32())])
 V1: Any = pa.schema([("id", pa.string()), ("after", pa.string()), ("of", OF), ("at", AT)])
-
-
-DEADLINE_S = 900
-"""A query that takes longer hangs; on a busy machine one takes minutes."""
 
 
 class Stream:
@@ -47,39 +43,20 @@ class Stream:
 
         `more`: columns that the query adds.
         """
-        path = self.folder / "in" / f"part-{self.files:03}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (1_700_000_000 + self.files,) * 2)
         self.files += 1
-        schema = self.spark.read.parquet(str(path)).schema
-        df = self.spark.readStream.schema(schema).parquet(str(self.folder / "in"))
-        return self.run(df.withColumns(more) if more else df)
+        return self.run(self.last(table, self.files).withColumns(more))
+
+    def last(self, table: pa.Table, number: int) -> DataFrame:
+        """Write a file, and return the stream with its columns."""
+        put(self.folder / "in", [table], number)
+        schema = self.spark.createDataFrame(table).schema
+        return self.spark.readStream.schema(schema).parquet(str(self.folder / "in"))
 
     def run(self, df: DataFrame) -> dict[str, dict[str, Any]]:
         made = order(df, id="id", after="after", time="at", shards=2, **self.options)
         self.schema = made.schema
-        return left_by(run(made, self.folder))
-
-
-def run(made: DataFrame, folder: Path) -> DataFrame:
-    """Run a query over all there is; return what its sink has by then."""
-    out = str(folder / "out")
-    query = (
-        made.writeStream.format("parquet")
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start(out)
-    )
-    try:
-        assert query.awaitTermination(DEADLINE_S)
-    finally:
-        query.stop()
-    return made.sparkSession.read.option("mergeSchema", "true").parquet(out)
-
-
-def left_by(df: DataFrame) -> dict[str, dict[str, Any]]:
-    rows = df.toArrow().to_pylist()
-    return {f"{row['id']} {row['antecede_status']}": row for row in rows}
+        rows = finish(made, self.folder).to_pylist()
+        return {f"{row['id']} {row['antecede_status']}": row for row in rows}
 
 
 def rows(schema: pa.Schema, *given: dict[str, Any]) -> pa.Table:
@@ -95,7 +72,6 @@ OUT = {"id": "c", "of": {"x": 2}}
 def test_columns_and_fields_are_added_while_rows_are_held(
     rocks: SparkSession, tmp_path: Path
 ) -> None:
-    """In the middle, and NOT NULL at the end; the zone of the session changes as well."""
     stream = Stream(rocks, tmp_path)
     stream.start(rows(V1, HELD, OUT))
     of = pa.struct([("y", pa.string()), ("x", pa.int32())])
@@ -133,15 +109,10 @@ REFUSED: dict[str, pa.Schema] = {
 def test_columns_that_are_gone_or_retyped_are_refused_at_the_start(
     rocks: SparkSession, tmp_path: Path, told: bool
 ) -> None:
-    """Without `checkpoint=` in the first micro-batch, also if no row of it has anything held."""
     stream = Stream(rocks, tmp_path, told=told)
     stream.start(rows(V1, HELD))
-    path = tmp_path / "in" / "part-001.parquet"
     for said, schema in list(REFUSED.items())[: None if told else 2]:
-        pq.write_table(rows(schema, {"id": "z"}), path)
-        os.utime(path, (1_700_000_001,) * 2)
-        now = rocks.read.parquet(str(path)).schema
-        df = rocks.readStream.schema(now).parquet(str(tmp_path / "in"))
+        df = stream.last(rows(schema, {"id": "z"}), 2)
         with pytest.raises(InputError if told else StreamingQueryException, match=said):
             stream.run(df)
     moved = pa.schema(list(V1)[::-1])
@@ -165,7 +136,6 @@ def test_a_column_that_is_never_null_needs_the_checkpoint(
 
 @pytest.mark.slow
 def test_columns_with_dots_keep_their_rows_apart(rocks: SparkSession, tmp_path: Path) -> None:
-    """A column that is added in the middle moves no value into another column."""
     stream = Stream(rocks, tmp_path)
     v1: Any = pa.schema([*list(V1)[:2], ("at", AT), ("k.x", pa.string()), ("k.y", pa.string())])
     stream.start(rows(v1, {"id": "b", "after": "a", "k.x": "x", "k.y": "y"}))
@@ -176,27 +146,22 @@ def test_columns_with_dots_keep_their_rows_apart(rocks: SparkSession, tmp_path: 
 
 @pytest.mark.slow
 def test_deliveries_with_a_column_added(rocks: SparkSession, tmp_path: Path) -> None:
-    """Held rows of `deliver` get null as well; a column that is gone is refused."""
     spec = DeliverSpec(order="bss", members=NAMES, group="run", tiebreak="number", sent="sent")
     table: Any = many_groups(spec, 1)
     table = table.append_column("note", pa.array(["old"] * len(table)))
     arrived = next(row for row in table.to_pylist() if not row["sent"])
     is_late: Any = pc.and_(pc.equal(table["wire"], arrived["wire"]), pc.invert(table["sent"]))
     first_rows, late = table.filter(pc.invert(is_late)), table.filter(is_late)
-    (tmp_path / "in").mkdir()
-    pq.write_table(first_rows, tmp_path / "in" / "part-0.parquet")
-    reader = rocks.readStream.schema(rocks.read.parquet(str(tmp_path / "in")).schema)
-    without_color = reader.parquet(str(tmp_path / "in"))
-    first = run(antecede.spark.deliver(without_color, spec), tmp_path).count()
+    without_color = source(rocks, tmp_path / "in", [first_rows])
+    first = finish(antecede.spark.deliver(without_color, spec), tmp_path).num_rows
     assert first < len(first_rows)
     rest = late.append_column("color", pa.array(["red"] * len(late)))
-    pq.write_table(rest, tmp_path / "in" / "part-1.parquet")
-    schema = rocks.read.parquet(str(tmp_path / "in" / "part-1.parquet")).schema
-    gone = rocks.readStream.schema(schema).parquet(str(tmp_path / "in")).drop("note")
-    with pytest.raises(StreamingQueryException, match=r"column note \(string\) is gone"):
-        run(antecede.spark.deliver(gone, spec), tmp_path)
+    put(tmp_path / "in", [rest], 1)
+    schema = rocks.read.parquet(str(tmp_path / "in" / "part-001.parquet")).schema
     df = rocks.readStream.schema(schema).parquet(str(tmp_path / "in"))
-    got = run(antecede.spark.deliver(df, spec), tmp_path).toArrow().to_pylist()
+    with pytest.raises(StreamingQueryException, match=r"column note \(string\) is gone"):
+        finish(antecede.spark.deliver(df.drop("note"), spec), tmp_path)
+    got = finish(antecede.spark.deliver(df, spec), tmp_path).to_pylist()
     assert len(got) == len(table)
     assert sum(row["color"] is None for row in got) == len(first_rows)
     assert {row["note"] for row in got} == {"old"}
@@ -204,7 +169,6 @@ def test_deliveries_with_a_column_added(rocks: SparkSession, tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_dirty_rows_with_a_column_added_in_the_middle(rocks: SparkSession, tmp_path: Path) -> None:
-    """Rows wait over the change, and repeats come on both sides of it."""
     files, changed = 4, 2
     dirty = in_files(dirty_rows(PARCELS), files, changed)
     write_files([row for row in dirty if row["file"] < changed], tmp_path / "in", changed)
@@ -215,8 +179,8 @@ def test_dirty_rows_with_a_column_added_in_the_middle(rocks: SparkSession, tmp_p
             write_files(dirty, tmp_path / "in", changed)
         schema = rocks.createDataFrame(kinds.empty_table()).schema
         df = rocks.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-        out = run(order(df.parquet(str(tmp_path / "in")), **ways), tmp_path)
+        out = finish(order(df.parquet(str(tmp_path / "in")), **ways), tmp_path)
     waiting = held(str(tmp_path / "checkpoint")).toArrow().to_pylist()
     held_rows = [json.loads(one["row"]) for one in waiting]
     assert any(row["row"] for row in held_rows if "carrier" not in row)
-    check_stream(out.toArrow().to_pylist(), held_rows, dirty)
+    check_stream(out.to_pylist(), held_rows, dirty)

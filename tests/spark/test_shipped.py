@@ -13,9 +13,10 @@ import pytest
 
 from antecede.tables.order.replay.table import deliver_table
 from antecede.tables.order.table import order_table
+from tests.spark.parts import put
 from tests.spark.shipped_child import DELIVER, SPEC
 from tests.spark.standalone import cluster, snapshot
-from tests.spark.test_stream import by_id, history, pieces, settled
+from tests.spark.test_stream import check_as_batch, history, pieces
 from tests.tables.order.logs import ended, many_groups
 
 DEADLINE_S = 900
@@ -40,11 +41,7 @@ def bare_python(folder: Path) -> Path:
 def test_order_and_deliver_on_workers_that_get_antecede_by_the_session(tmp_path: Path) -> None:
     table, log = history(200, seed=12), ended(many_groups(DELIVER, lost=0.02))
     for name, parts in (("in", pieces(table, 3)), ("logs", [log])):
-        (tmp_path / name).mkdir()
-        for index, part in enumerate(parts):
-            path = tmp_path / name / f"part-{index}.parquet"
-            pq.write_table(part, path)
-            os.utime(path, (1_700_000_000 + index,) * 2)
+        put(tmp_path / name, parts)
     copy, shipped = snapshot(tmp_path)
     python = bare_python(tmp_path)
     child = Path(__file__).with_name("shipped_child.py")
@@ -63,12 +60,7 @@ def test_order_and_deliver_on_workers_that_get_antecede_by_the_session(tmp_path:
     want = order_table(table, SPEC)
     batch = pq.read_table(tmp_path / "batch.parquet")
     assert sorted(map(repr, batch.to_pylist())) == sorted(map(repr, want.to_pylist()))
-    stream = by_id(pq.read_table(tmp_path / "stream.parquet"))
-    for name, row in by_id(want).items():
-        assert settled(stream[name]) == settled(row)
-        assert stream[name]["released_at"] >= row["released_at"]
-        assert all(stream[cause]["position"] < stream[name]["position"] for cause in row["after"])
-    assert len(stream) == table.num_rows
+    check_as_batch(pq.read_table(tmp_path / "stream.parquet"), table, SPEC)
     delivered = pq.read_table(tmp_path / "deliver.parquet").to_pylist()
     assert sorted(map(repr, delivered)) == sorted(
         map(repr, deliver_table(log, DELIVER).to_pylist())

@@ -81,11 +81,11 @@ def test_rows_without_a_stamp_are_set_aside_by_order(spark: SparkSession) -> Non
 
 def test_columns_that_cannot_serve_are_refused(spark: SparkSession) -> None:
     df = spark.createDataFrame([(1, [])], KAFKA)
-    with pytest.raises(InputError, match="no column other"):
-        stamped(df, headers="other")
-    with pytest.raises(InputError, match="must be an array"):
-        stamped(df, headers="n")
-    with pytest.raises(InputError, match="column n is taken"):
-        stamped(df, id="n")
-    with pytest.raises(InputError, match="taken"):
-        stamped(df, id="causes")
+    for said, names in (
+        ("no column other", {"headers": "other"}),
+        ("must be an array", {"headers": "n"}),
+        ("column n is taken", {"id": "n"}),
+        ("column causes is taken", {"id": "causes"}),
+    ):
+        with pytest.raises(InputError, match=said):
+            stamped(df, **names)

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from antecede.tables.order.table import order_table
+from antecede.tables.order.replay.table import deliver_table
 from tests.spark.killing import FILES, survive_a_kill
-from tests.spark.stream_child import ORDER
-from tests.spark.test_stream import by_id, history, pieces, settled
+from tests.spark.stream_child import DELIVER, ORDER
+from tests.spark.test_stream import check_as_batch, history, pieces
+from tests.tables.order.logs import ended, many_groups
+from tests.tables.order.logs import pieces as log_pieces
 
 
 @pytest.mark.slow
@@ -19,13 +21,17 @@ def test_every_row_once_and_in_order_through_a_kill(spark: SparkSession, tmp_pat
     survive_a_kill(tmp_path, "order", pieces(table, FILES))
 
     # Spark reads a file sink through its log: files of killed batches are there, but do not count.
-    got = by_id(spark.read.parquet(str(tmp_path / "out")).toArrow())
-    want = by_id(order_table(table, ORDER))
-    assert got.keys() == want.keys()
-    for name, row in got.items():
-        assert settled(row) == settled(want[name])
-        for cause in row["after"]:
-            assert got[cause]["position"] < row["position"]
-    for group in {row["group"] for row in got.values()}:
-        places = sorted(row["position"] for row in got.values() if row["group"] == group)
-        assert places == list(range(len(places)))
+    got = spark.read.parquet(str(tmp_path / "out")).toArrow()
+    check_as_batch(got, table, ORDER)
+
+
+@pytest.mark.slow
+def test_deliveries_are_those_of_the_batch_through_a_kill(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = ended(many_groups(DELIVER, lost=0.02))
+    survive_a_kill(tmp_path, "deliver", log_pieces(table, FILES))
+    got = spark.read.parquet(str(tmp_path / "out")).toArrow().to_pylist()
+    want = deliver_table(table, DELIVER)
+    assert set(want["status"].to_pylist()) >= {"delivered", "expired", "sent", "duplicate"}
+    assert sorted(map(repr, got)) == sorted(map(repr, want.to_pylist()))

@@ -47,7 +47,6 @@ def test_a_batch_with_the_settings_that_users_have(busy: SparkSession) -> None:
 def test_a_stream_with_the_settings_that_users_have(
     busy: SparkSession, tmp_path: Path, partitions: int
 ) -> None:
-    """All at once, so that positions are those of a batch as well; a shard a partition."""
     busy.conf.set("spark.sql.shuffle.partitions", str(partitions))
     table = history(300, seed=9)
     got = finish(order_stream(source(busy, tmp_path / "in", [table]), DECLARED), tmp_path)
@@ -59,7 +58,6 @@ def test_a_stream_with_the_settings_that_users_have(
 def test_each_micro_batch_has_the_rows_of_a_group_in_order_after_those_before(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The order in which `collect` gives rows, nothing sorted: the promise is of the sink's."""
     seen: dict[int, list[tuple[str, int, int]]] = {}
 
     def keep(rows: DataFrame, number: int) -> None:
@@ -114,7 +112,6 @@ def damaged(checkpoint: Path, how: str) -> None:
 def test_a_damaged_state_fails_the_query_and_gives_no_row(
     spark: SparkSession, tmp_path: Path, how: str
 ) -> None:
-    """Two micro-batches, then the damage, then two more: an error, and no row of those."""
     table = history(200, seed=6)
     parts = pieces(table, 4)
     whole = source(spark, tmp_path / "all", parts)

@@ -6,14 +6,13 @@ import os
 from pathlib import Path
 from statistics import median
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from antecede.spark.streams.ordering import order_stream
 from antecede.spark.streams.processor import STATE
 from tests.spark.kill_data import SPEC, check, files
+from tests.spark.parts import put
 from tests.spark.test_stream import finish, source
 
 BATCHES = int(os.environ.get("ANTECEDE_SOAK_BATCHES", "300"))
@@ -26,7 +25,6 @@ SLOWER = 2.0
 
 @pytest.mark.soak
 def test_three_hundred_small_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
-    """Ids are forgotten after 30 s of event time, some 3 micro-batches; rows are held over two."""
     parts = files(BATCHES, seed=21, a_batch=ROWS)
     df = order_stream(source(spark, tmp_path / "in", parts[:-1]), SPEC)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(2 * BATCHES))
@@ -63,12 +61,6 @@ def test_three_hundred_small_micro_batches(spark: SparkSession, tmp_path: Path) 
     print("parts a shard:", sorted(row[1] for row in parts_now))
     assert all(row[1] < 200 for row in parts_now), parts_now
 
-    _put(tmp_path / "in", parts[-1], BATCHES)
+    put(tmp_path / "in", parts[-1:], BATCHES)
     rows = finish(df, tmp_path).to_pylist()
     check(rows, parts)
-
-
-def _put(folder: Path, part: pa.Table, number: int) -> None:
-    path = folder / f"part-{number:03}.parquet"
-    pq.write_table(part, path)
-    os.utime(path, (1_700_000_000 + number,) * 2)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -16,8 +15,8 @@ from antecede.spark import repartition_stream
 from antecede.spark.streams.ordering import job_of, order_stream
 from antecede.spark.streams.shards import default_shards
 from antecede.tables.order.spec import OrderSpec
-from antecede.tables.order.table import order_table
-from tests.spark.test_stream import DECLARED, by_id, finish, history, pieces, settled, source
+from tests.spark.parts import put
+from tests.spark.test_stream import DECLARED, check_as_batch, finish, history, pieces, source
 
 PARTITIONS = "spark.sql.shuffle.partitions"
 COMPACT = "spark.sql.streaming.fileSink.log.compactInterval"
@@ -42,7 +41,7 @@ class Stream:
 
     def more(self, spec: OrderSpec) -> pa.Table:
         """Let one file more come, and return all that has come out."""
-        pq.write_table(self.parts[self.came], self.folder / "in" / f"part-{self.came:03}.parquet")
+        put(self.folder / "in", [self.parts[self.came]], self.came)
         self.came += 1
         return self.run(spec)
 
@@ -54,24 +53,11 @@ class Stream:
         return {row.numPartitions for row in read.collect()}
 
 
-def check(table: pa.Table, got: pa.Table) -> None:
-    """Every row once, released as a batch says, after its causes, positions without gaps."""
-    streamed, batch = by_id(got), by_id(order_table(table, DECLARED))
-    assert streamed.keys() == batch.keys()
-    for name, row in streamed.items():
-        assert settled(row) == settled(batch[name])
-        assert all(streamed[cause]["position"] < row["position"] for cause in row["after"])
-    for group in ("g", "h", ""):
-        places = sorted(row["position"] for row in streamed.values() if row["group"] == group)
-        assert places == list(range(len(places)))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("compact_every", [10, 2])
 def test_tasks_grow_and_shrink_and_the_stream_goes_on(
     settings: SparkSession, tmp_path: Path, compact_every: int
 ) -> None:
-    """With 2, Spark compacts the sink's log at the very batch that it skips."""
     settings.conf.set(COMPACT, str(compact_every))
     table = history(120, seed=3)
     stream = Stream(settings, tmp_path, pieces(table, 3))
@@ -82,7 +68,7 @@ def test_tasks_grow_and_shrink_and_the_stream_goes_on(
     stream.more(spec)
     assert stream.tasks() == {4}
     repartition_stream(stream.checkpoint, 1, output=stream.out)
-    check(table, stream.more(spec))
+    check_as_batch(stream.more(spec), table)
     assert stream.tasks() == {1}
 
 
@@ -101,7 +87,7 @@ def test_a_session_of_other_partitions_goes_on_with_the_shards_of_the_checkpoint
     with pytest.raises(InputError, match=r"this checkpoint was .*content was None") as caught:
         order_stream(stream.df, replace(spec, content=("id",)))
     assert "shards" not in str(caught.value)
-    check(table, stream.more(spec))
+    check_as_batch(stream.more(spec), table)
 
 
 @pytest.mark.slow
@@ -126,7 +112,7 @@ def test_tasks_that_cannot_be_are_refused_and_nothing_is_changed(
         repartition_stream(stream.checkpoint, 4, output=str(tmp_path / "in"))
     assert not (tmp_path / "in" / "_spark_metadata").exists()
     assert stream.tasks() == {2}
-    check(table, stream.more(spec))
+    check_as_batch(stream.more(spec), table)
 
 
 @pytest.mark.slow
@@ -141,10 +127,9 @@ def test_a_checkpoint_that_cannot_be_read_is_said_before_the_query_starts(
     for place in (str(file), f"file:{file}"):
         with pytest.raises(InputError, match="is a file: give the folder of the checkpoint"):
             order_stream(stream.df, replace(spec, checkpoint=place))
-    for kept in (tmp_path / "checkpoint" / "state").rglob("*.zip"):
-        kept.unlink()
-    for kept in (tmp_path / "checkpoint" / "state").rglob("*.changelog"):
-        kept.unlink()
+    for kept in (tmp_path / "checkpoint" / "state").rglob("*"):
+        if kept.suffix in (".zip", ".changelog"):
+            kept.unlink()
     with pytest.raises(InputError, match=r"the state in .* cannot be read: "):
         order_stream(stream.df, spec)
 

@@ -11,6 +11,7 @@ import pytest
 from antecede.lab.reproductions.framework.execute import run_locally
 from antecede.lab.reproductions.framework.runner import conduct
 from antecede.lab.reproductions.framework.runs import Run
+from pipeline.processes import kill
 from tests.lab.reproductions import toy
 from tests.spark import studying
 from tests.spark.standalone import cluster, snapshot
@@ -18,7 +19,6 @@ from tests.spark.standalone import cluster, snapshot
 
 @pytest.mark.slow
 def test_a_killed_executor_changes_no_figure(tmp_path: Path) -> None:
-    """Two executors hold a run each; one of them dies, and its run is carried out once more."""
     gates = [studying.gate(k, tmp_path, 50.0, closed=True) for k in (1, 2)]
     runs = [*gates, *toy.runs(False), Run("bad", 5, 1e-3, "other")]
     copy, shipped = snapshot(tmp_path)
@@ -29,7 +29,7 @@ def test_a_killed_executor_changes_no_figure(tmp_path: Path) -> None:
             studying.wait_for(lambda: studying.executed(tmp_path) == [1, 2], child, tmp_path)
             executors = made.executors()
             assert len(executors) == 2
-            studying.kill(executors[0])
+            kill(executors[0])
             (tmp_path / "open").touch()
             told = studying.finish(child, tmp_path)
         finally:

@@ -7,20 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from antecede.errors import SetupError
 from antecede.lab.reproductions.framework.execute import run_locally
 from antecede.lab.reproductions.framework.runner import conduct
-from antecede.spark.java import find_java
+from pipeline.processes import kill
 from tests.lab.reproductions import toy
 from tests.spark import studying
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("java")
 def test_a_killed_driver_loses_only_what_was_under_way(tmp_path: Path) -> None:
-    try:
-        find_java()
-    except SetupError as error:
-        pytest.skip(str(error))
     opened = [studying.gate(k, tmp_path, 50.0, closed=False) for k in range(4)]
     closed = [studying.gate(k, tmp_path, 9.0, closed=True) for k in (7, 8)]
     runs = [*opened, *closed, *toy.runs(True)]
@@ -35,7 +31,7 @@ def test_a_killed_driver_loses_only_what_was_under_way(tmp_path: Path) -> None:
     python, java = map(int, (tmp_path / "pids").read_text().split())
     assert python == child.pid
     for pid in (python, java):
-        studying.kill(pid)
+        kill(pid)
     child.wait(10)
     stored = studying.stored(tmp_path)
     assert stored >= {run.key for run in opened}

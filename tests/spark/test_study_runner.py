@@ -60,7 +60,6 @@ def test_no_partitioning_changes_a_figure(quiet: SparkSession, partitions: int) 
 def test_a_simulation_is_the_same_here_in_parallel_and_on_spark(
     quiet: SparkSession, name: str
 ) -> None:
-    """The cheapest run of each kind; workers draw, compile and count for themselves."""
     study = load(name)
     kinds = {run.kind: run for run in sorted(study.runs(True), key=lambda run: -run.cost_s)}
     runs = list(kinds.values())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,6 @@ from bench.watermark_model import Row as Arrival
 from bench.watermark_model import watermark
 from tests.spark.test_stream import source
 
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 START_MS = 1_800_000_000_000
 BATCHES, ROWS = 7, 4
 STEP_MS = 1_000
@@ -68,23 +66,10 @@ def rows_of(seed: int) -> list[Arrival]:
 
 
 def run(spark: SparkSession, folder: Path, rows: list[Arrival], delay_ms: int) -> Any:
-    tables = [
-        pa.table(
-            {
-                "number": [k for k, row in enumerate(rows) if row.arrived == came],
-                "stamp": [row.stamp for row in rows if row.arrived == came],
-                "at": pa.array(
-                    [
-                        EPOCH + dt.timedelta(milliseconds=row.stamp)
-                        for row in rows
-                        if row.arrived == came
-                    ],
-                    pa.timestamp("us", "UTC"),
-                ),
-            }
-        )
-        for came in sorted({row.arrived for row in rows})
-    ]
+    stamps = pa.array([row.stamp for row in rows])
+    at = stamps.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
+    table: Any = pa.table({"number": range(len(rows)), "stamp": stamps, "at": at})
+    tables = [table.slice(k, ROWS) for k in range(0, len(rows), ROWS)]
     left: list[list[int]] = []
 
     def take(df: DataFrame, batch: int) -> None:

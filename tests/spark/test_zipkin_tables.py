@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
 )
 
 
-TRACES = [
+TRACES: list[str | None] = [
     "a",
     "A",
     " b",
@@ -44,11 +44,8 @@ TRACES = [
     "0x" + "c" * 16,
     f"{10:032x}",
     "d\u2003",
-    "",
-    " ",
-    None,
 ]
-TRACES += ["e" * 16, "1" * 16 + "e" * 16, "2" * 16 + "e" * 16]
+TRACES += ["", " ", None, "e" * 16, "1" * 16 + "e" * 16, "2" * 16 + "e" * 16]
 
 
 def spans(seed: int, count: int = 300) -> list[dict[str, Any]]:
@@ -171,8 +168,8 @@ def test_version_1_tells_both_sides_in_one_row(spark: SparkSession) -> None:
 def test_real_spans(spark: SparkSession, shared_data: Path, name: str) -> None:
     path = shared_data / f"traces/{name}.json"
     trace = read([path])
-    flat = [record for one in json.loads(path.read_text()) for record in _flat(one)]
-    rows = [{k: v for k, v in one.items() if k in SCHEMA.names} for one in flat]
+    parts = [one if isinstance(one, list) else [one] for one in json.loads(path.read_text())]
+    rows = [{k: v for k, v in one.items() if k in SCHEMA.names} for part in parts for one in part]
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     made = spark.createDataFrame(table).transform(by_spark).toArrow()
     assert sorted_rows(made.to_pylist()) == sorted_rows(by_arrow(table).to_pylist())
@@ -180,10 +177,6 @@ def test_real_spans(spark: SparkSession, shared_data: Path, name: str) -> None:
     assert sorted_rows(made.select(wanted).to_pylist()) == sorted_rows(
         trace.events.select(wanted).to_pylist()
     )
-
-
-def _flat(one: Any) -> list[Any]:
-    return one if isinstance(one, list) else [one]
 
 
 def test_what_cannot_serve_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -23,13 +23,12 @@ from antecede.spark.audits.false_causality import meter, violations
 from antecede.spark.audits.quarantine import quarantined
 from antecede.spark.audits.report import audit_report
 from antecede.spark.ordering import order
-from antecede.spark.register import register
 from antecede.spark.relations.cuts import cut, cut_verdict, recovery_line
 from antecede.spark.relations.labels import concurrent, happened_before, past_size, with_clocks
 from antecede.spark.relations.reachability import future, past
 from antecede.spark.replay import deliver
 from antecede.spark.sources.contexts import stamped
-from antecede.spark.sources.data_source import register_source
+from antecede.spark.sources.data_source import register, register_source
 from antecede.spark.sources.span_tables import events_of_spans
 from antecede.spark.streams.state import held
 from antecede.spark.streams.tasks import repartition_stream

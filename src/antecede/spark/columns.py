@@ -5,13 +5,20 @@ Ids, causes and blanks follow `antecede.tables.trace.identities`; tests hold bot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
+from pyspark.sql.pandas.types import from_arrow_type
 
-from antecede.tables.trace import BLANKS, MAX_EXACT, ROUNDED, UNREADABLE
+from antecede.tables.trace import BLANKS, MAX_EXACT, ROUNDED, SCHEMA, UNREADABLE
+
+
+def spark_schema(fields: Iterable[Any] = SCHEMA) -> t.StructType:
+    """Return the Spark schema of Arrow fields (default: the event schema); all may be null."""
+    return t.StructType([t.StructField(f.name, from_arrow_type(f.type)) for f in fields])
 
 
 def is_blank(name: Column) -> Column:
@@ -56,17 +63,28 @@ def _text(column: Column, kind: t.DataType) -> Column:
 
 
 _BLANKS = r"[\x09-\x0d\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
-"""What Python strips."""
 
 
 def column_of(name: str) -> Column:
-    """Return the column of exactly that name, whatever dots and backticks are in it."""
+    """Return the column of exactly that name, dots and backticks included."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 
 def digest(df: DataFrame, names: Sequence[str]) -> Column:
     """Return a 64-bit digest of some columns of each row, as `tables.order.row_hash` does."""
-    return F.xxhash64(*(_hashable(df, name) for name in names))
+    kinds = {name: df.schema[name].dataType for name in names}
+    return F.xxhash64(
+        *(
+            column_of(name) if is_hashable(kind) else column_of(name).cast("string")
+            for name, kind in kinds.items()
+        )
+    )
+
+
+def is_hashable(kind: t.DataType) -> bool:
+    """Return whether Spark hashes a type: not where maps or variants are in it."""
+    text = kind.simpleString()
+    return "map<" not in text and "variant" not in text
 
 
 def content_digest(df: DataFrame, names: Sequence[str]) -> Column:
@@ -81,12 +99,8 @@ def content_digest(df: DataFrame, names: Sequence[str]) -> Column:
 
 
 def without_maps(column: Column, kind: t.DataType) -> tuple[Column, t.DataType]:
-    """Return a value and its type, maps as lists of entries, which Spark hashes; variants as text.
-
-    What has neither inside comes back as it is.
-    """
-    text = kind.simpleString()
-    if "map<" not in text and "variant" not in text:
+    """Return a value and its type, maps as lists of entries, variants as text."""
+    if is_hashable(kind):
         return column, kind
     if isinstance(kind, t.MapType):
         entry = t.StructType().add("key", kind.keyType).add("value", kind.valueType)
@@ -120,17 +134,6 @@ def exact(df: DataFrame, name: str) -> Column:
     kind = df.schema[name].dataType
     plain = not isinstance(kind, t.StringType) or kind == t.StringType()
     return column_of(name) if plain else F.collate(column_of(name), "UTF8_BINARY")
-
-
-def _hashable(df: DataFrame, name: str) -> Column:
-    """Spark does not hash maps and variants; their text will do."""
-    column = column_of(name)
-    return column.cast("string") if _as_text(df.schema[name].dataType) else column
-
-
-def _as_text(kind: t.DataType) -> bool:
-    text = kind.simpleString()
-    return "map<" in text or "variant" in text
 
 
 def bare(column: Column) -> Column:

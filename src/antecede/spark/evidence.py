@@ -1,8 +1,8 @@
 """Evidence of causality in a DataFrame: the rule of `antecede.tables.trace.evidence`, by Spark
 jobs.
 
-A job looks for the first causes among the ids, and ends at the first match. Only where these are
-nowhere a join of all causes decides.
+A job looks for the first causes among the ids, and ends at the first match. Only if it finds none
+does a join of all causes decide.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from antecede.spark.columns import column_of, id_column, id_of
 from antecede.tables.causality import order_spec
 from antecede.tables.order import OrderSpec
 from antecede.tables.trace import (
-    BY_NATURE,
     CAUSE_COLUMNS,
     CAUSES,
     CLOCKS,
@@ -104,8 +103,8 @@ def _runs_unless_pipeline(
 def warn_without_causes(df: DataFrame, spec: OrderSpec) -> None:
     """Warn with `NoEvidenceWarning` where rows are there and none has a cause, clock or number.
 
-    For functions whose result marks causes that are nowhere: these are not looked for. Runs a job
-    that ends at the first such row, and none in Declarative Pipelines.
+    Serves functions whose result marks causes that are nowhere. Runs a job that ends at the first
+    such row, and none in Declarative Pipelines.
     """
     if not (_runs_unless_pipeline(df, spec, _names_any) or df.isEmpty()):
         warn_none(spec.ways)
@@ -161,15 +160,13 @@ def _has_own_entry(df: DataFrame, spec: OrderSpec) -> Any:
 # -- tables in the schema ------------------------------------------------------------------------
 
 
-def source_in(events: DataFrame, format: str = "table") -> str:
+def source_in(events: DataFrame) -> str:
     """Return the first source that the cells of a table in the schema support.
 
     Columns may be absent but for `id`. Runs jobs for each source.
     """
     if has_receipts(events):
         return RECEIPTS
-    if format in BY_NATURE:
-        return BY_NATURE[format]
     return next((way for way in (CLOCKS, CAUSES) if supports_way(events, way)), NONE)
 
 
@@ -199,9 +196,9 @@ def has_receipts(events: DataFrame) -> bool:
     return not arrived.join(sent, ["g", "k"], "left_semi").isEmpty()
 
 
-def demand(events: DataFrame, format: str = "table") -> None:
+def demand(events: DataFrame) -> None:
     """Raise InputError for a table in the schema that has rows and no evidence."""
-    if source_in(events, format) == NONE and not events.isEmpty():
+    if source_in(events) == NONE and not events.isEmpty():
         columns = {CAUSE_COLUMNS: ", ".join(events.columns)[:300]}
         raise InputError(describe_none(events, columns))
 

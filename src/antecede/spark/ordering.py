@@ -1,20 +1,15 @@
-"""`order`: causal order as a DataFrame -> DataFrame function.
+"""Causal order of a DataFrame.
 
 Theory of operation
 -------------------
-Batch: the rows of a group meet in one partition (a hash of the group column). A scalar-iterator
-Arrow UDF takes the columns that the spec reads, and two digests of each row made in the JVM, to a
-Python worker; there the partition becomes one Arrow table, and
-`antecede.tables.order.table.order_rows`, the same function that orders a local table, works out the
-added columns. All other columns stay in the JVM, in a queue that spills to disk: so a worker's
-memory follows the control columns alone, Spark reads no column that nobody asks for, and
-payloads may be of any type. A partition holds many groups at once: one call a partition is several
-times faster than one call a group. The result does not depend on the number of partitions, on the
-order of rows or on how they are cut into Arrow chunks.
+Batch: the rows of a group meet in one partition (`partitions`). A worker sees the columns that
+the spec reads and two digests of each row; `antecede.tables.order.table.order_rows`, which also
+orders local tables, makes the added columns. All other columns stay in the JVM, in a queue that
+spills to disk. So a worker's memory follows the control columns alone, and payloads may be of
+any type. The result depends neither on the number of partitions nor on the order of rows.
 
-A worker's memory must hold the control columns of its partition. Groups of more rows than fit one
-(`giants` counts them), and all rows where there is no group, go to a fixpoint over joins instead
-(`fixpoint`), which says the same of every row and holds no group in one process.
+Groups of more rows than fit a worker (`oversized` counts them) go to a fixpoint over joins instead
+(`fixpoint`), with the same result; so do all rows without a group.
 
 Stream: `antecede.spark.streams.ordering.order_stream`, same spec, same columns.
 """
@@ -28,20 +23,18 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
-from antecede.spark.columns import column_of, content_digest
+from antecede.spark.columns import column_of
+from antecede.spark.evidence import warn_without_causes
 from antecede.spark.fixpoint.ordering import order_giant
 from antecede.spark.fixpoint.oversized import parted
-from antecede.spark.order_columns import (
-    DIGEST,
-    added_fields,
-    check,
-)
+from antecede.spark.order_columns import added_fields, check
+from antecede.spark.partitions import by_group, made_by_worker, slices
+from antecede.spark.streams.ordering import order_stream
 from antecede.spark.workers import ready_workers
 from antecede.tables.order import (
     GiantPolicy,
@@ -93,69 +86,40 @@ def order(
 
     >>> import antecede.spark
     >>> events = spark.createDataFrame([("b", "a"), ("a", None)], "id string, after string")
-    >>> antecede.spark.order(events, id="id", after="after").select("position", "id").orderBy(
-    ...     "position"
-    ... ).show()
-    +--------+---+
-    |position| id|
-    +--------+---+
-    |       0|  a|
-    |       1|  b|
-    +--------+---+
-    <BLANKLINE>
+    >>> made = antecede.spark.order(events, id="id", after="after")
+    >>> [(row.position, row.id) for row in made.sort("position").collect()]
+    [(0, 'a'), (1, 'b')]
 
-    `df.transform(order(id="id", after="after"))` is the same. Every input row comes out once, with
-    its columns and `position` (long, from 0 within its group; null for a row set aside),
-    `waited_for` (array of strings: causes that came out later than the row came), `missing` (array
-    of strings: causes that never came), `waited_ms` (double, milliseconds until they had come out;
-    null without times), `released_at` (when they had, in the type of `time`; null without times; in
-    a stream never before what left in earlier micro-batches, so that a watermark on it drops
-    nothing) and `antecede_status` (see
-    `antecede.tables.order.spec.Status`). Rows come in no particular order: sort by group and
-    position. The other arguments are those of `OrderSpec`.
+    `df.transform(order(id="id", after="after"))` is the same. The result has every input row once,
+    in no particular order, and these columns:
+
+    - `position` (long): place within the group, from 0; null for a row set aside.
+    - `waited_for` (array of strings): causes that came out later than the row came.
+    - `missing` (array of strings): causes that never came.
+    - `waited_ms` (double): milliseconds until the causes had come out; null without times.
+    - `released_at` (type of `time`): when they had; null without times. In a stream it is never
+      before rows of earlier micro-batches, so a watermark on it drops nothing.
+    - `antecede_status`: see `antecede.tables.order.spec.Status`.
+
+    The other arguments are those of `OrderSpec`. Columns are named by text, not by `Column`; names
+    with dots are whole names.
 
     A group of a batch goes to one task up to `rows_a_task` rows, above to a fixpoint over joins.
-    So `transform` runs a job that counts the rows of each group, unless Spark estimates all rows
-    together at 64 MiB or less, and the rounds of the fixpoint where a group is giant. Of a batch it
-    warns with `NoEvidenceWarning` where no row has a cause, clock or number (a job that ends at the
-    first that has; causes that are nowhere have a status). "never" as `giant` runs nothing before
-    the result is used; "always" takes the fixpoint for all groups. In Declarative Pipelines, which
-    allow no job there, "auto" is "never".
+    `transform` therefore counts the rows of each group (a job), unless Spark estimates all rows at
+    64 MiB or less. It also runs the rounds of the fixpoint. `giant="never"` runs nothing before the
+    result is used; "always" takes the fixpoint for all groups. "auto" is "never" in Declarative
+    Pipelines, which allow no job there. A batch without any cause, clock or number gets a
+    `NoEvidenceWarning`, found by a job that ends at the first such row.
 
-    Columns are named by text, not by `Column`; names with dots are whole names. Raises InputError
-    here when the columns do not make up one way to tell causes, and in `transform` when a column
-    is absent or there twice, when its type cannot serve, or when ids and causes are of types that
-    can never be equal. Raises SetupError there when Spark's Python workers lack antecede.
+    Raises InputError here when the columns do not make up one way to tell causes. In `transform` it
+    raises InputError for columns that are absent, there twice, or of types that cannot serve, and
+    SetupError when Spark's Python workers lack antecede.
     """
-    spec = OrderSpec(
-        id=id,
-        after=_names(after),
-        group=group,
-        clock=clock,
-        member=member,
-        sender=sender,
-        seq=seq,
-        first_seq=first_seq,
-        time=time,
-        time_unit=time_unit,
-        missing=missing,
-        patience=patience,
-        remember=remember,
-        max_held=max_held,
-        over_held=over_held,
-        checkpoint=checkpoint,
-        metrics=metrics,
-        shards=shards,
-        content=None if content is None else _names(content),
-        giant=giant,
-        rows_a_task=rows_a_task,
-        position=position,
-        waited_for=waited_for,
-        missing_causes=missing_causes,
-        waited_ms=waited_ms,
-        released_at=released_at,
-        status=status,
-    )
+    fields: dict[str, Any] = dict(locals())
+    del fields["df"]
+    fields["after"] = _names(after)
+    fields["content"] = None if content is None else _names(content)
+    spec = OrderSpec(**fields)
 
     def add(df: DataFrame) -> DataFrame:
         made = order_with(spec)(df)
@@ -181,7 +145,7 @@ def _warn_of_plain_numbers(df: DataFrame, spec: OrderSpec) -> None:
 def order_with(spec: OrderSpec, *, warn: bool = True) -> Callable[[DataFrame], DataFrame]:
     """Return the function for `DataFrame.transform` that orders by a ready spec.
 
-    `warn`: look for evidence of causality in a batch, and warn where there is none.
+    `warn`: warn where a batch has no evidence of causality.
     """
 
     def transform(df: DataFrame) -> DataFrame:
@@ -189,26 +153,18 @@ def order_with(spec: OrderSpec, *, warn: bool = True) -> Callable[[DataFrame], D
         ready_workers(df.sparkSession)
         if not df.isStreaming:
             if warn and spec.giant != "never":
-                from antecede.spark.evidence import warn_without_causes  # it builds on this one
-
                 warn_without_causes(df, spec)
             return order_batch(df, spec)
         spec.check_stream()
         if any("." in name or "`" in name for name in df.columns):
             return _under_other_names(df, spec)
-        return _streamed(df, spec)
+        return order_stream(df, spec)
 
     return transform
 
 
-def _streamed(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    from antecede.spark.streams.ordering import order_stream
-
-    return order_stream(df, spec)
-
-
 def _under_other_names(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Order with other names and give the old ones back: mapInArrow takes dots for fields.
+    """Order under other names: mapInArrow takes dots for fields.
 
     A column has the same name at every start, as the state knows its rows by it.
     """
@@ -222,7 +178,7 @@ def _under_other_names(df: DataFrame, spec: OrderSpec) -> DataFrame:
         changed["content"] = tuple(plain[name] for name in spec.content)
     for field in ("position", "waited_for", "missing_causes", "waited_ms", "released_at", "status"):
         changed[field] = f"added_{field}"
-    made = _streamed(df.toDF(*plain.values()), replace(spec, **changed))
+    made = order_stream(df.toDF(*plain.values()), replace(spec, **changed))
     return made.toDF(*df.columns, *spec.added)
 
 
@@ -232,56 +188,25 @@ def order_batch(df: DataFrame, spec: OrderSpec) -> DataFrame:
     small, giant = parted(df, spec)
     orders = [one_task_a_group(small, spec)] if small is not None else []
     if giant is not None:
-        orders.append(order_giant(giant.rows, spec, giant.count))
+        orders.append(order_giant(giant[0], spec, giant[1]))
     return reduce(DataFrame.union, orders)
 
 
 def one_task_a_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
     """Order the rows of each group in one task; without `group` all rows."""
-    if spec.group is None:
-        placed = df.repartition(1)
-    elif spec.shards is None:
-        placed = df.repartition(column_of(spec.group))
-    else:
-        placed = df.repartition(spec.shards, column_of(spec.group))
-    digests = (content_digest(df, spec.content_of(df.columns)), content_digest(df, spec.used))
-    made = placed.withColumn(ADDED, _ordering_udf(df, spec)(*map(column_of, spec.used), *digests))
-    own = [column_of(name) for name in df.columns]
-    return made.select(*own, *(F.col(ADDED)[name].alias(name) for name in spec.added))
-
-
-def _ordering_udf(df: DataFrame, spec: OrderSpec) -> Any:
-    """Return the function of columns that a Python worker runs over a whole partition.
-
-    Of a partition each row depends on all others, which Spark knows of no column function: so it
-    must neither push filters below this one nor call it twice (`asNondeterministic`).
-    """
     told = replace(spec, content=None)  # the digest tells, and the columns stay in the JVM
 
-    # Spark evaluates these hints, and pa.Array takes no parameters at run time.
-    # The plan shows the name.
     def antecede_order_a_group_a_task(
-        batches: Iterator[tuple[pa.Array, ...]],  # type: ignore[type-arg]
-    ) -> Iterator[pa.Array]:  # type: ignore[type-arg]
-        names = [*spec.used, *(f"{DIGEST}{k}" for k in range(2))]
-        parts = [pa.RecordBatch.from_arrays(list(columns), names) for columns in batches]
-        if not parts:
-            return
-        table = pa.Table.from_batches(parts)
-        sizes = [part.num_rows for part in parts]
-        del parts
-        both = [table.column(name).to_numpy() for name in names[-2:]]
-        made, _ = order_rows(table.select(names[:-2]), told, np.stack(both, axis=1))
+        table: pa.Table, digests: Any, sizes: list[int]
+    ) -> Iterator[pa.StructArray]:
+        made, _ = order_rows(table, told, digests)
         columns = [whole(made.column(name)) for name in spec.added]
-        done = 0
-        for size in sizes:
-            pieces = [column.slice(done, size) for column in columns]
-            yield pa.StructArray.from_arrays(pieces, list(spec.added))
-            done += size
+        yield from slices(pa.StructArray.from_arrays(columns, list(spec.added)), sizes)
 
-    functions: Any = F  # the stubs do not know arrow_udf
-    made = t.StructType(added_fields(df, spec))
-    return functions.arrow_udf(antecede_order_a_group_a_task, made).asNondeterministic()
+    added = made_by_worker(df, spec, antecede_order_a_group_a_task, added_fields(df, spec))
+    made = by_group(df, spec).withColumn(ADDED, added)
+    own = [column_of(name) for name in df.columns]
+    return made.select(*own, *(F.col(ADDED)[name].alias(name) for name in spec.added))
 
 
 def _names(given: Any) -> tuple[Any, ...]:

@@ -1,15 +1,11 @@
-"""The one place that creates a SparkSession: a quiet local one, or one on a cluster's master.
+"""Spark sessions: a quiet local one, or one on a cluster's master.
 
 Library functions never create a session; they turn a DataFrame into a DataFrame.
 
-Theory of operation
--------------------
-Everything that Spark prints by itself is stopped where it comes from: host name look-ups by
-SPARK_LOCAL_IP, log lines by our own `log4j2.properties` (warnings of chatty loggers off,
-the rest at `warn`), the console progress bar by its setting. The process that calls
-`local_session` keeps its own stderr: nothing is redirected and real warnings still show.
-Results do not depend on the machine: the time zone is UTC, Parquet is zstd (pyarrow cannot
-read the lz4 that Spark writes).
+Spark's own output is stopped at its source: host name look-ups by SPARK_LOCAL_IP, log lines by
+`log4j2.properties` (warnings of chatty loggers off, the rest at `warn`), the progress bar by its
+setting. The calling process keeps its stderr, and real warnings still show. Results do not depend
+on the machine: the time zone is UTC, Parquet is zstd (pyarrow cannot read the lz4 of Spark).
 """
 
 from __future__ import annotations
@@ -77,17 +73,9 @@ def local_session(
     if threads < 1 or shuffle < 1:
         raise InputError(f"cores and partitions must be at least 1, not {threads} and {shuffle}")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    return _start(
-        f"local[{threads}]",
-        name,
-        java_options,
-        {
-            **_LOOPBACK,
-            "spark.driver.memory": memory,
-            "spark.sql.shuffle.partitions": str(shuffle),
-            **(settings or {}),
-        },
-    )
+    chosen = {"spark.driver.memory": memory, "spark.sql.shuffle.partitions": str(shuffle)}
+    chosen |= {**_LOOPBACK, **(settings or {})}
+    return _start(f"local[{threads}]", name, java_options, chosen)
 
 
 def cluster_session(
@@ -103,17 +91,17 @@ def cluster_session(
     """Connect to any Spark master and return the session; an active one is returned as is.
 
     `master` as Spark writes it (`spark://host:7077`, `yarn`, `k8s://...`, `local[4]`). `memory` of
-    an executor's Java process; `python` is the interpreter of the workers (sets PYSPARK_PYTHON,
-    which without it is python3, or this one for masters of this machine); `py_files` are zip, egg
-    or .py files that the workers import from. `settings` override all. Where the master stands on
-    another machine, the driver's address is left to Spark and SPARK_LOCAL_IP. The caller stops the
-    session. Raises SetupError when there is no Java, or the master is not known or not reached.
+    an executor's Java process. `python`: interpreter of the workers; sets PYSPARK_PYTHON (default:
+    python3, or this one for masters of this machine). `py_files`: zip, egg or .py files that the
+    workers import from. `settings` override all. For a master on another machine the driver's
+    address is left to Spark and SPARK_LOCAL_IP. The caller stops the session. Raises SetupError
+    when there is no Java, or the master is not known or not reached.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
     chosen = {"spark.executor.memory": memory}
-    if _LOCAL.match(master):
+    if is_local(master):
         chosen |= _LOOPBACK
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if python is not None:

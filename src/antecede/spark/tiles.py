@@ -1,7 +1,6 @@
-"""A trace cut into the pieces that `antecede view` serves, by Spark: for what fits no one machine.
+"""Pieces of a trace for `antecede view`, cut by Spark; their form is `antecede.tables.view.tiles`.
 
-What the pieces are: `antecede.tables.view.tiles`. The driver holds a row a member, never a row an
-event.
+The driver holds a row a member, never a row an event.
 """
 
 from __future__ import annotations
@@ -18,16 +17,10 @@ from pyspark.sql import types as t
 
 from antecede.errors import InputError
 from antecede.formatting import counted
-from antecede.spark.columns import column_of
+from antecede.spark.columns import column_of, spark_schema
 from antecede.tables.trace import COLUMNS, DELIVER, EVENT, RECEIVE
 from antecede.tables.view import ABOUT, OF_ARRIVALS, OF_OTHERS, OWN, about, check_new
 
-_TYPES: dict[str, t.DataType] = {
-    "string": t.StringType(),
-    "int64": t.LongType(),
-    "list<string>": t.ArrayType(t.StringType()),
-    "list<int64>": t.ArrayType(t.LongType()),
-}
 NO_AUDIT = (
     "cut on Spark: repeated rows are shown; inversions, clocks, waits and lost messages of the "
     "whole were not looked for (`antecede audit --engine spark` does)"
@@ -75,8 +68,9 @@ def _placed(df: DataFrame) -> tuple[DataFrame, bool]:
     if "id" not in df.columns:
         raise InputError("the table has no column id")
     columns = []
+    kinds = {field.name: field.dataType for field in spark_schema()}
     for column in COLUMNS:
-        kind = _TYPES[column.type]
+        kind = kinds[column.name]
         if column.name in df.columns:
             found = f.col(column.name).cast(kind)
         elif column.name == "kind":

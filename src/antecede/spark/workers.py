@@ -1,12 +1,9 @@
-"""Whether Spark's Python workers can run antecede: helped where they can be, else one sentence.
+"""Check that Spark's Python workers can import antecede.
 
-Theory of operation
--------------------
 Workers run the interpreter that PYSPARK_PYTHON (or `spark.pyspark.python`) named when the session
-was made; where nobody named one, whatever `python3` is. That is seldom the one that runs the
-driver, and then every task ends in pages of ModuleNotFoundError. On a master of this machine the
-driver's own interpreter is certain to serve, so a session to which nobody named one gets it.
-Anywhere else, and where somebody named another one, a task asks once a session.
+was made, else whatever `python3` is. That is seldom the driver's, and then every task fails with
+ModuleNotFoundError. On a master of this machine the driver's own interpreter serves, so a session
+without a named one gets it. In all other cases a task asks once a session.
 """
 
 from __future__ import annotations
@@ -35,7 +32,9 @@ def ready_workers(session: SparkSession) -> None:
     if context is None or context in _ready:
         return
     local = is_local(str(context.master))
-    if local and not _named(context):
+    settings = ("spark.pyspark.python", "spark.pyspark.driver.python")
+    named = os.environ.get("PYSPARK_PYTHON") or any(map(context.getConf().get, settings))
+    if local and not named:
         context.pythonExec = sys.executable
     if not (local and context.pythonExec == sys.executable):
         said = _asked(context)
@@ -47,11 +46,6 @@ def ready_workers(session: SparkSession) -> None:
                 + (", or take antecede.spark.session.local_session()" if local else "")
             )
     _ready.add(context)
-
-
-def _named(context: Any) -> bool:
-    settings = ("spark.pyspark.python", "spark.pyspark.driver.python")
-    return bool(os.environ.get("PYSPARK_PYTHON")) or any(map(context.getConf().get, settings))
 
 
 def _asked(context: Any) -> str:

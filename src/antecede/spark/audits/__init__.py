@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from antecede.spark.audits.false_causality_report import meter_report
+    from antecede.spark.audits.false_causality import meter_report
     from antecede.spark.audits.quarantine import quarantined
     from antecede.spark.audits.totals import total_by_causes, total_by_clocks, with_read
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "false_causality_report": "meter_report",
+            "false_causality": "meter_report",
             "quarantine": "quarantined",
             "totals": "total_by_causes total_by_clocks with_read",
         },

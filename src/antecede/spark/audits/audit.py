@@ -1,32 +1,30 @@
-"""`audit`: the counts of `antecede audit` over a DataFrame of events.
+"""The counts of `antecede audit` over a DataFrame of events.
 
 Theory of operation
 -------------------
 By declared causes everything is joins and aggregations over run and id (`audits.causes`), also
-within one run, but for two things that are ONE TASK A RUN: the graph of causes, in numbers
-(`run_graph`), and rows of runs that tell of receipts or deliveries (their channels and early
-deliveries go by the order of each member's rows). By vector clocks there is no graph: prefix
-counts, windows over one member of a run and joins (`clock_tables`, `audits.clocks`). Formats with
-details of their own are one task a run altogether, counted by the local engine.
-Each such task holds one run at a time, sorted by Spark, and refuses one beyond a stated size.
-
-`audit_report` adds up a whole trace on the driver, as `antecede audit --json` has it.
+within one run. Two things are ONE TASK A RUN: the graph of causes, in numbers (`run_graph`), and
+the rows of runs with receipts or deliveries, whose channels and early deliveries go by the order
+of each member's rows. Vector clocks need no graph: prefix counts, windows over one member of a
+run and joins (`clock_tables`, `audits.clocks`). Formats with details of their own are one task a
+run, counted by the local engine. Each such task holds one run at a time, sorted by Spark, and
+refuses one beyond a stated size.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
 from antecede.spark.audits import causes
 from antecede.spark.audits.clock_tables import clock_rows
-from antecede.spark.audits.clocks import clock_counts, giant_runs, map_of
+from antecede.spark.audits.clocks import clock_counts, giant_runs
 from antecede.spark.audits.event_columns import (
     KEY,
     RUN_BYTES,
@@ -36,6 +34,7 @@ from antecede.spark.audits.event_columns import (
     whole_run,
 )
 from antecede.spark.audits.run_graph import GRAPH_EDGES
+from antecede.spark.columns import spark_schema
 from antecede.spark.workers import ready_workers
 from antecede.tables.audit import (
     CONFIDENCE_NAME,
@@ -99,14 +98,16 @@ DETAILED = (
 MAPS = ("inversions", "compared_edges", "max_inversions", "quarantine")
 COLUMNS = (*COUNTED, *ESTIMATED, CONFIDENCE_NAME, *DETAILED, *MAPS, SOURCE, "details")
 CYCLE = "causes form a cycle"
-_TYPES = (
-    "run string, "
-    + "".join(f"{name} long, " for name in (*COUNTED, *ESTIMATED))
-    + f"{CONFIDENCE_NAME} double, "
-    + "".join(f"{name} long, " for name in DETAILED)
-    + "".join(f"{name} map<string, long>, " for name in MAPS)
-    + f"{SOURCE} string, details string"
-)
+_FIELDS: list[tuple[str, Any]] = [
+    ("run", pa.string()),
+    *((name, pa.int64()) for name in (*COUNTED, *ESTIMATED)),
+    (CONFIDENCE_NAME, pa.float64()),
+    *((name, pa.int64()) for name in DETAILED),
+    *((name, pa.map_(pa.string(), pa.int64())) for name in MAPS),
+    (SOURCE, pa.string()),
+    ("details", pa.string()),
+]
+_ARROW = pa.schema(_FIELDS)
 
 
 def audit(
@@ -121,58 +122,50 @@ def audit(
     pair_ranks: int = RANKS,
     giant: Giant = "auto",
 ) -> DataFrame:
-    """Return one row a run: what `antecede audit --json` says of its rows.
+    """Return one row a run, what `antecede audit --json` says of its rows.
 
     Columns of `df` are those of `antecede.tables.trace.schema`; all but `id` may be absent, others
-    are left alone, and timestamps serve as times. Columns of the result: `run` (null: rows without
-    one), the counts (long, null where they do not apply), the maps `inversions`,
-    `compared_edges` (edges of which both ends tell) and `max_inversions` by order and `quarantine`
-    by reason, `causality_source` (what the counts of the run go by: causes, clocks, receipts where
-    only early deliveries were judged, none), and `details`, JSON of what else there
-    is: `channels`, `early`, `clock_defects`, a format's own. Details that name events beyond that
-    (the worst inversions, missing ids, a hint at separators in ids) are of whole traces read from
-    files.
+    are left alone, and timestamps serve as times. Columns of the result:
+
+    - `run`; null: rows without one.
+    - The counts (long), null where they do not apply.
+    - `inversions`, `compared_edges` (edges of which both ends tell), `max_inversions` by order and
+      `quarantine` by reason (maps).
+    - `causality_source`: causes, clocks, receipts (only early deliveries were judged) or none.
+    - `details`: JSON of the rest: `channels`, `early`, `clock_defects`, a format's own. Details
+      that name events are of whole traces read from files.
 
     `by`: causes are declared, or told by vector clocks; "auto" chooses for the whole table as the
-    local engine does, and runs a job for it where there are clocks. `format` says where the
-    events came from and adds its own details. Otherwise nothing runs before the result is asked
-    for.
+    local engine does, by a job where there are clocks. `format` names the origin of the events and
+    adds its own details. Otherwise nothing runs before the result is asked for.
 
     `pairs`: exact (True), none (False: ordered, concurrent and implied ones are null), or exact up
-    to `pair_steps` and estimated beyond it ("estimate"). Of a run with estimates the exact columns
-    are null; `ordered_pairs_estimated`, `ordered_pairs_low`, `ordered_pairs_high`, the same of
-    concurrent ones, and `pairs_confidence` (0.95) say what is known: the interval holds with that
-    confidence or more over the draw of `pair_ranks` ranks an event (1,024: some 7.6 % on both
-    sides; 4,096: 3.7 %). Implied edges are not estimated.
+    to `pair_steps` and estimated beyond ("estimate"). Runs with estimates have null in the exact
+    columns, and `ordered_pairs_estimated`, `ordered_pairs_low`, `ordered_pairs_high`, the same of
+    concurrent ones, and `pairs_confidence` (0.95). The interval holds with that confidence or more
+    over the draw of `pair_ranks` ranks an event (1,024: some 7.6 % on both sides; 4,096: 3.7 %).
+    Implied edges are not estimated.
 
-    Distributed also within a run, but for: the graph of declared causes, one task a run, at most
-    `graph_edges` (some 100 bytes of memory each), and `pair_steps` (edges times events / 64) where
-    events have several causes and pairs are to be exact; rows of runs with receipts or deliveries,
-    and formats other than "table", one task a run, at most `run_bytes` of Arrow data. Beyond them
-    the task fails with InputError naming the run.
+    One task a run are: the graph of declared causes, at most `graph_edges` (some 100 bytes of
+    memory each), and `pair_steps` (edges times events / 64) where events have several causes and
+    pairs are exact; rows of runs with receipts or deliveries, and formats other than "table", at
+    most `run_bytes` of Arrow data. Beyond them the task fails with InputError naming the run.
 
-    Vector clocks: `pairs` are always exact. Runs whose rows take less than half of `run_bytes`
-    are a task each, counted by the local engine; larger ones are counted by joins and windows, with
-    no task that needs a run, at many times the cost an event. `giant="auto"` runs a job that adds
-    up the bytes of each run; with "never" none is large, with "always" all are, and no job runs.
+    With vector clocks `pairs` are always exact. Runs of less than half of `run_bytes` are a task
+    each, counted by the local engine. Larger ones are counted by joins and windows, at many times
+    the cost an event. `giant="auto"` runs a job that adds up the bytes of each run; with "never"
+    none is large, with "always" all are, and no job runs.
 
-    Without `file_order` the first of repeated rows is that of the least 64-bit digest
-    (`xxhash64` of its columns), and what goes by the order of rows is not counted.
-    Raises InputError here when there is no `id` or a column's type cannot serve.
+    Without `file_order` the first of repeated rows is that of the least 64-bit digest (`xxhash64`
+    of its columns), and what goes by the order of rows is not counted. Raises InputError here when
+    there is no `id` or a column's type cannot serve.
 
     >>> from antecede.spark import audit
-    >>> events = spark.createDataFrame(
-    ...     [("a", [], 20), ("b", ["a"], 10), ("c", ["a", "lost"], 30)],
-    ...     "id string, parents array<string>, arrival long",
-    ... )
-    >>> found = audit(events)
-    >>> found.select("messages", "edges", "missing_parents", "ordered_pairs", "inversions").show()
-    +--------+-----+---------------+-------------+--------------+
-    |messages|edges|missing_parents|ordered_pairs|    inversions|
-    +--------+-----+---------------+-------------+--------------+
-    |       3|    2|              1|            2|{arrival -> 1}|
-    +--------+-----+---------------+-------------+--------------+
-    <BLANKLINE>
+    >>> rows = [("a", [], 20), ("b", ["a"], 10), ("c", ["a", "lost"], 30)]
+    >>> events = spark.createDataFrame(rows, "id string, parents array<string>, arrival long")
+    >>> (row,) = audit(events).collect()
+    >>> row.messages, row.edges, row.missing_parents, row.ordered_pairs, row.inversions
+    (3, 2, 1, 2, {'arrival': 1})
     """
     events = events_of(df)
     ready_workers(df.sparkSession)
@@ -212,8 +205,15 @@ def by_clocks(events: DataFrame, format: str, by: By) -> bool:
 def _a_run_a_task(
     events: DataFrame, format: str, clocks: bool, choice: PairChoice, run_bytes: int
 ) -> DataFrame:
-    counter = _counter(format, clocks, choice, run_bytes)
-    return run_by_run(events).mapInArrow(counter, _TYPES)
+    """Let the local engine count, a run at a time."""
+    refused = whole_run("an audit of clocks or of this format", run_bytes)
+
+    def count(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for key, table in runs_in(batches, run_bytes, refused):
+            report = audit_events(table, format, clocked=clocks, choice=choice).to_dict()
+            yield _as_batch(key, unordered(report, "file_order" in table.column_names))
+
+    return run_by_run(events).mapInArrow(count, spark_schema(_ARROW))
 
 
 def _by_clock(events: DataFrame, choice: PairChoice, run_bytes: int, giant: Giant) -> DataFrame:
@@ -254,7 +254,8 @@ def _by_causes(events: DataFrame, limits: causes.Limits, run_bytes: int) -> Data
     edges = causes.edges_of(kept, kept)
     total = causes.of_rows(rows)
     parts = [causes.of_causes(chosen), causes.of_events(kept), causes.of_edges(edges), graphs]
-    parts += [_reasons(rows), *_told(events, run_bytes), *_received(events)]
+    bad = rows.where(F.col("reason").isNotNull()).groupBy(KEY, "reason").count()
+    parts += [causes.reasons_of(bad), *_told(events, run_bytes), *_received(events)]
     for part in parts:
         total = total.join(part, KEY, "left")
     orders = [name for name in ORDERS if name in events.columns]
@@ -270,12 +271,6 @@ def _received(events: DataFrame) -> list[DataFrame]:
     sent = keyed.where(F.col("kind") == SEND).select(KEY, "id")
     runs = arrived.join(sent, [KEY, "id"], "left_semi").select(KEY).distinct()
     return [runs.withColumn("__received", F.lit(True))]
-
-
-def _reasons(rows: DataFrame) -> DataFrame:
-    bad = rows.where(F.col("reason").isNotNull()).groupBy(KEY, "reason").count()
-    pairs = F.collect_list(F.struct("reason", "count"))
-    return bad.groupBy(KEY).agg(F.map_from_entries(pairs).alias("__reasons"))
 
 
 def _told(events: DataFrame, run_bytes: int) -> list[DataFrame]:
@@ -300,15 +295,12 @@ def _told(events: DataFrame, run_bytes: int) -> list[DataFrame]:
 
 def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     """Return the columns of a report from the counts of a run side by side."""
-
-    def count(name: str) -> Column:
-        return F.coalesce(F.col(name), F.lit(0)).cast("long")
-
+    count = causes.count
     made = {name: count(name) for name in (*COUNTED, *DETAILED) if name in total.columns}
     nothing = F.lit(None).cast("long")
     made["members"] = F.col("members").cast("long")
     made["cross_member_edges"] = F.when(F.col("members").isNotNull(), count("cross_member_edges"))
-    every = _all_pairs(count("messages"))
+    every = causes.all_pairs(count("messages"))
     implied, ordered = count("redundant"), count("ordered")
     exact = F.col("estimated").isNull()
     values = (count("edges") - implied, implied, ordered, every - ordered)
@@ -319,42 +311,16 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     made |= dict(zip(ESTIMATED, guesses, strict=True))
     made[CONFIDENCE_NAME] = F.col("confidence")
     made["events_on_cycles"] = count("on_cycles")
-    made["quarantined"] = count("__no_id") + count("conflicting_rows") + count("on_cycles")
-    empty = F.create_map().cast("map<string, bigint>")
-    known = {name: F.when(F.col(f"known_{name}") > 0, count(f"back_{name}")) for name in orders}
-    both = {name: F.when(F.col(f"known_{name}") > 0, count(f"both_{name}")) for name in orders}
-    most = {name: F.col(f"most_{name}") for name in orders}
+    made["quarantined"] = count("quarantined") + count("on_cycles")
     on_cycles = F.when(count("on_cycles") > 0, F.create_map(F.lit(CYCLE), count("on_cycles")))
-    reasons = F.coalesce(F.col("__reasons"), empty)
-    made["inversions"] = map_of(known) if orders else empty
-    made["compared_edges"] = map_of(both) if orders else empty
-    made["max_inversions"] = map_of(most) if orders else empty
-    made["quarantine"] = F.map_concat(reasons, F.coalesce(on_cycles, empty))
+    aside = (F.coalesce(reasons, causes.no_counts()) for reasons in (F.col("__reasons"), on_cycles))
+    made |= causes.maps_by_order(orders)
+    made["quarantine"] = F.map_concat(*aside)
     has_causes = (count("edges") > 0) | (count("on_cycles") > 0)
     received = F.col("__received") if "__received" in total.columns else F.lit(False)
     made[SOURCE] = F.when(has_causes, CAUSES).when(received, RECEIPTS).otherwise(NONE)
     made["details"] = F.col("details") if "details" in total.columns else F.lit(None).cast("string")
     return total.select("run", *(made[n].alias(n) for n in COLUMNS))
-
-
-def _all_pairs(events: Column) -> Column:
-    """Return n (n - 1) / 2 without passing 64 bits on the way."""
-    return F.shiftright(events, 1) * (events - 1).bitwiseOR(F.lit(1))
-
-
-def _counter(
-    format: str, clocks: bool, choice: PairChoice, run_bytes: int
-) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Return what a worker runs: the local engine, a run at a time."""
-    refused = whole_run("an audit of clocks or of this format", run_bytes)
-
-    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        for key, table in runs_in(batches, run_bytes, refused):
-            ordered = "file_order" in table.column_names
-            report = audit_events(table, format, clocked=clocks, choice=choice).to_dict()
-            yield _as_batch(key, unordered(report, ordered))
-
-    return run
 
 
 def unordered(report: dict[str, Any], ordered: bool) -> dict[str, Any]:
@@ -370,22 +336,16 @@ def unordered(report: dict[str, Any], ordered: bool) -> dict[str, Any]:
 
 def _as_batch(key: str, report: dict[str, Any]) -> pa.RecordBatch:
     details = dict(report["details"])
-    row: dict[str, Any] = {"run": key or None}
+    row: dict[str, Any] = {"run": key or None, SOURCE: report[SOURCE]}
     row |= {name: report[name] for name in COUNTED}
     row |= {name: details.pop(name, None) for name in (*ESTIMATED, CONFIDENCE_NAME)}
     row |= {name: details.pop(name, 0) for name in DETAILED}
-    row["inversions"] = report["inversions"]
-    row |= {name: details.pop(name) for name in ("compared_edges", "max_inversions", "quarantine")}
-    row[SOURCE] = report[SOURCE]
+    for name in MAPS:
+        counts = report[name] if name in report else details.pop(name)
+        row[name] = list(counts.items())
     for name in (WHY, READ_COLUMNS):  # of a whole trace: a run alone may have none
         details.pop(name, None)
     if report["clock_defects"] is not None:
         details["clock_defects"] = report["clock_defects"]
     row["details"] = json.dumps(details) if details else None
-    kinds: dict[str, Any] = {"run": pa.string(), "details": pa.string(), SOURCE: pa.string()}
-    kinds |= {name: pa.int64() for name in (*COUNTED, *ESTIMATED, *DETAILED)}
-    kinds[CONFIDENCE_NAME] = pa.float64()
-    kinds |= {name: pa.map_(pa.string(), pa.int64()) for name in MAPS}
-    row |= {name: list(row[name].items()) for name in MAPS}
-    arrays = [pa.array([value], kinds[name]) for name, value in row.items()]
-    return pa.RecordBatch.from_arrays(arrays, list(row))
+    return pa.RecordBatch.from_pylist([row], _ARROW)

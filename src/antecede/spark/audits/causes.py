@@ -1,13 +1,13 @@
-"""The counts of an audit by declared causes, as joins and aggregations: no task needs a run.
+"""Counts of an audit by declared causes, as joins and aggregations: no task needs a run.
 
-The rule is that of `tables.trace.rows` and `tables.audit.counts`, written as native expressions;
-tests hold both to each other. Rows meet by run and id (which one is the event, which contradict
-it), causes by run and id (inversions, causes that are nowhere). Only the graph, in numbers, and the
-rows of runs that tell of receipts or deliveries, meet by run: `run_graph`, `run_early`.
+The rule is that of `tables.trace.rows` and `tables.audit.counts`; tests hold both to each other.
+Rows meet by run and id (events, repeats, conflicts), causes by run and id (inversions, absent
+causes). Only the graph (`run_graph`) and runs with receipts or deliveries need a run in one task.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -25,7 +25,7 @@ LARGEST = (1 << 63) - 1
 
 
 class Limits(NamedTuple):
-    """What the task of one run takes; beyond it the query fails and says so."""
+    """Bounds of the task of one run; beyond them the query fails."""
 
     pairs: PairChoice
     graph_edges: int
@@ -126,7 +126,7 @@ def of_rows(rows: DataFrame) -> DataFrame:
         F.count(F.lit(1)).alias("rows"),
         F.count_if("again").alias("duplicates"),
         F.count_if(F.col(REASON).isNotNull() & named).alias("conflicting_rows"),
-        F.count_if(~named).alias("__no_id"),
+        F.count_if(F.col(REASON).isNotNull()).alias("quarantined"),
         F.count_if(named & (_kind(rows) == RECEIVE)).alias("receipts"),
         F.count_if(named & (_kind(rows) == DELIVER)).alias("deliveries"),
     )
@@ -176,13 +176,52 @@ def of_edges(edges: DataFrame) -> DataFrame:
     )
 
 
+def count(name: str) -> Column:
+    """Return a count of a run, 0 where no row told of any."""
+    return F.coalesce(F.col(name), F.lit(0)).cast("long")
+
+
+def all_pairs(events: Column) -> Column:
+    """Return n (n - 1) / 2 without passing 64 bits on the way."""
+    return F.shiftright(events, 1) * (events - 1).bitwiseOR(F.lit(1))
+
+
+def no_counts() -> Column:
+    """Return an empty map of names to counts."""
+    return F.create_map().cast("map<string, bigint>")
+
+
+def reasons_of(counted: DataFrame) -> DataFrame:
+    """Return the map of reasons to counts of each run, `__reasons`."""
+    pairs = F.collect_list(F.struct("reason", "count"))
+    return counted.groupBy(KEY).agg(F.map_from_entries(pairs).alias("__reasons"))
+
+
+def maps_by_order(orders: Sequence[str]) -> dict[str, Column]:
+    """Return the maps of a report out of the columns of `of_edges` and of events by order."""
+
+    def map_of(value: Callable[[str], Column]) -> Column:
+        pairs = [part for name in orders for part in (F.lit(name), value(name))]
+        found = F.map_filter(F.create_map(*pairs), lambda _, count: count.isNotNull())
+        return found if orders else no_counts()
+
+    def known(kind: str) -> Callable[[str], Column]:
+        return lambda name: F.when(F.col(f"known_{name}") > 0, count(f"{kind}_{name}"))
+
+    return {
+        "inversions": map_of(known("back")),
+        "compared_edges": map_of(known("both")),
+        "max_inversions": map_of(lambda name: F.col(f"most_{name}")),
+    }
+
+
 def compared(order: str) -> Column:
     """Return whether both ends of an edge tell their place in an order."""
     return F.col(f"cause_{order}").isNotNull() & F.col(f"effect_{order}").isNotNull()
 
 
 def step_back(order: str) -> Column:
-    """Return by how much an edge goes backward; null where it does not, or nobody knows."""
+    """Return by how much an edge goes backward; null where it does not, or is unknown."""
     cause, effect = F.col(f"cause_{order}"), F.col(f"effect_{order}")
     exact = F.coalesce(F.try_subtract(cause, effect), F.lit(LARGEST))
     return F.when(cause > effect, exact)

@@ -1,16 +1,15 @@
-"""The counts of an audit by vector clocks, as joins, windows and aggregations over a run's members.
+"""Counts of an audit by vector clocks, as joins, windows and aggregations over a run's members.
 
-The rule is that of `tables.kernels.vector_clocks` and `tables.audit.counts`, written as native
-expressions; tests hold both to each other. The event (g, n) is in the past of e when V(e)[g] >= n
-(Mattern 1989), so how many events of g an entry covers is a prefix count: events and entries of one
-member of a run are sorted together by their number, and counted as they pass. What is sorted so is
-the rows of one member of a run, in the JVM, which spills; no task needs a run, and none needs
-Python.
+The rule is that of `tables.kernels.vector_clocks` and `tables.audit.counts`; tests hold both to
+each other. The event (g, n) is in the past of e when V(e)[g] >= n (Mattern 1989). So the number of
+events of g that an entry covers is a prefix count: events and entries of one member of a run are
+sorted together by their number, and counted in passing. That sort is of the rows of one member, in
+the JVM, which spills; no task needs a run or Python.
 
 Clocks that contradict themselves are looked for at the entries that changed. Where a member's
-clocks never fall, an entry that says what it said at the event before can be wrong only if it was
-wrong there: so a member without a fall, and without a contradiction at an entry that changed, has
-none. All entries of other members are compared only at the members that are left.
+clocks never fall, an unchanged entry can be wrong only if it was wrong at the event before. So a
+member without a fall, and without a contradiction at a changed entry, has none. All entries are
+compared only at the members that are left.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""An audit by vector clocks, a row a run: the counts of `clock_tables` and their details as JSON.
+"""Audit by vector clocks, a row a run: the counts of `clock_tables` and their details as JSON.
 
-Details that are lists (`clock_defects`, `unlogged_hosts`) are put together on the JVM, an entry a
-defect or host, in the order of the local engine.
+Lists among the details (`clock_defects`, `unlogged_hosts`) are put together on the JVM, in the
+order of the local engine.
 """
 
 from __future__ import annotations
@@ -15,10 +15,18 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.spark.audits import clock_tables
-from antecede.spark.audits.causes import of_edges
+from antecede.spark.audits.causes import (
+    all_pairs,
+    count,
+    maps_by_order,
+    no_counts,
+    of_edges,
+    of_rows,
+    reasons_of,
+)
 from antecede.spark.audits.event_columns import KEY
 from antecede.tables.audit import CONFIDENCE_NAME, ESTIMATED, PAIR_KEYS
-from antecede.tables.trace import DELIVER, ORDERS, RECEIVE, no_own_entry
+from antecede.tables.trace import ORDERS, no_own_entry
 
 NUMBER_BYTES = 8
 """Bytes of a number, a text or an element of a list in Arrow, beside its letters; about."""
@@ -32,8 +40,9 @@ def clock_counts(events: DataFrame, rows: clock_tables.ClockRows, pairs: bool) -
     entries = clock_tables.entries_of(logged)
     changed = clock_tables.compared(entries.where("changed"), logged)
     edges, steps = clock_tables.of_message_edges(changed, orders)
-    total = _of_rows(rows.rows)
-    parts = [_of_events(logged, orders), _of_entries(entries), of_edges(edges), steps]
+    total = of_rows(rows.rows)
+    covered = entries.groupBy(KEY).agg(F.sum("prefix").alias("covered"))
+    parts = [_of_events(logged, orders), covered, of_edges(edges), steps]
     parts += [clock_tables.of_contradictions(entries, logged, changed), _reasons(rows.rows)]
     parts += [_defects(logged), _unlogged(entries, logged)]
     for part in parts:
@@ -56,18 +65,6 @@ def giant_runs(events: DataFrame, run_bytes: int) -> list[str]:
     return sorted(str(row[0]) for row in large)
 
 
-def _of_rows(rows: DataFrame) -> DataFrame:
-    named = F.col("__named")
-    return rows.groupBy(KEY).agg(
-        F.nullif(F.max("run"), F.lit("")).alias("run"),
-        F.count(F.lit(1)).alias("rows"),
-        F.count_if("again").alias("duplicates"),
-        F.count_if(F.col("reason").isNotNull()).alias("quarantined"),
-        F.count_if(named & (F.col("kind") == RECEIVE)).alias("receipts"),
-        F.count_if(named & (F.col("kind") == DELIVER)).alias("deliveries"),
-    )
-
-
 def _of_events(events: DataFrame, orders: list[str]) -> DataFrame:
     step = F.col("own") - F.col("own_then")
     return events.groupBy(KEY).agg(
@@ -80,19 +77,13 @@ def _of_events(events: DataFrame, orders: list[str]) -> DataFrame:
     )
 
 
-def _of_entries(entries: DataFrame) -> DataFrame:
-    return entries.groupBy(KEY).agg(F.sum("prefix").alias("covered"))
-
-
 def _reasons(rows: DataFrame) -> DataFrame:
     """Count rows that were set aside, by reason: what stands before the first colon of each."""
     bad = rows.where(F.col("reason").isNotNull())
     member = F.when(F.col("reason") == clock_tables.NO_OWN, F.col("member"))
     counted = bad.groupBy(KEY, "reason", member.alias("member")).count()
     worded = counted.mapInArrow(_worded, f"{KEY} string, reason string, count long")
-    added = worded.groupBy(KEY, "reason").agg(F.sum("count").alias("count"))
-    pairs = F.collect_list(F.struct("reason", "count"))
-    return added.groupBy(KEY).agg(F.map_from_entries(pairs).alias("__reasons"))
+    return reasons_of(worded.groupBy(KEY, "reason").agg(F.sum("count").alias("count")))
 
 
 def _worded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -164,10 +155,6 @@ def _listed(found: DataFrame, name: str) -> DataFrame:
 
 def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     """Return the counts of a run under their names; null where they do not apply to clocks."""
-
-    def count(name: str) -> Column:
-        return F.coalesce(F.col(name), F.lit(0)).cast("long")
-
     nothing = F.lit(None).cast("long")
     messages, members, edges = count("messages"), count("members"), count("edges")
     made = {n: count(n) for n in ("rows", "quarantined", "duplicates", "receipts", "deliveries")}
@@ -178,19 +165,12 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
     made[CONFIDENCE_NAME] = F.lit(None).cast("double")
     sound = (count("lowered") == 0) & (count("repeated") == 0) & (count("mutual") == 0)
     ordered = F.when(sound, count("covered") - messages)
-    every = F.shiftright(messages, 1) * (messages - 1).bitwiseOR(F.lit(1))
     implied = count("implied_steps")
-    values = (messages - members + edges - implied, implied, ordered, every - ordered)
+    values = (messages - members + edges - implied, implied, ordered, all_pairs(messages) - ordered)
     for name, value in zip(PAIR_KEYS, values, strict=True):
         made[name] = value if pairs else nothing
-    empty = F.create_map().cast("map<string, bigint>")
-    made["quarantine"] = F.coalesce(F.col("__reasons"), empty)
-    known = [F.when(F.col(f"known_{n}") > 0, count(f"back_{n}")) for n in orders]
-    made["inversions"] = map_of(dict(zip(orders, known, strict=True))) if orders else empty
-    both = {n: F.when(F.col(f"known_{n}") > 0, count(f"both_{n}")) for n in orders}
-    made["compared_edges"] = map_of(both) if orders else empty
-    most = {name: F.col(f"most_{name}") for name in orders}
-    made["max_inversions"] = map_of(most) if orders else empty
+    made |= maps_by_order(orders)
+    made["quarantine"] = F.coalesce(F.col("__reasons"), no_counts())
     details = {"clock_gaps": "gaps", "repeated_counters": "repeated"}
     details |= {"mutual_events": "mutual", "unmerged_events": "unmerged"}
     texts = [_pair(name, count(of).cast("string")) for name, of in details.items()]
@@ -204,9 +184,3 @@ def _row(total: DataFrame, orders: list[str], pairs: bool) -> DataFrame:
 def _pair(name: str, text: Column) -> Column:
     """Return a key of JSON with its value; null where that is null."""
     return F.concat(F.lit(f'"{name}": '), text)
-
-
-def map_of(values: dict[str, Column]) -> Column:
-    """Return a map of the values that are not null."""
-    pairs = [part for name, value in values.items() for part in (F.lit(name), value)]
-    return F.map_filter(F.create_map(*pairs), lambda _, value: value.isNotNull())

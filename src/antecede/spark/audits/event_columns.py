@@ -1,14 +1,13 @@
 """A DataFrame's columns in the event schema, and the rows of one run after another in a task.
 
-`events_of` casts on the JVM and puts three hidden columns beside the schema's: the run that a row
-belongs to (rows without one are a run together, as are those of an empty name), and the order of
-rows. That is `file_order`; without such a column it is the 64-bit digest of the row's columns of
-the schema, made by Spark: cheap, the same on every machine, and without any meaning, so that
-which of repeated rows stands for the event is decided by content alone. What goes by the order of
-rows (inversions by it, channels, early deliveries) is not counted then.
+`events_of` casts on the JVM and adds hidden columns: the run as a key (rows without one are a run
+together, with those of an empty name), and the order of rows. That is `file_order`, else the 64-bit
+digest of the row's columns of the schema. The digest is the same on every machine and has no
+meaning: content alone decides which of repeated rows stands for the event, and what goes by the
+order of rows is not counted.
 
-`runs_in` is what tasks that need a whole run iterate: rows come sorted by run from Spark, whose
-sort spills to disk, so that a task holds one run at a time, and refuses one that is too large.
+`runs_in` serves tasks that need a whole run. Spark sorts rows by run, on disk if needed, so that a
+task holds one run at a time; it refuses one that is too large.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.errors import InputError
-from antecede.spark.columns import cause_of, id_of
+from antecede.spark.columns import cause_of, column_of, id_of
 from antecede.tables.trace import SCHEMA, schema
 
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
@@ -52,15 +51,11 @@ def events_of(df: DataFrame, *, rows: bool = False) -> DataFrame:
     names = [name for name in schema.NAMES if name in df.columns]
     chosen = [_conformed(df, name).alias(name) for name in names]
     # A struct of all columns by name: a name with dots is that column, whole.
-    row = [F.struct(*(_plain(name) for name in df.columns)).alias(ROW)] if rows else []
+    row = [F.struct(*map(column_of, df.columns)).alias(ROW)] if rows else []
     events = df.select(*chosen, *row)
     key = F.coalesce(F.col("run"), F.lit("")) if "run" in names else F.lit("")
     place = F.col("file_order") if "file_order" in names else F.xxhash64(*names)
     return events.withColumns({KEY: key, PLACE: place})
-
-
-def _plain(name: str) -> Column:
-    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def _conformed(df: DataFrame, name: str) -> Column:

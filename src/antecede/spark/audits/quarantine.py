@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -33,26 +33,17 @@ def quarantined(
 ) -> DataFrame:
     """Return the rows that an audit by declared causes sets aside: `reason`, and the `row`.
 
-    `row` is a struct of all columns of `df`. Reasons are those that `audit` counts in
-    `quarantine`: no id, a row that contradicts an earlier one of its id, an event on a cycle of
-    causes (the reason names the cycle after a colon). Arguments as for `audit`; the events on
-    cycles of a run, and no others, are one task. Raises InputError as `audit`, and for logs with
-    vector clocks, whose rows `antecede audit` hands out.
+    `row` is a struct of all columns of `df`. Reasons are those that `audit` counts in `quarantine`:
+    no id, a row that contradicts an earlier one of its id, an event on a cycle of causes (the
+    reason names the cycle after a colon). Arguments as for `audit`; the events on cycles of a run
+    are one task. Raises InputError as `audit`, and for logs with vector clocks, whose rows
+    `antecede audit` hands out.
 
     >>> from antecede.spark import quarantined
-    >>> events = spark.createDataFrame(
-    ...     [("a", ["b"]), ("b", ["a"]), ("", []), ("c", [])], "id string, parents array<string>"
-    ... )
-    >>> found = quarantined(events)
-    >>> found.select("row.id", "reason").sort("id").show(truncate=False)
-    +---+--------------------------------+
-    |id |reason                          |
-    +---+--------------------------------+
-    |   |no id                           |
-    |a  |causes form a cycle: a <- b <- a|
-    |b  |causes form a cycle: a <- b <- a|
-    +---+--------------------------------+
-    <BLANKLINE>
+    >>> rows = [("a", ["b"]), ("b", ["a"]), ("", []), ("c", [])]
+    >>> events = spark.createDataFrame(rows, "id string, parents array<string>")
+    >>> sorted((found.row.id, found.reason) for found in quarantined(events).collect())[:2]
+    [('', 'no id'), ('a', 'causes form a cycle: a <- b <- a')]
     """
     events = events_of(df, rows=True)
     ready_workers(df.sparkSession)
@@ -69,17 +60,9 @@ def quarantined(
     whole = chosen.join(cyclic, [KEY, "node"], "left_semi").select(
         KEY, PLACE, "id", F.col(causes.NAMES).alias("parents")
     )
-    named = run_by_run(whole).mapInArrow(_cycles(run_bytes), f"{KEY} string, id string, why string")
-    named = named.toDF("__run", "__id", "reason")
-    first = rows.where("first").select(KEY, "id", ROW)
-    same = (first[KEY] == named["__run"]) & (first["id"] == named["__id"])
-    return bad.unionByName(first.join(named, same).select("reason", F.col(ROW).alias("row")))
-
-
-def _cycles(run_bytes: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     refused = whole_run("naming the events on cycles", run_bytes)
 
-    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+    def name(batches: Batches) -> Iterator[pa.RecordBatch]:
         for key, rows in runs_in(batches, run_bytes, refused):
             aside: Any = by_causes(conform(rows)).quarantine
             if aside is not None:
@@ -87,4 +70,8 @@ def _cycles(run_bytes: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
                 table = pa.table({KEY: keys, "id": aside["id"], "why": aside["reason"]})
                 yield from table.to_batches()
 
-    return run
+    named = run_by_run(whole).mapInArrow(name, f"{KEY} string, id string, why string")
+    named = named.toDF("__run", "__id", "reason")
+    first = rows.where("first").select(KEY, "id", ROW)
+    same = (first[KEY] == named["__run"]) & (first["id"] == named["__id"])
+    return bad.unionByName(first.join(named, same).select("reason", F.col(ROW).alias("row")))

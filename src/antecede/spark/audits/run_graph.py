@@ -1,16 +1,15 @@
 """The graph of a run's declared causes in one task: cycles, ordered pairs, implied edges.
 
-Of the whole audit by declared causes only this needs a run in one place, and it takes numbers
-alone: 24 bytes an edge, a 64-bit digest of each end with a 32-bit one of another kind beside it.
-Two ids of one digest are refused, not confused, unless the other digests agree as well (one pair
-in 2^96). Cycles and a forest's pairs are linear (depths). Where events have several causes, pasts
-are counted exactly by blocks of bits, which takes edges times events / 64 steps: beyond
-`pair_steps` that is refused, or estimated where the caller chose so (`tables.audit.pairs`).
+Only this part of an audit needs a run in one place. It takes 24 bytes an edge, a 64-bit digest of
+each end with a 32-bit one of another kind beside it. Two ids of one digest are refused, unless the
+other digests agree as well (one pair in 2^96). Cycles and a forest's pairs are linear (depths).
+Where events have several causes, pasts are counted exactly by blocks of bits, in edges times events
+/ 64 steps. Beyond `pair_steps` that is refused, or estimated (`tables.audit.pairs`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
-from antecede.spark.audits.event_columns import KEY, PLACE, run_named, runs_in
+from antecede.spark.audits.event_columns import KEY, PLACE, run_by_run, run_named, runs_in
 from antecede.tables.audit import PairChoice, PairsFound, find_pairs
 from antecede.tables.kernels import Ints, graph, steps_needed
 
@@ -41,25 +40,17 @@ def graphs_of(edges: DataFrame, choice: PairChoice, most: int) -> DataFrame:
     without edges has no row. The task of a run fails with InputError beyond `most` edges, and,
     where exact pairs are asked for, beyond `choice.steps`.
     """
-    placed = (
-        edges.select(KEY, *ENDS, F.lit(0).alias(PLACE))
-        .repartition(F.col(KEY))
-        .sortWithinPartitions(KEY)
-    )
-    return placed.mapInArrow(_counter(choice, most), _ROWS)
-
-
-def _counter(choice: PairChoice, most: int) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     refused = (
         f"the graph of a run's causes is one task and takes {most:,} edges at most (graph_edges=); "
         "this run has more. Raise it if the workers have 100 bytes of memory an edge, or split it"
     )
 
-    def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+    def count(batches: Batches) -> Iterator[pa.RecordBatch]:
         for key, table in runs_in(batches, most, refused, lambda piece: piece.num_rows):
             yield _counted(key, table, choice)
 
-    return run
+    placed = edges.select(KEY, *ENDS, F.lit(0).alias(PLACE))
+    return run_by_run(placed).mapInArrow(count, _ROWS)
 
 
 def _counted(key: str, table: pa.Table, choice: PairChoice) -> pa.RecordBatch:

@@ -1,14 +1,14 @@
 """The report of `antecede audit` on a whole trace, out of the rows that `audit` gives a run.
 
 Counts add up, since causes never cross from one run to another; members are united. Where vector
-clocks tell of causes the local engine counts all rows in ONE TASK, of at most `run_bytes`.
+clocks tell of causes the local engine counts all rows in ONE TASK, of at most `RUN_BYTES`.
 """
 
 from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,15 @@ from antecede.spark.audits.event_columns import (
 )
 from antecede.spark.audits.run_graph import GRAPH_EDGES
 from antecede.spark.sources.order_tables import write_part
-from antecede.tables.audit import AuditReport, Named, PairChoice, audit_events, of_parts, part_of
-from antecede.tables.audit import merge_channels as merged_channels
+from antecede.tables.audit import (
+    AuditReport,
+    Named,
+    PairChoice,
+    audit_events,
+    merge_channels,
+    of_parts,
+    part_of,
+)
 from antecede.tables.false_causality import told
 from antecede.tables.trace import (
     BLANK,
@@ -77,16 +84,16 @@ def _added(runs: DataFrame, events: DataFrame) -> AuditReport:
         *(F.sum(name).alias(name) for name in sums),
     ).first()
     keys = {name: row[name] for name in COUNTED}
+    kept = _kept(events, bool(row.events_on_cycles))
     if row.runs > 1 and keys["members"] is not None:
-        keys["members"] = _members(events, bool(row.events_on_cycles))
+        keys["members"] = kept.select("member").where("member IS NOT NULL").distinct().count()
     maps = {name: _one_map(runs, name) for name in MAPS}
     details = {name: row[name] for name in DETAILED if row[name] or name in ALWAYS}
     if "receipts" in details or "deliveries" in details:
         details |= {name: row[name] for name in ("receipts", "deliveries")} | _told(runs, events)
     details |= {name: maps[name] for name in ("compared_edges", "max_inversions", "quarantine")}
     worst = list(maps["max_inversions"])
-    cycles = bool(row.events_on_cycles)
-    details["worst_inversions"] = _worst(events, cycles, worst) if worst else {}
+    details["worst_inversions"] = _worst(kept, worst) if worst else {}
     sources = {row[0] for row in runs.select(SOURCE).distinct().collect()}
     return AuditReport(
         format=TABLE,
@@ -108,15 +115,8 @@ def _kept(events: DataFrame, cycles: bool) -> DataFrame:
     return chosen.join(cyclic, [KEY, "node"], "left_anti")
 
 
-def _members(events: DataFrame, cycles: bool) -> int | None:
-    """Count the members of all runs together."""
-    row = _kept(events, cycles).agg(F.count_distinct("member").alias("members")).first()
-    return row.members or None if row else None
-
-
-def _worst(events: DataFrame, cycles: bool, orders: Iterable[str]) -> dict[str, dict[str, str]]:
+def _worst(kept: DataFrame, orders: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return, by order, the edge with the largest step back; of equal ones the first listed."""
-    kept = _kept(events, cycles)
     columns = list(dict.fromkeys([*orders, "file_order"]))
     effect = kept.select(
         KEY,
@@ -150,7 +150,7 @@ def _one_map(runs: DataFrame, name: str) -> dict[str, int]:
 def _told(runs: DataFrame, events: DataFrame) -> dict[str, Any]:
     """Return what receipts and deliveries tell, a run a task."""
     rows = runs.where("details IS NOT NULL").select("details").orderBy("run").collect()
-    models = merged_channels(json.loads(row.details).get("channels", {}) for row in rows)
+    models = merge_channels(json.loads(row.details).get("channels", {}) for row in rows)
     keyed = events_of(events)
     talking = keyed.where(F.col("kind").isin(RECEIVE, DELIVER)).select(KEY).distinct()
     whole = run_by_run(keyed.join(talking, KEY, "left_semi").select(keyed.columns))
@@ -168,49 +168,39 @@ def _parts(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBat
 
 
 def total_by_clocks(
-    events: DataFrame,
-    aside: Path | None,
-    format: str,
-    *,
-    pairs: bool = True,
-    run_bytes: int = RUN_BYTES,
+    events: DataFrame, aside: Path | None, format: str, *, pairs: bool = True
 ) -> AuditReport:
     """Return the report of vector clocks, counted by the local engine in one task.
 
     `pairs=False` as in `total_by_causes`. `aside`: a folder that takes the rows that are set
-    aside. Raises InputError in the worker where the rows are more than `run_bytes` of Arrow data.
+    aside. Raises InputError in the worker where the rows are more than `RUN_BYTES` of Arrow data.
     """
-    rows = events.repartition(1).sortWithinPartitions("file_order")
-    packed = rows.mapInArrow(
-        _counter(aside, format, PairChoice(pairs), run_bytes), "report binary"
-    ).collect()
-    report: AuditReport = pickle.loads(packed[0].report)
-    return report
 
-
-def _counter(
-    aside: Path | None, format: str, choice: PairChoice, most: int
-) -> Callable[[Iterable[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
     def count(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         parts, size = [], 0
         for batch in batches:
             parts.append(batch)
             size += batch.nbytes
-            if size > most:
+            if size > RUN_BYTES:
                 raise InputError(
-                    f"an audit of vector clocks is one task, of at most {most:,} bytes of rows; "
-                    "this trace has more: audit the runs by themselves, as Spark's audit() does"
+                    f"an audit of vector clocks is one task, of at most {RUN_BYTES:,} bytes of "
+                    "rows; this trace has more: audit the runs by themselves, as Spark's audit() "
+                    "does"
                 )
         if not parts:
             return
         table = pa.Table.from_batches(parts).combine_chunks()
+        choice = PairChoice(pairs)
         report = audit_events(table, TABLE, named=Named(), clocked=True, choice=choice)
         if aside is not None:
             write_part(report.quarantine, aside / "counted-000000", format)
         plain = AuditReport(**report.to_dict())
         yield pa.RecordBatch.from_pydict({"report": pa.array([pickle.dumps(plain)], pa.binary())})
 
-    return count
+    rows = events.repartition(1).sortWithinPartitions("file_order")
+    packed = rows.mapInArrow(count, "report binary").collect()
+    report: AuditReport = pickle.loads(packed[0].report)
+    return report
 
 
 def with_read(

@@ -1,9 +1,9 @@
 """d: the longest chain of causes of one release; and cycles, where it never settles.
 
-Only edges between rows of the same r matter: with times those are few. Up to `Limits.task` of
-them go to the compiled kernel in one task. Beyond that they are cut into ranges of rows, which
-settle what they can and tell each other; what is never settled is on a cycle or comes after one.
-The same from the other end leaves cycles and what lies between them, and that goes to the kernel.
+Only edges between rows of the same r matter. Up to `Limits.task` of them go to the compiled kernel
+in one task. More are cut into ranges of rows, which settle what they can and exchange it; rows that
+never settle are on a cycle or after one. The same from the other end leaves cycles and what lies
+between them, and that goes to the kernel.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
 from antecede.spark.fixpoint.supersteps import parts_of, run_parts
-from antecede.spark.fixpoint.tables import Tables, merged
+from antecede.spark.fixpoint.tables import Tables, merged, without
 from antecede.tables.order import KNOWN, OPEN, depths_of
 
 _SAID = "row bigint, depth bigint, cycle boolean"
@@ -30,16 +30,12 @@ def depths(tied: DataFrame, rows: int, tables: Tables) -> tuple[DataFrame, DataF
     tied, count = tables.keep(tied)
     tables.notes["tied"] = count
     if not count:
-        return _nothing(tied), None
+        return tied.select(F.col("e").alias("row"), F.lit(0).cast("bigint").alias("depth")), None
     if count > tables.limits.task:
         return _by_parts(tied, rows, count, tables)
     said = tables.cut(_in_one(tied))
     circle = said.where("cycle").select("row")
     return said.where("NOT cycle").select("row", "depth"), circle if circle.count() else None
-
-
-def _nothing(tied: DataFrame) -> DataFrame:
-    return tied.select(F.col("e").alias("row"), F.lit(0).cast("bigint").alias("depth")).limit(0)
 
 
 def _in_one(tied: DataFrame) -> DataFrame:
@@ -51,11 +47,11 @@ def _by_parts(
     tied: DataFrame, rows: int, count: int, tables: Tables
 ) -> tuple[DataFrame, DataFrame | None]:
     settled = _settled(tied, rows, count, tables)
-    left, stuck = tables.keep(_unsettled(tied, settled))
+    left, stuck = tables.keep(without(tied, settled))
     if not stuck:
         return settled.where("depth > 0"), None
     back = left.select(F.col("e").alias("c"), F.col("c").alias("e"))
-    core = _unsettled(back, _settled(back, rows, stuck, tables))
+    core = without(back, _settled(back, rows, stuck, tables))
     core, count = tables.keep(core)
     if count > tables.limits.task:
         raise InputError(
@@ -64,14 +60,6 @@ def _by_parts(
         )
     said = tables.cut(_in_one(core))
     return settled.where("depth > 0"), said.where("cycle").select("row")
-
-
-def _unsettled(tied: DataFrame, settled: DataFrame) -> DataFrame:
-    """Return the edges between rows that are both not settled."""
-    done = settled.select("row")
-    for end in ("c", "e"):
-        tied = tied.join(done, F.col(end) == F.col("row"), "left_anti")
-    return tied
 
 
 def _settled(tied: DataFrame, rows: int, count: int, tables: Tables) -> DataFrame:

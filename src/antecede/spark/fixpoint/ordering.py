@@ -2,27 +2,21 @@
 
 Theory of operation
 -------------------
-1. `fixpoint.rows`: every row's identity and causes as values, repeats set aside, the others
-   numbered by (group, time, identity).
-2. `fixpoint.edges`: causes are looked up by a join, and are numbers from there on.
-3. `fixpoint.rounds`: r.
-4. `fixpoint.depths`: d, and cycles; where there is one its rows are set aside and 3 and 4 start
-   again, since nothing waits for them.
+1. `rows`: every row's identity and causes as values, repeats set aside, the others numbered by
+   (group, time, identity).
+2. `edges`: causes are looked up by a join, and are numbers from there on. A hash finds where to
+   look, the identity itself decides. With clocks and numbers an absent cause still orders: the row
+   stands after the greatest count of that member below it. Ranges of (member, count) find it, so
+   that a member with any number of rows is spread too.
+3. `supersteps`: r.
+4. `depths`: d, and cycles. Rows on cycles are set aside, and 3 and 4 start again.
 5. Rows are sorted in ranges of (group, r, d, number); a position is the count of the ranges before
    plus the place within.
 6. The answer meets the rows again by all that `order` reads of them.
 
 The definition is that of `tables.order.table`, and so is the answer, row for row. All steps but the
-last run when `transform` is called, because how many rounds there are is seen on the way; only
-counts come to the driver. The rows are read twice: whoever orders what changes from one reading to
-the next is told so, by an error and not by a wrong row.
-
-From causes as (text, count) to edges between numbered rows.
-
-Identities are hashed once; a hash finds where to look, the identity itself decides. With clocks
-and numbers a cause that is nowhere still orders: the row stands after the greatest count of that
-member below it, which is looked up in ranges of (member, count), so that a member with any number
-of rows is spread too.
+last run when `transform` is called, because the number of rounds is seen on the way; only counts
+come to the driver. The rows are read twice: an input that changes in between raises an error.
 """
 
 from __future__ import annotations
@@ -32,17 +26,14 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import to_arrow_type
 
 from antecede.spark.columns import column_of
 from antecede.spark.fixpoint.depths import depths
 from antecede.spark.fixpoint.rows import (
     GROUP,
-    empty_control,
     numbers,
     ranked,
     sifted,
@@ -51,9 +42,10 @@ from antecede.spark.fixpoint.rows import (
     signed,
 )
 from antecede.spark.fixpoint.supersteps import raised
-from antecede.spark.fixpoint.tables import Limits, Tables, merged
+from antecede.spark.fixpoint.tables import Limits, Tables, merged, without
+from antecede.spark.order_columns import empty_table
 from antecede.tables.kernels import BEFORE_ALL
-from antecede.tables.order import STATUSES, OrderSpec, Status, code, times_of
+from antecede.tables.order import STATUSES, OrderSpec, Status, code, control_type, times_of
 
 EDGE = ("c", "e", "k", "tc", "te", "timed", "lacks")
 """An edge: rows of cause and effect (`c` null: nowhere), the place of the cause among those of the
@@ -144,10 +136,11 @@ _NAMES = "array<string>"
 def order_giant(
     df: DataFrame, spec: OrderSpec, rows: int, limits: Limits | None = None
 ) -> DataFrame:
-    """Order the rows of giant groups, numbered by the column `fixpoint.rows.GROUP`.
+    """Order the rows of giant groups, numbered by the column `fixpoint.rows.GROUP`; `rows`: their
+    count.
 
-    `rows` is how many there are. Returns the columns of `df`, then those of `spec.added`. Raises
-    InputError when a bound of `limits` is passed.
+    Returns the columns of `df`, then those of `spec.added`. Raises InputError when a bound of
+    `limits` is passed.
     """
     tables = Tables(limits or LIMITS, max(rows, 1))
     try:
@@ -164,7 +157,7 @@ def order_giant(
 
 def answered(df: DataFrame, spec: OrderSpec, tables: Tables) -> tuple[DataFrame, bool]:
     """Return what becomes of the rows of each signature, and whether any has several rows."""
-    kind = empty_control(df, spec)
+    kind = control_type(empty_table(df, spec), spec)
     lines, repeated = sifted(df, spec, tables)
     rows, count = ranked(lines, spec, kind, tables)
     links, found = edges(rows, spec, tables)
@@ -181,7 +174,7 @@ def _said(links: DataFrame, spec: OrderSpec, counts: tuple[int, int], tables: Ta
     lacks = F.col("lacks")
     circle: DataFrame | None = None
     while True:
-        alive = links if circle is None else _without(links, circle)
+        alive = links if circle is None else without(links, circle)
         lifted = None if spec.time is None else raised(alive, counts, tables)
         touched = (
             alive.where("c IS NOT NULL") if lifted is None else _touched(alive, lifted, tables)
@@ -220,13 +213,6 @@ def _a_row(says: DataFrame, cyclic: bool, timed: bool) -> DataFrame:
         F.array_sort(F.collect_set("waiting")).alias("waiting"),
         F.array_sort(F.collect_set("lacking")).alias("lacking"),
     )
-
-
-def _without(links: DataFrame, circle: DataFrame) -> DataFrame:
-    """Leave out the edges from and to rows that are set aside."""
-    for end in ("c", "e"):
-        links = links.join(circle, F.col(end) == F.col("row"), "left_anti")
-    return links
 
 
 def _touched(links: DataFrame, lifted: DataFrame, tables: Tables) -> DataFrame:
@@ -296,21 +282,13 @@ def _told(placed: DataFrame, rows: DataFrame, df: DataFrame, spec: OrderSpec) ->
                 alive, F.when(F.col("u"), F.array().cast(_NAMES)).otherwise(F.col("waited"))
             ),
             "missing": F.when(alive, F.col("missing")),
-            "wait": F.when(alive & ~F.col("u"), _wait(_per_ms(df, spec))),
+            "wait": F.when(alive & ~F.col("u"), _wait(times_of(empty_table(df, spec), spec)[2])),
             "at": F.when(alive, _released_at(df, spec)),
         }
     )
     names = signature_names(spec)
     whole = merged([placed, rows.where("aside").select(*names, "first", "rest")])
     return whole.select(*names, "first", "rest", "position", "waited", "missing", "wait", "at")
-
-
-def _per_ms(df: DataFrame, spec: OrderSpec) -> float | None:
-    columns = {
-        name: pa.array([], to_arrow_type(df.schema[name].dataType, timezone="UTC"))
-        for name in spec.used
-    }
-    return times_of(pa.table(columns), spec)[2]
 
 
 def _wait(per_ms: float | None) -> Column:

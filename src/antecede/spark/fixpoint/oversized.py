@@ -1,17 +1,15 @@
-"""Which groups are too large for one task, told by counting them; and what the plan says of it.
+"""Groups that are too large for one task.
 
-A group goes to one task, to the kernel in Python, as long as it has at most `rows_a_task` rows;
-what is larger goes to the fixpoint over joins (`fixpoint`). Both come out as one frame. The plan of
-the former has `antecede_order_a_group_a_task`, that of the latter `__antecede_fixpoint` columns.
+A group goes to one task, to the kernel in Python, up to `rows_a_task` rows; a larger one goes to
+the fixpoint over joins. Both come out as one frame. The plan of the former has
+`antecede_order_a_group_a_task`, that of the latter `__antecede_fixpoint` columns.
 
-To count is to run a job when `transform` is called, over the group column alone. It is not run
-where Spark's own estimate says that all rows together are few, nor where `giant` is "never", nor
-for a stream, nor where nothing may be run yet (Declarative Pipelines).
+Counting is a job over the group column when `transform` is called. It is not run where Spark
+estimates few bytes, where `giant` is "never", for a stream, or in Declarative Pipelines.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -32,12 +30,8 @@ _REMOTE = (
 )
 
 
-@dataclass(frozen=True)
-class Giant:
-    """The rows of all giant groups, each with the number of its group, and how many there are."""
-
-    rows: DataFrame
-    count: int
+Giant = tuple[DataFrame, int]
+"""The rows of all giant groups, each with the number of its group, and how many there are."""
 
 
 def parted(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | None]:
@@ -55,7 +49,7 @@ def parted(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | No
         small, giant = _without_group(df, spec) if spec.group is None else _by_group(df, spec)
         if remote and giant is not None:
             raise InputError(
-                f"{giant.count:,} rows are in groups of more than rows_a_task="
+                f"{giant[1]:,} rows are in groups of more than rows_a_task="
                 f"{spec.rows_a_task:,}, or in none: {_REMOTE}"
             )
         return small, giant
@@ -79,7 +73,7 @@ def _without_group(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Gi
     count = df.count()
     if spec.giant == "auto" and count <= spec.rows_a_task:
         return df, None
-    return None, Giant(df.withColumn(GROUP, F.lit(0)), count)
+    return None, (df.withColumn(GROUP, F.lit(0)), count)
 
 
 def _by_group(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant | None]:
@@ -96,4 +90,4 @@ def _by_group(df: DataFrame, spec: OrderSpec) -> tuple[DataFrame | None, Giant |
     giants = F.broadcast(giants) if spec.giant == "auto" else giants  # few: each has many rows
     rows = df.join(giants.drop("count"), same).drop(_KEY)
     small = None if spec.giant == "always" else df.join(giants, same, "left_anti")
-    return small, Giant(rows, found[1])
+    return small, (rows, found[1])

@@ -1,8 +1,7 @@
-"""The first steps of a fixpoint: control columns, repeats set aside, rows numbered by rank.
+"""First steps of a fixpoint: control columns, repeats set aside, rows numbered by rank.
 
 `sifted` has one line for all rows that are equal in everything the order reads. `ranked` numbers
-those that take part by (group, time, identity), the order in which they came, so that from there on
-everything is numbers: the rank is the last word of the definition of the order.
+those that take part by (group, time, identity); from there on everything is numbers.
 """
 
 from __future__ import annotations
@@ -14,10 +13,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type
 
-from antecede.spark.columns import column_of, content_digest, exact
+from antecede.spark.columns import column_of, content_digest, exact, is_hashable
 from antecede.spark.fixpoint.tables import Tables
+from antecede.spark.order_columns import empty_table
 from antecede.tables.kernels import BEFORE_ALL
 from antecede.tables.order import OrderSpec, Status, code, control, control_type, tie_names
 
@@ -33,9 +33,10 @@ _KEPT, _DUPLICATE, _CONFLICT = (
 def signed(df: DataFrame, spec: OrderSpec) -> DataFrame:
     """Add the hidden columns by which rows that are equal to `order` are known."""
     used = [*spec.used]
+    hashed = [name for name in used if is_hashable(df.schema[name].dataType)]
     made = (
         content_digest(df, used),
-        F.xxhash64(F.lit("antecede"), *(exact(df, name) for name in _hashed(df, used))),
+        F.xxhash64(F.lit("antecede"), *(exact(df, name) for name in hashed)),
         content_digest(df, spec.content_of([n for n in df.columns if n != GROUP])),
     )
     return df.withColumns(dict(zip(_DIGESTS, made, strict=True)))
@@ -61,7 +62,7 @@ def sifted(df: DataFrame, spec: OrderSpec, tables: Tables) -> tuple[DataFrame, b
     Columns: the signature, the fields of `control`, `h` (a hash of the identity, never trusted
     alone), `first` and `rest`: what becomes of the first row of a line and of the others.
     """
-    kind = empty_control(df, spec)
+    kind = control_type(empty_table(df, spec), spec)
     given = signed(df, spec)
     read = given.select(
         *signature(given, spec), _reader(spec, kind)(*map(column_of, spec.used)).alias("k")
@@ -124,15 +125,6 @@ def numbers(df: DataFrame, place: str) -> Column:
     return F.get(offsets, part.cast("int")) + inside
 
 
-def empty_control(df: DataFrame, spec: OrderSpec) -> Any:
-    """Return the Arrow type of the control columns."""
-    columns = {
-        name: pa.array([], to_arrow_type(df.schema[name].dataType, timezone="UTC"))
-        for name in spec.used
-    }
-    return control_type(pa.table(columns), spec)
-
-
 def _reader(spec: OrderSpec, kind: Any) -> Any:
     """Return the function of columns that reads identities and causes, row by row."""
 
@@ -144,9 +136,3 @@ def _reader(spec: OrderSpec, kind: Any) -> Any:
     functions: Any = F  # the stubs do not know arrow_udf
     result: t.DataType = from_arrow_type(kind)
     return functions.arrow_udf(antecede_control, result).asNondeterministic()
-
-
-def _hashed(df: DataFrame, names: list[str]) -> list[str]:
-    """Spark hashes no maps and variants; the other digest has them by their text."""
-    kinds = {name: df.schema[name].dataType.simpleString() for name in names}
-    return [name for name in names if "map<" not in kinds[name] and "variant" not in kinds[name]]

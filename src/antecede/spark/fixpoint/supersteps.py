@@ -1,10 +1,10 @@
 """r = max(time, r of the causes), first by rounds of joins, then by whole parts at once.
 
-Only an edge whose cause is later than its effect starts work, and a round joins the edges with
-the rows that the round before it raised: real logs settle in 1 to 10 rounds. A long chain raises
-one row, or all, again in each round; so when rounds do not shrink or pass a bound, all edges go as
-packed arrays to the compiled kernel: in one task if they fit one, else in ranges of rows, which
-tell each other what crosses their borders until nothing new does.
+Only an edge whose cause is later than its effect starts work. A round joins the edges with the rows
+that the round before raised: real logs settle in 1 to 10 rounds. A long chain raises rows in every
+round. So when rounds do not shrink or pass a bound, all edges go as packed arrays to the compiled
+kernel: in one task if they fit, else in ranges of rows that exchange news of their borders until
+there is none.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -21,7 +22,7 @@ from antecede.tables.kernels import BEFORE_ALL
 from antecede.tables.order import release_of
 
 FEW = 100_000
-"""So many raised rows go to every task as they are (16 bytes each), instead of by a shuffle."""
+"""Raised rows that go to every task as they are (16 bytes each), instead of by a shuffle."""
 RAISED = "row bigint, released bigint"
 
 
@@ -37,7 +38,8 @@ def raised(edges: DataFrame, counts: tuple[int, int], tables: Tables) -> DataFra
     new = tables.cut(later.agg(F.max("tc").alias("released")))
     known, sizes = new, [new.count()]
     while sizes[-1] and not _hopeless(sizes, tables.limits):
-        got = edges.join(_hinted(new, sizes[-1]), F.col("c") == F.col("row")).where("released > te")
+        few = F.broadcast(new) if sizes[-1] <= FEW else new
+        got = edges.join(few, F.col("c") == F.col("row")).where("released > te")
         got = got.groupBy(F.col("e").alias("row")).agg(F.max("released").alias("released"))
         new = tables.cut(_news(got, known))
         sizes.append(new.count())
@@ -51,10 +53,6 @@ def _hopeless(sizes: list[int], limits: Limits) -> bool:
     """Tell whether rounds have come to their bound, or no longer become smaller."""
     stalled = len(sizes) > 3 and sizes[-1] > FEW and sizes[-1] > sizes[-2] // 2
     return len(sizes) >= limits.rounds or stalled
-
-
-def _hinted(few: DataFrame, size: int) -> DataFrame:
-    return F.broadcast(few) if size <= FEW else few
 
 
 def _highest(tables: list[DataFrame]) -> DataFrame:
@@ -134,25 +132,11 @@ def _by_parts(
 
 def run_parts(edges: DataFrame, settle: Any, schema: str, parts: int) -> DataFrame:
     """Give the edges of each part, column `p`, to a function of record batches, in one task."""
-    if parts == 1:
 
-        def antecede_part(batches: Iterator[Any]) -> Iterator[Any]:
-            yield settle(batches)
-
-        return edges.drop("p").repartition(1).mapInArrow(antecede_part, schema)
-
-    def antecede_parts(batches: Iterator[Any]) -> Iterator[Any]:
+    # Spark evaluates these hints: the function takes batches one after the other.
+    def antecede_parts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield settle(batches)
 
-    return edges.groupBy("p").applyInArrow(_hinted_types(antecede_parts), schema)
-
-
-def _hinted_types(function: Any) -> Any:
-    """Spark reads off the hints that a function takes batches one after the other."""
-    import pyarrow
-
-    function.__annotations__ = {
-        "batches": Iterator[pyarrow.RecordBatch],
-        "return": Iterator[pyarrow.RecordBatch],
-    }
-    return function
+    if parts == 1:
+        return edges.drop("p").repartition(1).mapInArrow(antecede_parts, schema)
+    return edges.groupBy("p").applyInArrow(antecede_parts, schema)

@@ -1,8 +1,8 @@
-"""Intermediate tables of the fixpoint: kept, cut off from what they came from, and freed.
+"""Intermediate tables of the fixpoint: kept, cut off from their plans, and freed.
 
-Every step of a fixpoint reads what the one before it made. A table that is only a plan would be
-made anew each time, and the plan would grow without end; so it is cut off (a local checkpoint, or
-a reliable one where the session has a checkpoint folder), counted, and freed when all is done.
+A table that is only a plan would be made anew by every later step, and its plan would grow without
+end. So it is cut off (a local checkpoint, or a reliable one where the session has a checkpoint
+folder), counted, and freed at the end.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.storagelevel import StorageLevel
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one task takes at most, and after how much work without an end to give up."""
+    """Bounds of a task, and of work that does not come to an end."""
 
     part: int = 250_000
     """Rows of a partition, by plan."""
     task: int = 24_000_000
     """Edges (and rows) that one task of the compiled kernel takes: about 70 bytes each."""
     at_once: int = 2_000_000
-    """So many edges (64 MiB) go to one task without any rounds."""
+    """Edges (64 MiB) that go to one task without any rounds."""
     rounds: int = 12
     """Rounds of joins, before whole parts are settled at once."""
     exchanges: int = 200
@@ -41,11 +42,11 @@ class Tables:
 
     limits: Limits
     rows: int
-    """How many rows take part in all: what the number of partitions goes by."""
+    """Rows that take part; the number of partitions follows them."""
     notes: dict[str, Any] = field(
         default_factory=lambda: {"raised": [], "exchanges": 0, "depth_exchanges": 0, "tied": 0}
     )
-    """What happened, in numbers: rounds, rows raised, edges."""
+    """Numbers of rounds, raised rows and edges."""
     _held: list[DataFrame] = field(default_factory=list)
     _cut: list[Any] = field(default_factory=list)
 
@@ -56,7 +57,7 @@ class Tables:
         return kept, kept.count()
 
     def cut(self, df: DataFrame, *, result: bool = False) -> DataFrame:
-        """Make a table and forget its plan; a `result` lives as long as somebody holds it."""
+        """Make a table and forget its plan; a `result` is not freed."""
         context: Any = getattr(df.sparkSession, "_sc", None)
         if context is not None and context.getCheckpointDir():
             return df.checkpoint()
@@ -83,3 +84,10 @@ def merged(tables: list[DataFrame]) -> DataFrame:
     for table in tables[1:]:
         whole = whole.unionByName(table, allowMissingColumns=True)
     return whole
+
+
+def without(edges: DataFrame, rows: DataFrame) -> DataFrame:
+    """Return the edges that neither come from nor lead to some rows."""
+    for end in ("c", "e"):
+        edges = edges.join(rows.select("row"), F.col(end) == F.col("row"), "left_anti")
+    return edges

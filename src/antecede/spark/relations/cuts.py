@@ -1,16 +1,14 @@
-"""Cuts and recovery lines of DataFrames; what they say is `antecede.tables.causality.cuts`, said
-there.
+"""Cuts and recovery lines of DataFrames, as `antecede.tables.causality.cuts` defines them.
 
-The rows of a group meet in one partition, where a worker sees the columns that tell causes, a row's
-process, and on which side it is: positions are compared in the JVM.
+The rows of a group meet in one partition; a worker sees the columns that tell causes, a row's
+process, and its side. Positions are compared in the JVM.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -20,7 +18,8 @@ from pyspark.sql import types as t
 from antecede.errors import InputError
 from antecede.spark.columns import column_of, id_column
 from antecede.spark.evidence import refuse_unless_supported
-from antecede.spark.relations.labels import MADE, analysed, by_group, checked, control, table_of
+from antecede.spark.partitions import analysed, by_group, made_by_worker, slices
+from antecede.spark.relations.labels import MADE, checked
 from antecede.tables.causality import (
     ADDED,
     LINE,
@@ -57,25 +56,17 @@ def cut(
 ) -> DataFrame:
     """Return the rows, each with its side of a cut and with what contradicts the cut there.
 
-    `positions`: process -> the last value of the column `at` inside (a number, a time: whatever
-    orders a process's events), in every group. A process that is not named has nothing inside.
-    Columns that are added, arguments and errors: `antecede.tables.causality.cut`; a position of a
-    process that has no row is found by a job when this is called. A group is one task, without
-    `group` everything is.
+    `positions`: process -> the last value of the column `at` inside (a number, a time: the order of
+    a process's events), in every group. A process without a position has nothing inside. Added
+    columns, arguments and errors: `antecede.tables.causality.cut`. A job finds positions of
+    processes without rows when this is called. A group is one task, without `group` everything is.
 
     >>> from antecede.spark import cut
     >>> rows = [("s", None, "a", 1), ("r", "s", "b", 1), ("t", "r", "b", 2)]
     >>> log = spark.createDataFrame(rows, "id string, after string, host string, n int")
     >>> made = cut(log, {"b": 1}, process="host", at="n", id="id", after="after")
-    >>> made.select("id", "inside", "outside_causes").sort("id").show()
-    +---+------+--------------+
-    | id|inside|outside_causes|
-    +---+------+--------------+
-    |  r|  true|           [s]|
-    |  s| false|            []|
-    |  t| false|            []|
-    +---+------+--------------+
-    <BLANKLINE>
+    >>> [(row.id, row.inside, row.outside_causes) for row in made.sort("id").collect()]
+    [('r', True, ['s']), ('s', False, []), ('t', False, [])]
     """
     ways = {"id": id, "after": after, "clock": clock, "member": member, "group": group}
     spec, process = cut_spec({**ways, "time": time}, process, at, status)
@@ -102,13 +93,8 @@ def cut_verdict(cut: DataFrame, *, group: str | None = None) -> DataFrame:
     >>> rows = [("s", None, "a", 1), ("r", "s", "b", 1)]
     >>> log = spark.createDataFrame(rows, "id string, after string, host string, n int")
     >>> made = cut(log, {"a": 1}, process="host", at="n", id="id", after="after")
-    >>> cut_verdict(made).show()
-    +----------+------+-------+----------+----------+-------+
-    |consistent|inside|outside|violations|in_transit|unknown|
-    +----------+------+-------+----------+----------+-------+
-    |      true|     1|      1|         0|         1|      0|
-    +----------+------+-------+----------+----------+-------+
-    <BLANKLINE>
+    >>> cut_verdict(made).first()
+    Row(consistent=True, inside=1, outside=1, violations=0, in_transit=1, unknown=0)
     """
     rows = cut.groupBy(*([] if group is None else [column_of(group)]))
 
@@ -144,7 +130,7 @@ def recovery_line(
     """Return the latest consistent set of checkpoints: where each process can go on from.
 
     `checkpoints`: the boolean column that marks them. One row a process (and group): `line`,
-    `kept`, `undone`, `discarded`. What these are, arguments and errors:
+    `kept`, `undone`, `discarded`. Their meaning, arguments and errors:
     `antecede.tables.causality.recovery_line`; an event without process or `at` fails when the
     result is asked for. A group is one task, without `group` everything is.
 
@@ -153,14 +139,8 @@ def recovery_line(
     >>> columns = "id string, after string, host string, n int, saved boolean"
     >>> log = spark.createDataFrame(rows, columns)
     >>> line = recovery_line(log, "saved", process="host", at="n", id="id", after="after")
-    >>> line.sort("host").show()
-    +----+----+----+------+---------+
-    |host|line|kept|undone|discarded|
-    +----+----+----+------+---------+
-    |   a|   1|   1|     1|        0|
-    |   b|NULL|   0|     1|        1|
-    +----+----+----+------+---------+
-    <BLANKLINE>
+    >>> [tuple(row) for row in line.sort("host").collect()]
+    [('a', 1, 1, 1, 0), ('b', None, 0, 1, 1)]
     """
     ways = {"id": id, "after": after, "clock": clock, "member": member, "group": group}
     spec, process = cut_spec({**ways, "time": time}, process, at, "antecede_status")
@@ -238,49 +218,21 @@ def _judging(df: DataFrame, spec: OrderSpec, process: str) -> Column:
     kinds = (t.BooleanType(), *lists, t.StringType())
     fields = [t.StructField(name, kind) for name, kind in zip(names, kinds, strict=True)]
 
-    def judge(table: pa.Table, digests: Any) -> pa.Array:  # type: ignore[type-arg]
+    def antecede_judge(table: pa.Table, digests: Any, sizes: list[int]) -> Iterator[pa.StructArray]:
         codes = process_codes(table, spec, _PROCESS)
         side: Any = table.column(_SIDE).to_numpy()
-        own = table.select(list(spec.used))
-        columns, _ = judged(own, spec, side, codes, digests)
-        return pa.StructArray.from_arrays(columns, list(names))
+        columns, _ = judged(table.select(list(spec.used)), spec, side, codes, digests)
+        yield from slices(pa.StructArray.from_arrays(columns, list(names)), sizes)
 
     more = {_SIDE: F.col(_SIDE), _PROCESS: column_of(process)}
-    return _by_worker(df, spec, more, judge, t.StructType(fields))
+    return made_by_worker(df, spec, antecede_judge, t.StructType(fields), more)
 
 
 def _holding(df: DataFrame, spec: OrderSpec, process: str, at: str, checkpoints: str) -> Column:
-    def hold(table: pa.Table, digests: Any) -> pa.Array:  # type: ignore[type-arg]
+    def antecede_hold(table: pa.Table, digests: Any, sizes: list[int]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         made, _ = held(table, spec, _PROCESS, _AT, _MARK, digests, (process, at))
-        return made  # type: ignore[no-any-return]
+        yield from slices(made, sizes)
 
     more = {_PROCESS: process, _AT: at, _MARK: checkpoints}
     columns = {name: column_of(column) for name, column in more.items()}
-    return _by_worker(df, spec, columns, hold, t.BooleanType())
-
-
-def _by_worker(
-    df: DataFrame,
-    spec: OrderSpec,
-    more: dict[str, Column],
-    work: Callable[[pa.Table, Any], Any],
-    kind: t.DataType,
-) -> Column:
-    """Return the column that `work` makes of a whole partition (see `ordering._ordering_udf`)."""
-    names = list(more)
-
-    # Spark evaluates these hints, and pa.Array takes no parameters at run time.
-    def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
-        parts = [tuple(columns) for columns in batches]
-        if not parts:
-            return
-        sizes = [len(part[0]) for part in parts]
-        made = work(*table_of(parts, spec, names))
-        for end, size in zip(np.cumsum(sizes), sizes, strict=True):
-            yield made.slice(end - size, size)
-
-    functions: Any = F  # the stubs do not know arrow_udf
-    column: Column = functions.arrow_udf(run, kind).asNondeterministic()(
-        *control(df, spec), *more.values()
-    )
-    return column
+    return made_by_worker(df, spec, antecede_hold, t.BooleanType(), columns)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -14,14 +13,9 @@ from pyspark.sql import types as t
 
 from antecede.errors import InputError
 from antecede.spark.columns import column_of
-from antecede.spark.evidence import keys_of, named_causes
-from antecede.spark.relations.labels import (
-    MADE,
-    by_group,
-    checked,
-    control,
-    table_of,
-)
+from antecede.spark.evidence import keys_of, named_causes, refuse_unless_supported
+from antecede.spark.partitions import by_group, made_by_worker, slices
+from antecede.spark.relations.labels import MADE, checked
 from antecede.tables.causality import NO_PLACE, marked, not_there
 from antecede.tables.order import OrderSpec, graph_of
 
@@ -39,8 +33,6 @@ def walk(
 
     Runs a job a step. Raises InputError for events without an answer and after `rounds` steps.
     """
-    from antecede.spark.evidence import refuse_unless_supported
-
     if isinstance(rounds, bool) or not isinstance(rounds, int) or rounds < 1:
         raise InputError(f"rounds must be a whole number of at least 1, not {rounds!r}")
     name = str(spec.id)
@@ -105,24 +97,15 @@ def _decided(df: DataFrame, reached: DataFrame, spec: OrderSpec, *, backwards: b
 
 
 def _deciding(df: DataFrame, spec: OrderSpec, *, backwards: bool) -> Column:
-    # Spark evaluates these hints, and pa.Array takes no parameters at run time.
-    def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
-        parts = [tuple(columns) for columns in batches]
-        if not parts:
-            return
-        sizes = [len(part[0]) for part in parts]
-        table, digests = table_of(parts, spec, [EVENT])
+    def antecede_decide(table: pa.Table, digests: Any, sizes: list[int]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         graph = graph_of(table.select(list(spec.used)), spec, digests)
         events: Any = table.column(EVENT).to_numpy()
-        masks = (marked(graph, events, backwards=backwards), graph.alive)
-        for end, size in zip(np.cumsum(sizes), sizes, strict=True):
-            pieces = [pa.array(mask[end - size : end]) for mask in masks]
-            yield pa.StructArray.from_arrays(pieces, ["found", "placed"])
+        found = pa.array(marked(graph, events, backwards=backwards))
+        made = pa.StructArray.from_arrays([found, pa.array(graph.alive)], ["found", "placed"])
+        yield from slices(made, sizes)
 
-    functions: Any = F  # the stubs do not know arrow_udf
-    made = functions.arrow_udf(run, "found boolean, placed boolean").asNondeterministic()
-    column: Column = made(*control(df, spec), F.col(EVENT))
-    return column
+    kind = t.StructType().add("found", t.BooleanType()).add("placed", t.BooleanType())
+    return made_by_worker(df, spec, antecede_decide, kind, {EVENT: F.col(EVENT)})
 
 
 def wanted_of(df: DataFrame, events: Sequence[object], id: str) -> DataFrame:

@@ -1,16 +1,11 @@
-"""`with_clocks` for DataFrames: the stamps of `antecede.tables.causality`, made a partition at a
-time.
+"""Stamps of events in a DataFrame, and relations between two stamps.
 
-The rows of a group meet in one partition; a scalar-iterator Arrow UDF takes the columns that tell
-causes, and two digests made in the JVM, to a Python worker, which stamps all groups of the
-partition in one call. Payload stays in the JVM. Stamps go back a batch at a time: what rows have in
-common is held once until then.
+`with_clocks` makes the stamps of `antecede.tables.causality` a partition at a time; payload stays
+in the JVM. Stamps go back a batch at a time: until then what rows have in common is held once.
 
-What two stamps say, as Column expressions and as SQL functions; no Python runs in the plan.
-
-`happened_before`, `concurrent` and `past_size` are look-ups in the arrays of a stamp. `register`
-makes SQL functions of the same definitions, which Spark writes out where they are called.
-When they are null: see `antecede.tables.causality.relations`.
+`happened_before`, `concurrent` and `past_size` are look-ups in the arrays of a stamp, as Column
+expressions and as SQL functions; no Python runs in the plan. `antecede.tables.causality.relations`
+says when they are null.
 """
 
 from __future__ import annotations
@@ -18,16 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from antecede.errors import InputError
-from antecede.spark.columns import column_of, content_digest
-from antecede.spark.order_columns import DIGEST, check
+from antecede.spark.evidence import warn_without_causes
+from antecede.spark.order_columns import check
+from antecede.spark.partitions import analysed, by_group, made_by_worker, slices
 from antecede.spark.workers import ready_workers
 from antecede.tables.causality import (
     WIDEST,
@@ -39,34 +33,33 @@ from antecede.tables.causality import (
 )
 from antecede.tables.order import OrderSpec
 
-_TYPE = (
-    "STRUCT<`group`: STRING, version: BIGINT, chain: INT, position: INT, "
-    "chains: ARRAY<INT>, positions: ARRAY<INT>, complete: BOOLEAN>"
-)
+_FIELDS = {
+    "group": t.StringType(),
+    "version": t.LongType(),
+    "chain": t.IntegerType(),
+    "position": t.IntegerType(),
+    "chains": t.ArrayType(t.IntegerType()),
+    "positions": t.ArrayType(t.IntegerType()),
+    "complete": t.BooleanType(),
+}
+STAMP = t.StructType([t.StructField(name, kind) for name, kind in _FIELDS.items()])
+"""The type of a stamp in Spark."""
 
 
 def happened_before(a: Column | str, b: Column | str) -> Column:
     """Return whether event a is among the causes, direct or indirect, of event b.
 
     `a` and `b` are stamps of one call of `with_clocks`, as columns or names. Boolean; null where a
-    stamp is null or the two were not made together. For pairs in a join give Spark an equality
-    too, so that it need not compare all with all: `a.stamp.group <=> b.stamp.group`.
+    stamp is null or the two were not made together. For pairs in a join give Spark an equality too,
+    so that it need not compare all with all: `a.stamp.group <=> b.stamp.group`.
 
     >>> from antecede.spark import happened_before, with_clocks
-    >>> rows = [(1, None, None), (2, 1, 1), (3, 2, 1)]
-    >>> events = spark.createDataFrame(rows, "id int, after int, other int")
+    >>> events = spark.createDataFrame([(1, None), (2, 1), (3, 2)], "id int, after int")
     >>> made = with_clocks(events, id="id", after="after")
     >>> first = made.where("id = 1").select(made.stamp.alias("first"))
     >>> told = made.crossJoin(first).select("id", happened_before("first", "stamp").alias("x"))
-    >>> told.sort("id").show()
-    +---+-----+
-    | id|    x|
-    +---+-----+
-    |  1|false|
-    |  2| true|
-    |  3| true|
-    +---+-----+
-    <BLANKLINE>
+    >>> [(row.id, row.x) for row in told.sort("id").collect()]
+    [(1, False), (2, True), (3, True)]
     """
     x, y = _column(a), _column(b)
     return _answered(x, y, F.lit(False), _before(x, y))
@@ -81,13 +74,8 @@ def concurrent(a: Column | str, b: Column | str) -> Column:
     >>> events = spark.createDataFrame([(1, None), (2, 1), (3, 1)], "id int, after int")
     >>> made = with_clocks(events, id="id", after="after")
     >>> two = made.where("id = 2").select(made.stamp.alias("two"))
-    >>> made.crossJoin(two).where(concurrent("two", "stamp")).select("id").show()
-    +---+
-    | id|
-    +---+
-    |  3|
-    +---+
-    <BLANKLINE>
+    >>> [row.id for row in made.crossJoin(two).where(concurrent("two", "stamp")).collect()]
+    [3]
     """
     x, y = _column(a), _column(b)
     same = (x["chain"] == y["chain"]) & (x["position"] == y["position"])
@@ -102,15 +90,8 @@ def past_size(stamp: Column | str) -> Column:
     >>> from antecede.spark import past_size, with_clocks
     >>> events = spark.createDataFrame([(1, None), (2, 1), (3, 2)], "id int, after int")
     >>> made = with_clocks(events, id="id", after="after")
-    >>> made.select("id", past_size("stamp").alias("before")).sort("id").show()
-    +---+------+
-    | id|before|
-    +---+------+
-    |  1|     0|
-    |  2|     1|
-    |  3|     2|
-    +---+------+
-    <BLANKLINE>
+    >>> [row[0] for row in made.sort("id").select(past_size("stamp")).collect()]
+    [0, 1, 2]
     """
     x = _column(stamp)
     start = (x["position"] - F.lit(1)).cast("long")
@@ -120,24 +101,17 @@ def past_size(stamp: Column | str) -> Column:
 def register_functions(session: SparkSession) -> None:
     """Make `happened_before`, `concurrent` and `past_size` temporary SQL functions of a session.
 
-    Whoever has the session calls them in SQL and in `selectExpr`, over stamps of `with_clocks`. For
-    functions in a catalog take `sql_functions`.
+    They serve SQL and `selectExpr` over stamps of `with_clocks`. For functions in a catalog take
+    `sql_functions`.
 
     >>> import antecede.spark
     >>> events = spark.createDataFrame([(1, None), (2, 1)], "id int, after int")
     >>> made = antecede.spark.with_clocks(events, id="id", after="after")
     >>> made.createOrReplaceTempView("events")
     >>> antecede.spark.register(spark)
-    >>> spark.sql(
-    ...     "SELECT a.id, b.id AS later FROM events a JOIN events b "
-    ...     "ON happened_before(a.stamp, b.stamp)"
-    ... ).show()
-    +---+-----+
-    | id|later|
-    +---+-----+
-    |  1|    2|
-    +---+-----+
-    <BLANKLINE>
+    >>> query = "SELECT a.id, b.id FROM events a JOIN events b ON happened_before(a.stamp, b.stamp)"
+    >>> [tuple(row) for row in spark.sql(query).collect()]
+    [(1, 2)]
     """
     for statement in sql_functions():
         session.sql(statement)
@@ -154,13 +128,14 @@ def sql_functions(prefix: str = "", *, temporary: bool = True) -> list[str]:
     'CREATE OR REPLACE TEMPORARY FUNCTION happened_before'
     """
     kind = "TEMPORARY FUNCTION" if temporary else "FUNCTION"
-    two = f"a {_TYPE}, b {_TYPE}"
-    same = "(a.chain = b.chain AND a.position = b.position)"
-    unrelated = f"NOT ({same} OR {_BEFORE} OR {_AFTER})"
+    stamp = f"STRUCT<{', '.join(f'`{name}`: {k.simpleString()}' for name, k in _FIELDS.items())}>"
+    two = f"a {stamp}, b {stamp}"
+    before, after = _BEFORE.format(a="a", b="b"), _BEFORE.format(a="b", b="a")
+    unrelated = f"NOT (a.chain = b.chain AND a.position = b.position OR {before} OR {after})"
     made = {
-        f"happened_before({two}) RETURNS BOOLEAN": _ANSWERED.format(across="FALSE", within=_BEFORE),
+        f"happened_before({two}) RETURNS BOOLEAN": _ANSWERED.format(across="FALSE", within=before),
         f"concurrent({two}) RETURNS BOOLEAN": _ANSWERED.format(across="TRUE", within=unrelated),
-        f"past_size(stamp {_TYPE}) RETURNS BIGINT": (
+        f"past_size(stamp {stamp}) RETURNS BIGINT": (
             "aggregate(stamp.positions, CAST(stamp.position - 1 AS BIGINT), "
             "(total, one) -> total + CAST(one AS BIGINT))"
         ),
@@ -169,12 +144,9 @@ def sql_functions(prefix: str = "", *, temporary: bool = True) -> list[str]:
 
 
 _BEFORE = (
-    "CASE WHEN a.chain = b.chain THEN a.position < b.position ELSE coalesce("
-    "get(b.positions, CAST(array_position(b.chains, a.chain) AS INT) - 1) >= a.position, FALSE) END"
-)
-_AFTER = (
-    "CASE WHEN a.chain = b.chain THEN b.position < a.position ELSE coalesce("
-    "get(a.positions, CAST(array_position(a.chains, b.chain) AS INT) - 1) >= b.position, FALSE) END"
+    "CASE WHEN {a}.chain = {b}.chain THEN {a}.position < {b}.position ELSE coalesce(get("
+    "{b}.positions, CAST(array_position({b}.chains, {a}.chain) AS INT) - 1) >= {a}.position, "
+    "FALSE) END"
 )
 _ANSWERED = (
     "CASE WHEN a IS NULL OR b IS NULL OR (a.`group` IS NULL) <> (b.`group` IS NULL) THEN NULL "
@@ -208,18 +180,6 @@ def _answered(x: Column, y: Column, across: Column, within: Column) -> Column:
 
 MADE = "__antecede_made"
 """Hidden column: what the worker adds, as one struct."""
-STAMP = t.StructType(
-    [
-        t.StructField("group", t.StringType()),
-        t.StructField("version", t.LongType()),
-        t.StructField("chain", t.IntegerType()),
-        t.StructField("position", t.IntegerType()),
-        t.StructField("chains", t.ArrayType(t.IntegerType())),
-        t.StructField("positions", t.ArrayType(t.IntegerType())),
-        t.StructField("complete", t.BooleanType()),
-    ]
-)
-"""The type of a stamp in Spark."""
 
 
 def with_clocks(
@@ -244,70 +204,34 @@ def with_clocks(
 
     The stamp answers `happened_before` and `concurrent` exactly and by itself: keep it in a table
     and ask in SQL. Causes are told as in `order`; `time` decides only which of repeated rows takes
-    part. The status is that of `order`; a row that has no place there (a repeat, on a cycle,
-    without a key) has a null stamp. Stamps compare with those of the same call alone: of two calls
-    that made different stamps the answer is null. `widest`: entries of a stamp at most;
-    `partitions`: of the shuffle (None: the session's). A group is one task, and without `group`
-    everything is: see docs/design/causality.md for what that holds.
+    part. The status is that of `order`; a row without a place there (a repeat, on a cycle, without
+    a key) has a null stamp. Stamps compare only with those of the same call; across calls that made
+    different stamps the answer is null. `widest`: entries of a stamp at most; `partitions`: of the
+    shuffle (None: the session's). A group is one task, and without `group` everything is: see
+    docs/design/causality.md for what that holds.
 
     Raises InputError on the driver as `order` does; a task fails, naming the event, when its past
     meets more chains than `widest`.
 
-    >>> from antecede.spark import concurrent, happened_before, with_clocks
-    >>> events = spark.createDataFrame(
-    ...     [("a", None), ("b", "a"), ("c", "a")], "id string, after string"
-    ... )
+    >>> from antecede.spark import happened_before, with_clocks
+    >>> rows = [("a", None), ("b", "a"), ("c", "a")]
+    >>> events = spark.createDataFrame(rows, "id string, after string")
     >>> made = with_clocks(events, id="id", after="after")
     >>> pairs = made.alias("x").crossJoin(made.alias("y"))
-    >>> pairs = pairs.where(happened_before("x.stamp", "y.stamp"))
-    >>> pairs.select("x.id", "y.id").sort("y.id").show()
-    +---+---+
-    | id| id|
-    +---+---+
-    |  a|  b|
-    |  a|  c|
-    +---+---+
-    <BLANKLINE>
+    >>> pairs = pairs.where(happened_before("x.stamp", "y.stamp")).select("x.id", "y.id")
+    >>> sorted(tuple(row) for row in pairs.collect())
+    [('a', 'b'), ('a', 'c')]
     """
-    spec = clock_spec(
-        id=id,
-        after=after,
-        group=group,
-        clock=clock,
-        member=member,
-        sender=sender,
-        seq=seq,
-        first_seq=first_seq,
-        time=time,
-        content=content,
-        shards=partitions,
-        stamp=stamp,
-        status=status,
-        widest=widest,
-    )
+    ways: dict[str, Any] = dict(locals())
+    del ways["df"]
+    spec = clock_spec(shards=ways.pop("partitions"), **ways)
     checked(df, spec.order, "with_clocks", {"stamp": stamp, "status": status})
     if analysed(df):
-        from antecede.spark.evidence import warn_without_causes
-
         warn_without_causes(df, spec.order)
     placed = by_group(df, spec.order).withColumn(MADE, _stamping(df, spec))
     # `drop` would look at the columns, which a declarative pipeline does not allow.
     own = F.expr(f"* EXCEPT ({MADE})")
     return placed.select(own, *(F.col(MADE)[name].alias(name) for name in spec.added))
-
-
-def analysed(df: DataFrame) -> bool:
-    """Tell whether the columns of a frame may be asked for: in a declarative pipeline they may not.
-
-    There Spark has nothing to say of a frame before the whole pipeline is known, and refuses.
-    """
-    try:
-        df.columns  # noqa: B018
-        return True
-    except AnalysisException as error:
-        if error.getCondition() == "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION":
-            return False
-        raise
 
 
 def checked(
@@ -337,73 +261,13 @@ def checked(
     ready_workers(df.sparkSession)
 
 
-def by_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
-    """Bring the rows of each group into one partition."""
-    if spec.group is None:
-        return df.repartition(1)
-    if spec.shards is None:
-        return df.repartition(column_of(spec.group))
-    return df.repartition(spec.shards, column_of(spec.group))
-
-
-def control(df: DataFrame, spec: OrderSpec) -> list[Column]:
-    """Return what a worker must see of each row: the columns of the spec, and two digests."""
-    used = [column_of(name) for name in spec.used]
-    if analysed(df):
-        return [
-            *used,
-            content_digest(df, spec.content_of(df.columns)),
-            content_digest(df, spec.used),
-        ]
-    if spec.content is not None:
-        content = _told(spec.content)
-    elif spec.time is None:  # JSON tells what is null, which the hash passes over
-        content = F.xxhash64("*", F.to_json(F.struct("*"), {"ignoreNullFields": "false"}))
-    else:
-        raise InputError(
-            "in a declarative pipeline nothing tells the columns beside time: content= names those "
-            "that tell a repeated row from a conflicting one"
-        )
-    return [*used, content, _told(spec.used)]
-
-
-def _told(names: Sequence[str]) -> Column:
-    """Return a digest of columns whose types nobody knows yet, and of which of them are null."""
-    columns = [column_of(name) for name in names]
-    return F.xxhash64(*columns, *(column.isNull() for column in columns))
-
-
-def table_of(
-    parts: list[tuple[Any, ...]], spec: OrderSpec, more: Sequence[str] = ()
-) -> tuple[pa.Table, Any]:
-    """Return the columns of `control`, then those called `more`, and the digests apart."""
-    names = [*spec.used, *(f"{DIGEST}{k}" for k in range(2)), *more]
-    table = pa.Table.from_batches([pa.RecordBatch.from_arrays(list(p), names) for p in parts])
-    digests = [table.column(name).to_numpy() for name in names[len(spec.used) :][:2]]
-    return table.select([*spec.used, *more]), np.stack(digests, axis=1)
-
-
 def _stamping(df: DataFrame, spec: ClockSpec) -> Column:
-    """Return the column made by a worker of a whole partition (see `ordering._ordering_udf`)."""
-
-    # Spark evaluates these hints, and pa.Array takes no parameters at run time.
-    def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
-        parts = [tuple(columns) for columns in batches]
-        if not parts:
-            return
-        sizes = [len(part[0]) for part in parts]
-        table, digests = table_of(parts, spec.order)
-        parts.clear()
-        stamped, done = Stamped(table, spec, digests), 0
-        statuses = stamped.statuses()
-        for size, piece in zip(sizes, stamped.pieces(sizes), strict=True):
-            both = [piece, statuses.slice(done, size)]
-            yield pa.StructArray.from_arrays(both, list(spec.added))
-            done += size
+    def antecede_stamp(table: pa.Table, digests: Any, sizes: list[int]) -> Iterator[pa.StructArray]:
+        stamped = Stamped(table, spec, digests)
+        statuses = slices(stamped.statuses(), sizes)
+        for columns in zip(stamped.pieces(sizes), statuses, strict=True):
+            yield pa.StructArray.from_arrays(list(columns), list(spec.added))
 
     kinds = (STAMP, t.StringType())
     fields = [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
-    functions: Any = F  # the stubs do not know arrow_udf
-    made = functions.arrow_udf(run, t.StructType(fields)).asNondeterministic()
-    column: Column = made(*control(df, spec.order))
-    return column
+    return made_by_worker(df, spec.order, antecede_stamp, t.StructType(fields))

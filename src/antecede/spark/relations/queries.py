@@ -1,16 +1,14 @@
-"""What answers a question about some events of a large trace: a small part of it, brought here.
+"""The part of a large trace that answers a question about some events, brought to the driver.
 
 `antecede.tables.causality.Causality` decides every question exactly and holds the whole trace in
-memory. Here Spark finds the part that the answer depends on, the events and all that led to them
-(or all that they led to), and that part alone goes through `Causality`. It is found by a superset
-of the steps that count, so it is closed: duplicates, cycles and first rows are decided as in the
-whole.
+memory. Here Spark finds the events and all that led to them (or followed), and that part alone goes
+through `Causality`. A superset of the steps finds it, so it is closed: duplicates, cycles and first
+rows are decided as in the whole.
 
-    causes             declared causes, a join a step (`walking`)
-    events, clocks     rows of a member stand in a line, and whatever is inside of it up to some
-                       place, so is all before. So a part is one place a member: a round raises
-                       places along all messages at once, and a path that raises one need pass no
-                       member twice. Rounds are at most as many as members, mostly a few.
+- causes: declared causes, a join a step (`edge_traversal`).
+- events, clocks: the rows of a member stand in a line, so a part is one place a member. A round
+  raises places along all messages at once, and a path that raises one need pass no member twice.
+  Rounds are at most as many as members, mostly a few.
 """
 
 from __future__ import annotations
@@ -81,10 +79,9 @@ def part(
     """Return the part of a trace that answers what led to some events, or what they led to.
 
     `df`: rows in the schema, every one with its `file_order`. `names`: ids, or ID@MEMBER for the
-    arrival of a message, in the run `run` or whichever they are in. `way`: one of `WAYS`, as
-    `way_of` tells; `whole`: what is known of the trace. Runs some jobs. Raises InputError for
-    events that are nowhere, after `rounds` rounds, and for a part of more than `most` rows; the
-    rest of what `Causality` raises comes from asking it.
+    arrival of a message, in the run `run` or any. `way`: one of `WAYS`, as `way_of` tells; `whole`:
+    what is known of the trace. Runs some jobs. Raises InputError for events that are nowhere, after
+    `rounds` rounds, and for a part of more than `most` rows; asking `Causality` raises the rest.
     """
     df = df.withColumn(RUN, F.coalesce("run", F.lit("")))
     events, seeds = _seeds(df, names, way, run)

@@ -1,24 +1,26 @@
-"""The past and the future of events in a table of any size: by stamps alone, or along its edges.
+"""Past and future of events in a table of any size: by stamps alone, or along its edges.
 
-By stamps nothing runs in Python and nothing before the result is asked for: the events' stamps are
+By stamps nothing runs in Python, and nothing before the result is asked for. The events' stamps are
 brought to one row a chain (or a group), and joined to the rows. Without stamps declared causes are
-followed from the events outwards, each round joining only what the round before found (semi-naive
-evaluation: Bancilhon and Ramakrishnan 1986). What they reach is a superset, because repeats and
-cycles still take part; so that small part goes through the same engine as a local table, which
-decides. Both ways and `antecede.tables.causality.reachability` say the same.
+followed outwards, each round joining only the finds of the round before (semi-naive evaluation:
+Bancilhon and Ramakrishnan 1986). Repeats and cycles still take part, so the finds are a superset,
+and that small part goes through the engine of local tables. Both ways agree with
+`antecede.tables.causality.reachability`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
 from antecede.spark.columns import column_of
-from antecede.spark.relations.edge_traversal import wanted_of
-from antecede.spark.relations.labels import STAMP, analysed
+from antecede.spark.partitions import analysed
+from antecede.spark.relations.edge_traversal import walk, wanted_of
+from antecede.spark.relations.labels import STAMP
 from antecede.tables.causality import NO_PLACE, UNLIKE, not_there, order_spec
 
 Events = Sequence[object] | DataFrame
@@ -41,32 +43,27 @@ def past(
 ) -> DataFrame:
     """Return the rows that happened before any of the given events.
 
-    `events`: their ids, as values of the column `id` (in whatever group), or a DataFrame of rows
-    with the column `stamp`. `df` needs the column `stamp` of `with_clocks`, best read from where
-    it was written; nothing runs until the result is asked for, which then fails when an event is
-    nowhere, has no place in the order, or was stamped in another call.
+    `events`: their ids, as values of the column `id` (in any group), or a DataFrame of rows with
+    the column `stamp`. `df` needs the column `stamp` of `with_clocks`, best read from where it was
+    written. Nothing runs until the result is asked for, which then fails for events that are
+    nowhere, have no place in the order, or were stamped in another call.
 
-    With `after` no stamps are needed: declared causes are followed from the events outwards
-    (`id`, `after`, `group`, `time` as for `with_clocks`), a Spark job a step, here and now. Raises
-    InputError for events that are nowhere or have no place, and when `rounds` steps do not suffice.
+    With `after` no stamps are needed: declared causes are followed from the events outwards (`id`,
+    `after`, `group`, `time` as for `with_clocks`), a Spark job a step, at once. Raises InputError
+    for events that are nowhere or have no place, and when `rounds` steps do not suffice.
 
     >>> from antecede.spark import past, with_clocks
     >>> rows = [("a", None), ("b", "a"), ("c", "a"), ("d", "c")]
     >>> log = spark.createDataFrame(rows, "id string, after string")
-    >>> past(log, ["d"], id="id", after="after").select("id").sort("id").show()
-    +---+
-    | id|
-    +---+
-    |  a|
-    |  c|
-    +---+
-    <BLANKLINE>
+    >>> sorted(row.id for row in past(log, ["d"], id="id", after="after").collect())
+    ['a', 'c']
     >>> stamped = with_clocks(log, id="id", after="after")
     >>> [row.id for row in past(stamped, ["b"], id="id").collect()]
     ['a']
     """
     if after:
-        return _along_edges(df, events, _ways(id, after, group, time), rounds, backwards=True)
+        ways = {"id": id, "after": after, "group": group, "time": time}
+        return _along_edges(df, events, ways, rounds, backwards=True)
     known = _events(df, events, id, stamp).select(F.explode(_known("s")).alias("e"))
     entries = known.select("e.*").groupBy("g", "chain")
     frontier = entries.agg(F.max("position").alias("top"), *_versions())
@@ -93,16 +90,12 @@ def future(
     >>> from antecede.spark import future
     >>> rows = [("a", None), ("b", "a"), ("c", "a"), ("d", "c")]
     >>> log = spark.createDataFrame(rows, "id string, after string")
-    >>> future(log, ["c"], id="id", after="after").select("id").show()
-    +---+
-    | id|
-    +---+
-    |  d|
-    +---+
-    <BLANKLINE>
+    >>> [row.id for row in future(log, ["c"], id="id", after="after").collect()]
+    ['d']
     """
     if after:
-        return _along_edges(df, events, _ways(id, after, group, time), rounds, backwards=False)
+        ways = {"id": id, "after": after, "group": group, "time": time}
+        return _along_edges(df, events, ways, rounds, backwards=False)
     given = _events(df, events, id, stamp).select(
         F.col("s.group").alias("g"), "s.version", "s.chain", "s.position"
     )
@@ -127,17 +120,9 @@ def future(
     return df.alias(_ROWS).join(_lent(starts, events), at).where(found).select(f"{_ROWS}.*")
 
 
-def _ways(
-    id: str | None, after: str | Sequence[str], group: str | None, time: str | None
-) -> dict[str, object]:
-    return {"id": id, "after": after, "group": group, "time": time}
-
-
 def _along_edges(
-    df: DataFrame, events: Events, ways: dict[str, object], rounds: int, *, backwards: bool
+    df: DataFrame, events: Events, ways: dict[str, Any], rounds: int, *, backwards: bool
 ) -> DataFrame:
-    from antecede.spark.relations.edge_traversal import walk
-
     if isinstance(events, DataFrame):
         raise InputError("with after=, events are ids: give the values of the column id")
     return walk(df, events, order_spec(**ways), rounds, backwards=backwards)
@@ -153,7 +138,7 @@ def _events(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFr
         _check_stamp(events, stamp)
         given = events.select(column_of(stamp).alias("s"))
         wrong = F.lit(f"one of the events: an event without a stamp {NO_PLACE}")
-        return given.select(F.coalesce("s", _failed(wrong)).alias("s"))
+        return given.select(F.coalesce("s", F.raise_error(wrong).cast(STAMP)).alias("s"))
     if id is None:
         raise InputError("events given by their ids: id= names the column")
     if not analysed(df):
@@ -178,7 +163,9 @@ def _events(df: DataFrame, events: Events, id: str | None, stamp: str) -> DataFr
     nowhere = F.concat(F.lit(not_there("")), F.col("said"))
     unplaced = F.concat(F.lit("the event "), F.col("said"), F.lit(" " + NO_PLACE))
     wrong = F.when(F.col("rows") == 0, nowhere).otherwise(unplaced)
-    stamps = F.when(F.size("stamps") == 0, F.array(_failed(wrong))).otherwise(F.col("stamps"))
+    stamps = F.when(F.size("stamps") == 0, F.array(F.raise_error(wrong).cast(STAMP))).otherwise(
+        F.col("stamps")
+    )
     return found.select(F.explode(stamps).alias("s"))
 
 
@@ -234,8 +221,3 @@ def _checked(mine: Column, found: Column) -> Column:
     """Return `found`, or fail where row and events were not stamped together."""
     unlike = (mine["version"] != _its("oldest")) | (mine["version"] != _its("newest"))
     return F.when(unlike, F.raise_error(F.lit(UNLIKE)).cast("boolean")).otherwise(found)
-
-
-def _failed(said: Column) -> Column:
-    """Return a stamp that fails with a sentence when it is worked out."""
-    return F.raise_error(said).cast(STAMP)

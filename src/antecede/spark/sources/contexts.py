@@ -1,4 +1,4 @@
-"""`stamped`: the ids and causes that `antecede.core.propagation` put into headers, as columns."""
+"""Ids and causes of stamped headers (`antecede.core.propagation`) as columns."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def stamped(
     """Return the rows with two more columns: the message's id, and the array of its causes' ids.
 
     `headers` is an array<struct<key: string, value: binary or string>>, as Spark's Kafka source
-    gives with `includeHeaders`, or a map<string, string>. Names count without regard to case.
-    Rows whose headers `antecede.core.propagation.read` takes for no stamp (none, half of one, two
-    that differ, no ids) have null in both columns: `order` sets them aside as null_key. Batch and
-    stream. Raises InputError for columns that are absent, taken, or of another type.
+    gives with `includeHeaders`, or a map<string, string>. Names count without regard to case. Rows
+    without a stamp by `antecede.core.propagation.read` (none, half of one, two that differ, no ids)
+    have null in both columns: `order` sets them aside as null_key. Batch and stream. Raises
+    InputError for columns that are absent, taken, or of another type.
 
         events = spark.readStream.format("kafka").option("includeHeaders", "true")...load()
         ordered = stamped(events).transform(

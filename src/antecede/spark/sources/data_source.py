@@ -1,19 +1,19 @@
-"""`spark.read.format("antecede")`: every trace format as a DataFrame in the event schema.
+"""Every trace format as a DataFrame in the event schema: `spark.read.format("antecede")`.
 
 Theory of operation
 -------------------
-A Python data source over the readers of `antecede.tables.trace`: a task a file (of Parquet: about
-64 MiB of row groups), folders and patterns. What a reader needs whole stays whole: a git
-repository, a chat log with its annotation. Executors open the files by their paths, which must lead
-to the same files there.
+A Python data source over the readers of `antecede.tables.trace`: a task a file (of Parquet:
+about 64 MiB of row groups), folders and patterns. A git repository, or a chat log with its
+annotation, stays whole. Executors open the files by their paths, which must lead to the same
+files there.
 
-A trace's bad records are not dropped without a word: by default the first one ends the query with
-its file, line and reason; `quarantine` says otherwise. `file_order` is unique and follows the
-input (files by name, as listed), but has gaps: each file begins at a multiple of 2**40.
+By default the first bad record ends the query with its file, line and reason; `quarantine` chooses
+otherwise. `file_order` is unique and follows the input (files by name), but has gaps: each file
+begins at a multiple of 2**40.
 
 A stream takes each file once, when it first sees it; files must come whole (by a rename). Its
-offset names the files that are taken and still there, so it is as durable as the query's
-checkpoint, and who moves old files away keeps it small.
+offset names the taken files that are still there. So it is as durable as the query's checkpoint,
+and moving old files away keeps it small.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ from pyspark.sql.datasource import (
 )
 
 from antecede.errors import InputError
+from antecede.spark.columns import spark_schema
+from antecede.spark.relations.labels import register_functions
 from antecede.spark.sources.table_tasks import Work, batches_of, work_of
 from antecede.spark.workers import ready_workers
 from antecede.tables.trace import (
-    COLUMNS,
     QUARANTINE_SCHEMA,
     SCHEMA,
     Batch,
@@ -58,7 +59,7 @@ STEP = 1 << 40
 """`file_order` of each input begins at a multiple of this."""
 ROWS_AT_ONCE = 16_384
 MAX_TAKEN = 200_000
-"""So many files may lie in a folder that a stream reads."""
+"""Most files of a folder that a stream reads."""
 COLUMN_OPTIONS = {
     "id": "id",
     "after": "parents",
@@ -71,27 +72,37 @@ COLUMN_OPTIONS = {
     "run": "run",
 }
 """Options that name a user's column, as on the command line; several with commas between."""
-_TEXTS = {"regex": "regex", "delimiter": "delimiter", "separator": "separator"}
+_TEXTS = ("regex", "delimiter", "separator")
 _OTHERS = ("as", "path", "quarantine", "rows", "timeunit", "maxfilespertrigger")
-_SPARK = {
-    "string": t.StringType(),
-    "int64": t.LongType(),
-    "list<string>": t.ArrayType(t.StringType()),
-    "list<int64>": t.ArrayType(t.LongType()),
-}
+
+
+def register(session: SparkSession) -> None:
+    """Make the SQL functions and the data source of antecede known in a session.
+
+    The functions `happened_before`, `concurrent` and `past_size`
+    (`antecede.spark.relations.labels.register_functions`), and `spark.read.format("antecede")`
+    (`register_source`). Raises SetupError where Python workers lack antecede.
+
+    >>> import antecede.spark
+    >>> antecede.spark.register(spark)
+    >>> spark.sql("SELECT happened_before(null, null) AS unknown").first().unknown is None
+    True
+    """
+    register_functions(session)
+    register_source(session)
 
 
 def register_source(spark: SparkSession) -> None:
     """Make `spark.read.format("antecede")` and `spark.readStream.format("antecede")` known.
 
-    Options: `as` (a format of `antecede.tables.trace`; told by looking if not given); `regex`,
+    Options: `as` (a format of `antecede.tables.trace`; default: found by looking); `regex`,
     `delimiter`, `separator`, `timeUnit` and `id`, `after`, `member`, `seq`, `time`, `arrival`,
-    `clock`, `topic`, `run` as on the command line. `quarantine` says what becomes of records
-    that cannot be read: `refuse` (default: the query ends and names the first), `include` (rows
-    with `reason` and `raw`, which are null for events), `exclude`, or `only` (nothing else, in the
-    schema of the quarantine). `rows=details` gives what reading found out of each file instead
-    (`source`, `name`, `value`): times that could not be read, a unit that was guessed, ... A stream
-    needs PySpark 4.2 and takes `maxFilesPerTrigger`.
+    `clock`, `topic`, `run` as on the command line. `quarantine` chooses the fate of bad records:
+    `refuse` (default: the query ends and names the first), `include` (rows with `reason` and `raw`,
+    which are null for events), `exclude`, or `only` (nothing else, in the schema of the
+    quarantine). `rows=details` gives the findings of reading in each file (`source`, `name`,
+    `value`): unreadable times, a guessed unit, ... A stream needs PySpark 4.2 and takes
+    `maxFilesPerTrigger`.
 
     Raises SetupError where Python workers lack antecede.
 
@@ -129,7 +140,7 @@ class AntecedeSource(DataSource):
 
 
 class Plan:
-    """What was asked for. Raises InputError for an option that is none or says nothing."""
+    """Options of a read. Raises InputError for unknown and meaningless ones."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         known = {*COLUMN_OPTIONS, *_TEXTS, *_OTHERS}
@@ -146,9 +157,7 @@ class Plan:
         self.quarantine = _one_of(given, "quarantine", (REFUSE, INCLUDE, EXCLUDE, ONLY))
         self.rows = _one_of(given, "rows", (EVENTS, DETAILS))
         self.most = _count(given.get("maxfilespertrigger"))
-        texts: dict[str, Any] = {
-            field: given[name] for name, field in _TEXTS.items() if name in given
-        }
+        texts: dict[str, Any] = {name: given[name] for name in _TEXTS if name in given}
         self.options = ReadOptions(
             **texts,
             time_unit=_unit(given.get("timeunit")),
@@ -167,12 +176,9 @@ class Plan:
         if self.rows == DETAILS:
             return _texts("source", "name", "value")
         if self.quarantine == ONLY:
-            kinds = [("line", t.LongType())]
-            fields = [*_texts("source").fields, *(t.StructField(*kind) for kind in kinds)]
-            return t.StructType([*fields, *_texts("id", "reason", "raw").fields])
-        fields = [t.StructField(column.name, _SPARK[column.type]) for column in COLUMNS]
+            return spark_schema(QUARANTINE_SCHEMA)
         more = _texts("reason", "raw").fields if self.quarantine == INCLUDE else []
-        return t.StructType([*fields, *more])
+        return t.StructType([*spark_schema(), *more])
 
     def inputs(self) -> list[Path]:
         """Return what is one input each, in order of names."""
@@ -237,20 +243,9 @@ class Plan:
         if self.quarantine != INCLUDE:
             yield events
             return
-        for name in ("reason", "raw"):
-            events = events.append_column(name, pa.nulls(events.num_rows, pa.string()))
-        yield events
-        yield _as_rows(bad, events.schema)
-
-
-def _as_rows(bad: Any, schema: Any) -> Any:
-    """Return bad records in the columns of events; they have no place in the order."""
-    columns = {name: bad.column(name) for name in QUARANTINE_SCHEMA.names}
-    arrays = [
-        columns.get(field.name, pa.nulls(bad.num_rows, field.type)).cast(field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        parts = [pa.Table.from_batches([one]) for one in (events, _bare(bad, QUARANTINE_SCHEMA))]
+        both = pa.concat_tables(parts, promote_options="default")  # null where a part has no value
+        yield from both.select([*SCHEMA.names, "reason", "raw"]).to_batches()
 
 
 def _columns_in(text: str) -> tuple[str, ...]:

@@ -1,30 +1,29 @@
 """Tables of events that executors read, for commands that count: every row has its place.
 
-What `antecede order --engine spark` does with files, without the columns of the user's own: a
-first pass counts (`order_tables.survey`), so that each piece of a file knows where its rows begin,
-a second one makes the events.
+As `order_tables` without the user's columns: a first pass counts (`order_tables.survey`), so that
+each piece of a file knows where its rows begin; a second one makes the events.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow
-from pyspark import StorageLevel, TaskContext
+from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede import errors
 from antecede.errors import AntecedeError
-from antecede.spark.sources.order_tables import Survey, placed_events, survey, write_part
+from antecede.spark.sources.order_tables import Survey, placed_events, survey, write_refused
 from antecede.spark.sources.table_tasks import Work
-from antecede.tables.trace import NAMES, ReadOptions, refuse
+from antecede.tables.trace import ReadOptions
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 _OURS = re.compile(r"^(?:\S+: )?antecede\.errors\.(\w+): (.*)$", re.MULTILINE)
@@ -53,19 +52,8 @@ def events_of_tables(
 
 def write_bad(bad: DataFrame, aside: Path, format: str) -> None:
     """Write rows of `quarantined` (a `reason` and the `row`) as parts of a quarantine."""
-
-    def write(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        parts = list(batches)
-        if parts:
-            table: Any = pa.Table.from_batches(parts)
-            rows = refuse(table.select(list(NAMES)), table["__reason"].to_pylist())
-            task = TaskContext.get()
-            number = 0 if task is None else task.partitionId()
-            write_part(rows, aside / f"counted-{number:06}", format)
-            yield pa.RecordBatch.from_pydict({"rows": pa.array([rows.num_rows])})
-
     flat = bad.select("row.*", F.col("reason").alias("__reason"))
-    flat.mapInArrow(write, "rows long").collect()
+    write_refused(flat, "__reason", str, aside / "counted", format)
 
 
 @contextmanager

@@ -2,14 +2,14 @@
 
 Theory of operation
 -------------------
-Two passes over the files, both by the readers of the local engine. The first only counts: how
-many events each piece has (so every event can have its place in the input), which columns hold
-anything (so ties, groups and clocks are chosen as locally), which columns the user has. The
-second makes the events, each with its user's row beside it. Rows of one identity meet in one
-partition, where `tables.trace.rows.distinct` does what it does locally; then `spark.order` orders.
-The result is sorted by range and every task writes its part with the local engine's writer, into a
-folder that gets its name when all parts are there. Bad rows are written by the task that meets
-them. The driver sees counts, schemas and the first rows of each table.
+Two passes over the files, both by the readers of the local engine. The first only counts: events
+of each piece (for their places in the input), columns that hold anything (ties, groups and
+clocks are chosen as locally), columns of the user. The second makes the events, each with its
+user's row beside it. Rows of one identity meet in one partition, where
+`tables.trace.rows.distinct` does the same as locally; then `spark.order` orders. The result is
+sorted by range. Every task writes its part with the local engine's writer, into a folder that
+gets its name when all parts are there. Bad rows are written by the task that meets them. The
+driver sees counts, schemas and the first rows of each table.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ import itertools
 import os
 import pickle
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ from pyspark.sql import types as t
 from pyspark.sql.window import Window
 
 from antecede.errors import AntecedeError, FormatError, InputError
+from antecede.spark.columns import spark_schema
 from antecede.spark.evidence import cells_on_spark
 from antecede.spark.ordering import order_with
 from antecede.spark.sources.table_tasks import Work, batches_of
@@ -52,7 +55,6 @@ from antecede.tables.order import (
 from antecede.tables.trace import (
     CAUSES,
     CLOCKS,
-    COLUMNS,
     NAMES,
     NONE,
     QUARANTINE_SCHEMA,
@@ -85,17 +87,10 @@ TOPIC = "order_topic"
 SHUFFLE_BYTES = 32 << 20
 """About so much of the input is one task after a shuffle."""
 
-_SPARK = {
-    "string": t.StringType(),
-    "int64": t.LongType(),
-    "list<string>": t.ArrayType(t.StringType()),
-    "list<int64>": t.ArrayType(t.LongType()),
-}
-
 
 @dataclass
 class Survey:
-    """What the first pass told."""
+    """Findings of the first pass, or of one piece of it."""
 
     events: list[int]
     """Events of each piece."""
@@ -108,12 +103,12 @@ class Survey:
     first_bad: str = ""
     details: dict[str, Any] = field(default_factory=dict)
     own: Any = None
-    """Schema of the user's columns."""
+    """Schema of the user's columns; of one piece None where it has none."""
 
 
 @dataclass
 class Done:
-    """What was written, in counts."""
+    """Counts of what was written."""
 
     spec: OrderSpec
     rows: int
@@ -130,7 +125,7 @@ class Done:
     source: str
     """Source of causality of the order: a constant of `antecede.tables.trace.evidence`."""
     cells: Cells | None = None
-    """Where the source is none: what the columns hold that could be evidence."""
+    """Contents of the columns that could be evidence, where the source is none."""
 
 
 def survey(
@@ -146,9 +141,9 @@ def survey(
     """
     ready_workers(spark)
 
-    def look(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
+    def look(batches: Iterable[Any]) -> Iterator[pyarrow.RecordBatch]:
         for batch in batches:
-            for number in _numbers(batch):
+            for number in batch.column(0).to_pylist():
                 told: Any
                 try:
                     part = None if aside is None else aside / f"read-{number:06}"
@@ -165,16 +160,13 @@ def survey(
         told = pickle.loads(row.told)
         if isinstance(told, AntecedeError):
             raise told
-        found.events.append(told["events"])
-        found.known.update(told["known"])
-        found.reasons.update(told["reasons"])
-        found.first_bad = found.first_bad or told["first_bad"]
-        for name in ("parents", "several_topics", "bad"):
-            setattr(found, name, getattr(found, name) + told[name])
-        for name, value in told["details"].items():
+        for name in ("events", "known", "parents", "several_topics", "bad", "reasons"):
+            setattr(found, name, getattr(found, name) + getattr(told, name))
+        found.first_bad = found.first_bad or told.first_bad
+        for name, value in told.details.items():
             note(found.details, Detail(name, value))
-        if told["own"] is not None:
-            schemas.append(told["own"])
+        if told.own is not None:
+            schemas.append(told.own)
     if not sum(found.events):
         path = works[0].path if works else None
         more = f": {found.bad:,} bad records; the first: {found.first_bad}" if found.bad else ""
@@ -183,17 +175,17 @@ def survey(
     return found
 
 
-def _looked(work: Work, options: ReadOptions, aside: Path | None, format: str) -> dict[str, Any]:
-    known: Counter[str] = Counter()
-    bad, own, last = [], [], None
-    events = parents = several = 0
+def _looked(work: Work, options: ReadOptions, aside: Path | None, format: str) -> Survey:
+    found = Survey([0], Counter())
+    bad, own = [], []
     for last in batches_of(work, options):
         table = last.events
-        events += table.num_rows
-        for column in COLUMNS:
-            known[column.name] += table.num_rows - table.column(column.name).null_count
-        parents += pc.sum(pc.list_value_length(table["parents"])).as_py() or 0
-        several += pc.sum(pc.greater(pc.list_value_length(table["topics"]), 1)).as_py() or 0
+        found.events[0] += table.num_rows
+        for name in NAMES:
+            found.known[name] += table.num_rows - table.column(name).null_count
+        found.parents += _sum(pc.list_value_length(table["parents"]))
+        found.several_topics += _sum(pc.greater(pc.list_value_length(table["topics"]), 1))
+        found.details = last.details
         if last.quarantine.num_rows:
             bad.append(last.quarantine)
         if last.own is not None:
@@ -202,18 +194,14 @@ def _looked(work: Work, options: ReadOptions, aside: Path | None, format: str) -
     wrong: Any = pa.Table.from_batches(bad, QUARANTINE_SCHEMA)
     if aside is not None:
         write_part(wrong, aside, format)
-    first = "" if not wrong.num_rows else str(wrong["reason"][0])
-    return {
-        "events": events,
-        "known": known,
-        "parents": parents,
-        "several_topics": several,
-        "bad": wrong.num_rows,
-        "reasons": _reasons(wrong),
-        "first_bad": first,
-        "details": {} if last is None else last.details,
-        "own": own[0].schema if own else None,
-    }
+    found.bad, found.reasons = wrong.num_rows, _reasons(wrong)
+    found.first_bad = str(wrong["reason"][0]) if wrong.num_rows else ""
+    found.own = own[0].schema if own else None
+    return found
+
+
+def _sum(values: Any) -> int:
+    return pc.sum(values).as_py() or 0
 
 
 def _reasons(bad: Any) -> Counter[str]:
@@ -225,27 +213,44 @@ def _pieces(spark: SparkSession, n: int) -> DataFrame:
     return spark.range(0, n, 1, max(n, 1))
 
 
-def _numbers(batch: Any) -> list[int]:
-    found: list[int] = batch.column(0).to_pylist()
-    return found
-
-
 def _partition() -> int:
     task = TaskContext.get()
     return 0 if task is None else task.partitionId()
 
 
 def write_part(table: Any, path: Path, format: str) -> None:
-    """Write a part whole: a task that runs again writes the same, under the same name."""
-    if not table.num_rows:
-        return
+    """Write a part whole, unless it has no rows."""
+    if table.num_rows:
+        with _part(path, format, table.schema) as write:
+            write(table)
+
+
+@contextmanager
+def _part(path: Path, format: str, schema: Any) -> Iterator[Callable[[Any], None]]:
+    """Give what writes tables to a part: a task that runs again writes the same name once more."""
     ending = "jsonl" if format == JSON_LINES else format
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    if format == PARQUET:
-        table = table.cast(unmarked(table.schema))
-    with table_writer(draft, format, table.schema) as write:
-        write(table)
+    kept = unmarked(schema) if format == PARQUET else schema
+    with table_writer(draft, format, kept) as write:
+        yield lambda table: write(table.cast(kept))
     draft.replace(path.with_name(f"{path.name}.{ending}"))
+
+
+def write_refused(
+    rows: DataFrame, said: str, reason_of: Callable[[str], str], part: Path, format: str
+) -> None:
+    """Write rows as parts of a quarantine, with the reasons of what the column `said` holds."""
+
+    def write(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
+        parts = list(batches)
+        if parts:
+            table: Any = pa.Table.from_batches(parts).sort_by("file_order")
+            reasons = [reason_of(text) for text in table[said].to_pylist()]
+            bad = refuse(table.select(list(NAMES)), reasons)
+            write_part(bad, part.with_name(f"{part.name}-{_partition():06}"), format)
+            yield pa.RecordBatch.from_pydict({"rows": pa.array([bad.num_rows])})
+
+    rows.mapInArrow(write, "rows long").collect()
 
 
 # --- events, distinct and in order ---------------------------------------------------------
@@ -293,7 +298,9 @@ def order_files(
         if done.source == NONE:
             plain = replace(found, own=pa.schema([]))
             done.cells = cells_on_spark(placed_events(spark, works, options, plain))
-        _write_refused(ordered, spec, aside, format)
+        bad = ordered.where(~_placed(spec)).select(*NAMES, spec.status)
+        reason = partial(reason_of, spec=spec)
+        write_refused(bad, spec.status, reason, aside / "unordered", format)
         _write(ordered, spec, found.own, out, format, done, within_topics)
     finally:
         told.unpersist()
@@ -317,16 +324,12 @@ def _own_name(k: int) -> str:
     return f"own_{k}"
 
 
-def _event_fields() -> list[t.StructField]:
-    return [t.StructField(column.name, _SPARK[column.type]) for column in COLUMNS]
-
-
 def _fields(own: Any) -> t.StructType:
     mine = [
         t.StructField(_own_name(k), spark_type(column.name, column.type))
         for k, column in enumerate(own)
     ]
-    return t.StructType([*_event_fields(), *mine])
+    return t.StructType([*spark_schema(), *mine])
 
 
 def _wire_schema(own: Any) -> Any:
@@ -342,9 +345,9 @@ def placed_events(
     first = np.concatenate([[0], np.cumsum(found.events)])
     own = found.own
 
-    def read(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
+    def read(batches: Iterable[Any]) -> Iterator[pyarrow.RecordBatch]:
         for batch in batches:
-            for number in _numbers(batch):
+            for number in batch.column(0).to_pylist():
                 done = int(first[number])
                 for part in batches_of(works[number], options):
                     rows = part.events.num_rows
@@ -401,7 +404,7 @@ def _distinct(events: DataFrame, own: Any, clocked: bool, aside: Path, format: s
             "receipts": chosen.receipts,
             "deliveries": chosen.deliveries,
             "causes": chosen.causes,
-            "named": pc.sum(pc.list_value_length(chosen.events["parents"])).as_py() or 0,
+            "named": _sum(pc.list_value_length(chosen.events["parents"])),
             "reasons": _reasons(chosen.quarantine),
         }
         nothing = {field.name: pa.nulls(1, field.type) for field in schema}
@@ -477,23 +480,6 @@ def _placed(spec: OrderSpec) -> Any:
     return F.col(spec.status).isin([str(status) for status in POSITIONED])
 
 
-def _write_refused(ordered: DataFrame, spec: OrderSpec, aside: Path, format: str) -> None:
-    """Write the rows that have no position, with reasons."""
-
-    def write(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
-        parts = list(batches)
-        if parts:
-            table: Any = pa.Table.from_batches(parts).sort_by("file_order")
-            reasons = [reason_of(status, spec) for status in table[spec.status].to_pylist()]
-            rows = refuse(table.select(list(NAMES)), reasons)
-            number = _partition()
-            write_part(rows, aside / f"unordered-{number:06}", format)
-            yield pa.RecordBatch.from_pydict({"rows": pa.array([rows.num_rows])})
-
-    bad = ordered.where(~_placed(spec)).select(*NAMES, spec.status)
-    bad.mapInArrow(write, "rows long").collect()
-
-
 def _write(
     ordered: DataFrame,
     spec: OrderSpec,
@@ -515,7 +501,10 @@ def _write(
         done.topics = rows.select("run", TOPIC).distinct().count()
         order.insert(1, F.col(TOPIC).asc_nulls_last())
     mine = [_own_name(k) for k in range(len(own))]
-    schema = _result_schema(own, names, spec)
+    made = [
+        field.with_name(names[field.name]) for field in added(spec, None) if field.name in names
+    ]
+    schema = pa.schema([*own, *made])
     wanted = rows.orderBy(*order).select(*mine, *spec.written)
 
     def write(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
@@ -529,25 +518,15 @@ def _write(
     wanted.mapInArrow(write, "rows long").collect()
 
 
-def _result_schema(own: Any, names: dict[str, str], spec: OrderSpec) -> Any:
-    made = added(spec, None)
-    told = [field.with_name(names[field.name]) for field in made if field.name in names]
-    return pa.schema([*own, *told])
-
-
 def _write_batches(batches: Batches, schema: Any, path: Path, format: str) -> int:
     """Write the rows of a partition as the user's columns and the added ones."""
-    ending = "jsonl" if format == JSON_LINES else format
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    kept = unmarked(schema) if format == PARQUET else schema
     count = 0
-    with table_writer(draft, format, kept) as write:
+    with _part(path, format, schema) as write:
         for batch in batches:
             columns = [
                 carried_back(column, field.type)
                 for column, field in zip(batch.columns, schema, strict=True)
             ]
-            write(pa.Table.from_arrays(columns, schema=kept))
+            write(pa.Table.from_arrays(columns, schema=schema))
             count += batch.num_rows
-    draft.replace(path.with_name(f"{path.name}.{ending}"))
     return count

@@ -1,7 +1,7 @@
 """Normal form of trace and span ids as column expressions.
 
 The rule, and its patterns, are those of `antecede.tables.trace.formats.spans_ids`. It is a row of
-steps, each a projection of its own: as one expression it would repeat its input hundreds of times.
+steps, each a projection of its own: one expression would repeat its input hundreds of times.
 """
 
 from __future__ import annotations
@@ -57,9 +57,8 @@ def ids_in(array: Column, name: str, kind: t.DataType, size: int) -> Column:
 
 def steps(name: str, kind: t.DataType, size: int) -> list[Step]:
     """Return the functions that make the normal form one after the other."""
-    is_decimal = isinstance(kind, t.DecimalType) and kind.scale == 0
-    known = (t.StringType, t.BinaryType, t.NullType, *NUMBERS, *FLOATS)
-    if not (is_decimal or isinstance(kind, known)):
+    known = (t.StringType, t.BinaryType, t.NullType, *FLOATS)
+    if not (is_whole(kind) or isinstance(kind, known)):
         raise InputError(
             f"column {name} must be text, bytes or integers; it is {kind.simpleString()}"
         )
@@ -69,7 +68,7 @@ def steps(name: str, kind: t.DataType, size: int) -> list[Step]:
             return F.hex(value.cast("long"))
         if isinstance(kind, FLOATS):
             return F.when(is_exact(value), F.hex(value.cast("long")))
-        if is_decimal:
+        if isinstance(kind, t.DecimalType):
             return _digits_of(value)
         if isinstance(kind, t.NullType):
             return value.cast("string")
@@ -108,6 +107,11 @@ def steps(name: str, kind: t.DataType, size: int) -> list[Step]:
         )
 
     return [to_text, decode_text, to_digits, to_normal]
+
+
+def is_whole(kind: t.DataType) -> bool:
+    """Return whether a column holds whole numbers."""
+    return isinstance(kind, NUMBERS) or (isinstance(kind, t.DecimalType) and kind.scale == 0)
 
 
 def is_unreadable(column: Column, kind: t.DataType) -> Column:

@@ -1,14 +1,10 @@
-"""Spans in a DataFrame to events: OpenTelemetry's, Jaeger's and the like by column expressions.
+"""Spans in a DataFrame to events.
 
-The rule is that of `antecede.tables.trace.formats.spans_otlp` and `spans_jaeger`, of ids
-`spans_ids`, of times `spans_times`; which column is which,
-`antecede.tables.trace.formats.spans_table` tells. Tests hold all ways to each other.
-
-Zipkin's spans in a DataFrame to events, trace by trace.
-
-The rule is `antecede.tables.trace.formats.zipkin_table`.
-Spark brings the rows of each trace together and sorts them, so that a task holds one trace at a
-time. Rows without ids are no part of a trace and are spread.
+OpenTelemetry's, Jaeger's and the like by column expressions, with the rules of
+`antecede.tables.trace.formats`: `spans_otlp`, `spans_jaeger`, `spans_ids`, `spans_times`;
+`spans_table` finds the columns. Zipkin's trace by trace (`zipkin_table`): Spark sorts the rows by
+trace, so that a task holds one trace at a time; rows without ids are spread. Tests hold all ways to
+each other.
 """
 
 from __future__ import annotations
@@ -30,6 +26,7 @@ from antecede.spark.sources.span_ids import (
     bare_or_null,
     ids_in,
     is_unreadable,
+    is_whole,
     steps,
     with_ids,
 )
@@ -89,13 +86,13 @@ def events_of_zipkin(df: DataFrame) -> DataFrame:
         F.coalesce(key, spread).alias(KEY),
         F.lit(0).alias(PLACE),
     )
-    return run_by_run(rows).mapInArrow(_made, MADE)
-
-
-def _made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     refusal = f"the rows of a trace are one task, of {RUN_BYTES:,} bytes at most"
-    for _, rows in runs_in(batches, RUN_BYTES, refusal):
-        yield from table_of(list(rows_of(rows))).to_batches()
+
+    def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _, rows in runs_in(batches, RUN_BYTES, refusal):
+            yield from table_of(list(rows_of(rows))).to_batches()
+
+    return run_by_run(rows).mapInArrow(make, MADE)
 
 
 _WHOLE = r"\A[+-]?[0-9]{1,31}\z"
@@ -113,18 +110,19 @@ def events_of_spans(df: DataFrame) -> DataFrame:
     The columns are `antecede.tables.trace.formats.spans_table.COLUMNS`: those of the event schema
     that spans tell, then `reason` (why a row is no event; its `id` is null), `unreadable_times`,
     `time_unit` (the unit in which times were read, if it is not the declared one) and
-    `unreadable_causes` (parents and links that name no span). For tables as
-    collectors write them: flat OTLP (`traceId`, `spanId`, `parentSpanId`, `startTimeUnixNano`,
-    ...), ClickHouse's (`TraceId`, `Timestamp`, `Duration`, `Links.TraceId`, `ResourceAttributes`),
+    `unreadable_causes` (parents and links that name no span).
+
+    Tables may be flat OTLP (`traceId`, `spanId`, `parentSpanId`, `startTimeUnixNano`, ...),
+    ClickHouse's (`TraceId`, `Timestamp`, `Duration`, `Links.TraceId`, `ResourceAttributes`),
     Jaeger's (`traceID`, `spanID`, `references`, `process`; microseconds), Elastic APM's
-    (`trace.id`, `timestamp.us`) and Datadog's (ids as integers); names count without dots,
+    (`trace.id`, `timestamp.us`) or Datadog's (ids as integers); names count without dots,
     underscores and case. Native expressions alone: also for streams. Spark keeps microseconds of
     timestamps. A trace id of 64 bits and one of 128 bits are two traces here.
 
     Zipkin's tables (`traceId`, `id`, `parentId`, `kind`, `timestamp`, `duration`, `localEndpoint`,
-    ...; times in microseconds; version 1: `annotations`) give a row for each event, as two
-    processes may share a span and one may report it in pieces. So the rows of a trace go to one
-    task, of at most 1 GiB a trace, and streams are refused.
+    ...; microseconds; version 1: `annotations`) give a row for each event, as processes may share a
+    span or report it in pieces. So the rows of a trace go to one task, of at most 1 GiB, and
+    streams are refused.
 
     Raises InputError where the columns are not there, none of them tells causes, or types cannot
     serve.
@@ -157,17 +155,17 @@ def events_of_spans(df: DataFrame) -> DataFrame:
     timed, times = _with_times(with_ids(df, wanted), of)
     made = (
         F.lit(EVENT),
-        _if(good, F.concat(trace, F.lit("/"), span)),
-        _if(good, member),
+        F.when(good, F.concat(trace, F.lit("/"), span)),
+        F.when(good, member),
         F.when(good, causes).otherwise(none),
         F.when(good, F.array(trace)).otherwise(none),
-        _if(good, times.start),
-        _if(good, times.end),
-        _if(good, role),
-        _if(good, name),
+        F.when(good, times.start),
+        F.when(good, times.end),
+        F.when(good, role),
+        F.when(good, name),
         F.when(~good, F.lit(NO_ID)),
         F.when(good, times.unreadable).otherwise(F.lit(0)).cast("long"),
-        _if(good, times.taken),
+        F.when(good, times.taken),
         F.when(good, unread).otherwise(F.lit(0)).cast("long"),
     )
     return timed.select(*(column.alias(name) for name, column in zip(COLUMNS, made, strict=True)))
@@ -188,40 +186,37 @@ def _with_joined_pairs(df: DataFrame) -> DataFrame:
     return df.select(*(joined.get(name, column_of(name)).alias(name) for name in df.columns))
 
 
-def _if(good: Column, column: Column) -> Column:
-    return F.when(good, column)
-
-
 def _links(df: DataFrame, of: Found) -> Column:
     """Return the names of linked spans, null for links that name none."""
     none = F.array().cast("array<string>")
     if of.link_traces is not None and of.link_spans is not None:
-        traces, spans = (
-            ids_in(column_of(name), name, _element(df, name), size)
-            for name, size in ((of.link_traces, TRACE_BYTES), (of.link_spans, SPAN_BYTES))
-        )
-        return F.coalesce(F.zip_with(traces, spans, _named), none)
-    if of.links is None:
+        names = (of.link_traces, of.link_spans)
+        parts = [(column_of(name), name, _element(df, name)) for name in names]
+    elif of.links is not None:
+        parts = _ends_of_links(df, of.links)
+    else:
         return none
-    kind = _element(df, of.links)
+    traces, spans = (
+        ids_in(*part, size) for part, size in zip(parts, (TRACE_BYTES, SPAN_BYTES), strict=True)
+    )
+    named = F.zip_with(traces, spans, lambda trace, span: F.concat(trace, F.lit("/"), span))
+    return F.coalesce(named, none)
+
+
+def _ends_of_links(df: DataFrame, name: str) -> list[tuple[Column, str, t.DataType]]:
+    """Return the lists of trace ids and of span ids in a list of structs; for `ids_in`."""
+    kind = _element(df, name)
     if not isinstance(kind, t.StructType):
-        raise InputError(f"column {of.links} must be an array of structs with traceId and spanId")
+        raise InputError(f"column {name} must be an array of structs with traceId and spanId")
     known = {plain_name(field.name): field for field in kind.fields}
     if not {"traceid", "spanid"} <= known.keys():
-        raise InputError(f"column {of.links}: its structs lack traceId or spanId")
-    traces, spans = (
-        ids_in(_fields(of.links, known[key].name), of.links, known[key].dataType, size)
-        for key, size in (("traceid", TRACE_BYTES), ("spanid", SPAN_BYTES))
-    )
-    return F.coalesce(F.zip_with(traces, spans, _named), none)
+        raise InputError(f"column {name}: its structs lack traceId or spanId")
 
+    def field(key: str) -> tuple[Column, str, t.DataType]:
+        found = known[key]
+        return F.transform(column_of(name), lambda one: one[found.name]), name, found.dataType
 
-def _fields(name: str, field: str) -> Column:
-    return F.transform(column_of(name), lambda one: one.getField(field))
-
-
-def _named(trace: Column, span: Column) -> Column:
-    return F.concat(trace, F.lit("/"), span)
+    return [field("traceid"), field("spanid")]
 
 
 def _element(df: DataFrame, name: str) -> t.DataType:
@@ -265,8 +260,7 @@ def _with_times(df: DataFrame, of: Found) -> tuple[DataFrame, _Times]:
     also_bad = _unread(end.is_there, last)
     if of.duration is not None:
         kind = df.schema[of.duration].dataType
-        whole = isinstance(kind, NUMBERS) or (isinstance(kind, t.DecimalType) and kind.scale == 0)
-        if not whole:
+        if not is_whole(kind):
             raise InputError(
                 f"column {of.duration} must be whole numbers; it is {kind.simpleString()}"
             )
@@ -304,7 +298,7 @@ def _number(df: DataFrame, name: str | None, unit: str) -> _Number:
         micros = F.unix_micros(column.cast("timestamp")).cast("decimal(28,0)")
         found = (micros * 1000 / FACTORS[unit]).cast(_OF_64_BITS)
         return _Number(found, F.coalesce(found != 0, F.lit(False)))
-    if isinstance(kind, NUMBERS) or (isinstance(kind, t.DecimalType) and kind.scale == 0):
+    if is_whole(kind):
         return _Number(column.cast(_OF_64_BITS), F.coalesce(column != 0, F.lit(False)))
     if not isinstance(kind, t.StringType):
         raise InputError(
@@ -327,7 +321,11 @@ def _unread(there: Column, found: Column) -> Column:
 
 
 def _role(df: DataFrame, of: Found) -> Column:
-    of_tags = F.lit(None).cast("string") if of.tags is None else _tag(df, of.tags, "span.kind")
+    of_tags = (
+        F.lit(None).cast("string")
+        if of.tags is None
+        else _value_of(column_of(of.tags), df.schema[of.tags].dataType, "span.kind")
+    )
     of_tags = F.lower(bare_or_null(of_tags))
     of_tags = F.when(of_tags.isin(*ROLES), of_tags)
     if of.kind is None:
@@ -344,11 +342,6 @@ def _role(df: DataFrame, of: Found) -> Column:
     number = F.when(number.rlike(r"\A[+]?[0-9]{1,9}\z"), number.try_cast("int"))
     found = F.when(word.isin(*ROLES), word).otherwise(by_number[number])
     return F.when(column.isNull(), of_tags).otherwise(found)
-
-
-def _tag(df: DataFrame, name: str, key: str) -> Column:
-    """Return the value of a tag as text, of a list of key and value, or a map."""
-    return _value_of(column_of(name), df.schema[name].dataType, key)
 
 
 def _value_of(tags: Column, kind: t.DataType, key: str) -> Column:

@@ -1,9 +1,8 @@
 """Tables cut into pieces of work that executors read: a file, or row groups of one.
 
-Which column is which is told by the first rows of a table; so of Parquet, where a table is many
-pieces, the driver looks at those rows once and hands on what it found. A file of CSV or JSON
-lines is one piece and is looked at by whoever reads it. Executors open the files by their paths:
-these must lead to the same files there (one machine, or a file system that all share).
+The first rows of a table tell its columns. Of Parquet, where a table is many pieces, the driver
+looks at them once and hands on the finds. A file of CSV or JSON lines is one piece, looked at by
+its task. Executors open the files by their paths: these must lead to the same files there.
 """
 
 from __future__ import annotations
@@ -43,14 +42,14 @@ ROWS_AT_ONCE = 16_384
 
 
 class Work(NamedTuple):
-    """What one task reads."""
+    """The part of a table that one task reads."""
 
     path: str
     """As the user named it."""
     file: str
     groups: tuple[int, ...] | None = None
     columns: Columns | None = None
-    """What the first rows of the table told; None: the task looks for itself."""
+    """Columns by the first rows of the table; None: the task looks for itself."""
     rows: int = 0
     """Rows of Parquet."""
     reader: Reader | None = None

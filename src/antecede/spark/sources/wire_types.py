@@ -1,8 +1,8 @@
 """Columns of any Arrow type on their way through Spark, and back as they were.
 
-Spark has no nanoseconds, no unsigned numbers and no times of day; a column that passes through it
-only to be written again need not be understood there. So fixed-width values go as the whole
-numbers that their bytes are, texts of any layout as text, and come back with their own type.
+Spark has no nanoseconds, unsigned numbers or times of day. A column that is only written again need
+not be understood: fixed-width values go as whole numbers, texts of any layout as text, and come
+back with their own type.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from typing import Any
 
 import pyarrow
@@ -25,6 +26,7 @@ from antecede.spark.streams.processor import (
     Job,
     Pack,
     Processor,
+    latest_time,
     unpack,
 )
 from antecede.spark.streams.shards import default_shards
@@ -41,14 +43,16 @@ _PER_MS = {"s": 0.001, "ms": 1.0, "us": 1e3, "ns": 1e6}
 def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
     """Return the rows of a streaming DataFrame in causal order within each group.
 
-    Every input row comes out once, with the five columns of `spec.added`, as soon as its
-    causes have come out; within a group positions follow the causes and never repeat. Raises
-    InputError for columns that cannot serve, SetupError when the session's state store is not
-    RocksDB. The kernels are compiled before this returns, unless this machine has them.
-    A query that is started again from a checkpoint with another spec fails in its first micro-batch
-    and says what differs (`about`). Without a `time` that is a timestamp, the policies `release`
-    and `drop` and `remember` run on processing time; such a query does not end by itself under
-    `availableNow`, because Spark then waits for timers.
+    Every input row comes out once, with the columns of `spec.added`, as soon as its causes have
+    come out; positions in a group follow the causes and never repeat. The kernels are compiled
+    before this returns, unless this machine has them. A query that is started again from a
+    checkpoint with another spec fails in its first micro-batch and names the difference (`about`).
+    Without a timestamp as `time`, the policies `release` and `drop` and `remember` run on
+    processing time; such a query does not end by itself under `availableNow`, because Spark then
+    waits for timers.
+
+    Raises InputError for columns that cannot serve, SetupError when the session's state store is
+    not RocksDB.
     """
     check(df, spec)
     check_store(df)
@@ -65,28 +69,18 @@ def order_stream(df: DataFrame, spec: OrderSpec) -> DataFrame:
             DIGEST: told(df, spec.content_of(df.columns)),
         }
     )
-    packed = with_keys.mapInArrow(Pack(job), PACKED)
+    packed = with_keys.mapInArrow(Pack(job.shards, partial(latest_time, job), always=True), PACKED)
     on_timers = not job.plan.timed and (spec.missing != "hold" or spec.remember is not None)
     released = packed.groupBy("shard").transformWithState(
         Processor(job), RELEASED, "Append", "ProcessingTime" if on_timers else "None"
     )
     if spec.metrics is not None:
-        released = observed(released, spec.metrics)
+        sums = [
+            (F.max if name == "oldest_wait_ms" else F.sum)(name).alias(name) for name in FIGURES
+        ]
+        released = released.observe(spec.metrics, *sums)
     added = output_schema(df, spec).fields[len(df.columns) :]
     return released.mapInArrow(unpack, t.StructType([*job.columns.fields, *added]))
-
-
-def observed(released: DataFrame, name: str) -> DataFrame:
-    """Observe what all shards say of themselves, under a name.
-
-    A running query shows it in `query.lastProgress["observedMetrics"][name]`: rows held now, for
-    how many milliseconds the oldest of them waits, bytes of the state now, bytes written to it in
-    this micro-batch, and how many rows left in this micro-batch with each status.
-    """
-    figures = [
-        (F.max if figure == "oldest_wait_ms" else F.sum)(figure).alias(figure) for figure in FIGURES
-    ]
-    return released.observe(name, *figures)
 
 
 def job_of(df: DataFrame, spec: OrderSpec) -> Job:
@@ -106,6 +100,9 @@ def job_of(df: DataFrame, spec: OrderSpec) -> Job:
     shards = spec.shards or _shards(df, spec, facts)
     name = spec.id or spec.member or str(spec.sender)
     numbers = goes_by_value(arrow_type(name, df.schema[name].dataType))
+    max_held = -1 if spec.max_held is None else spec.max_held
+    if spec.group is not None and spec.max_held is not None:  # without groups one shard has them
+        max_held = -(-spec.max_held // shards)
     columns = with_nulls(df.schema, kept.columns)
     has_marks = _has_null_marks(facts)
     plan = ShardPlan(
@@ -115,7 +112,7 @@ def job_of(df: DataFrame, spec: OrderSpec) -> Job:
         patience=patience,
         remember=remember,
         numbers=numbers,
-        max_held=-1 if spec.max_held is None else _part_of(spec.max_held, spec, shards),
+        max_held=max_held,
         over_held=spec.over_held,
         about=about(df, spec, shards, nulls=has_marks),
         columns=StreamColumns(
@@ -156,35 +153,18 @@ def arrow_schema(schema: t.StructType) -> pyarrow.Schema:
 def with_nulls(schema: t.StructType, kept: pyarrow.Schema | None) -> t.StructType:
     """Return columns of which those may be null that have changed since a stream began.
 
-    `kept` are the columns in its checkpoint (None: unknown). Rows held from before may have null
-    in what was added, also where new rows never do.
+    `kept`: the columns in its checkpoint (None: unknown). Rows held from before may have null in
+    added columns, also where new rows never do.
     """
     if kept is None:
         return schema
     now = arrow_schema(schema)
     known = set(kept.names)
-    return t.StructType(
-        [
-            field
-            if field.name in known and now.field(field.name) == kept.field(field.name)
-            else _nullable(field)
-            for field in schema
-        ]
-    )
-
-
-def _nullable(field: t.StructField) -> t.StructField:
-    return t.StructField(field.name, _with_null_inside(field.dataType), True, field.metadata)
-
-
-def _with_null_inside(kind: t.DataType) -> t.DataType:
-    if isinstance(kind, t.StructType):
-        return t.StructType([_nullable(field) for field in kind])
-    if isinstance(kind, t.ArrayType):
-        return t.ArrayType(_with_null_inside(kind.elementType), True)
-    if isinstance(kind, t.MapType):
-        return t.MapType(kind.keyType, _with_null_inside(kind.valueType), True)
-    return kind
+    made = t.StructType()
+    for field, nullable in zip(schema, schema.toNullable(), strict=True):
+        same = field.name in known and now.field(field.name) == kept.field(field.name)
+        made.add(field if same else nullable)
+    return made
 
 
 def _shards(df: DataFrame, spec: OrderSpec, kept: dict[str, Any]) -> int:
@@ -193,11 +173,6 @@ def _shards(df: DataFrame, spec: OrderSpec, kept: dict[str, Any]) -> int:
         return int(kept["shards"])
     tasks = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     return tasks if spec.group is None else default_shards(tasks)
-
-
-def _part_of(max_held: int, spec: OrderSpec, shards: int) -> int:
-    """Return how many rows one shard may hold; without groups one has them all."""
-    return max_held if spec.group is None else -(-max_held // shards)
 
 
 def about(df: DataFrame, spec: OrderSpec, shards: int, *, nulls: bool = True) -> str:

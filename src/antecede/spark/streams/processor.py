@@ -1,24 +1,23 @@
-"""What runs in Spark's Python workers: pack rows by shard, release them, unpack them.
+"""Spark's Python workers of an ordered stream: pack rows by shard, release them, unpack them.
 
 Theory of operation
 -------------------
-`pack`       Arrow batches of the user's rows -> one binary row a shard and some ten thousand rows
-`Processor`  per shard: new rows through `tables.order.stream.shard`; its parts in Spark's state
-store `unpack`     binary rows -> the user's rows with the added columns
+- `Pack`: Arrow batches of the user's rows -> one binary row a shard and some ten thousand rows.
+- `Processor`: new rows of a shard through `tables.order.stream.shard`; its parts in Spark's state.
+- `unpack`: binary rows -> the user's rows with the added columns.
 
-With a `time` column the clock is the greatest time in the stream; each partition tells it to
-every shard, so that patience ends also in shards where no row comes, and `released_at` never goes
-back over all shards. Without one the clock is the batch's timestamp, which Spark keeps in its
-offset log: a batch run again after a crash sees the same clock.
+With a `time` column the clock is the greatest time in the stream. Each partition tells it to every
+shard, so that patience ends in quiet shards too, and `released_at` never goes back. Without one the
+clock is the batch's timestamp, which Spark keeps in its offset log: a batch run again after a crash
+sees the same clock.
 
-Every shard is visited in every micro-batch that has rows, and says how much it holds (`FIGURES`).
-Every shard keeps what its checkpoint belongs to (`ShardPlan.about`) and refuses another one; so
-does GUARD, whichever shards get rows.
+Every shard is visited in every micro-batch that has rows, and reports its load (`FIGURES`). Every
+shard, and GUARD, keeps what its checkpoint belongs to (`ShardPlan.about`) and refuses another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,14 +46,14 @@ GUARD = -1
 shard of that batch is kept, also where those have no state yet."""
 PACKED = "shard int, clock long, payload binary"
 FIGURES = ("held", "oldest_wait_ms", "state_bytes", "written_bytes", *(str(s) for s in Status))
-"""What each shard says of itself in each micro-batch, one row of RELEASED without payload."""
+"""Figures of a shard in a micro-batch, one row of RELEASED without payload."""
 RELEASED = "payload binary, " + ", ".join(f"`{name}` long" for name in FIGURES)
 STATE = "parts"
 """Name of the state variable, a map from names of parts to their bytes.
 
 Parts are those of `tables.order.stream.storage.blobs`.
 """
-_ROWS_A_PIECE = 50_000
+ROWS_A_PIECE = 50_000
 _NOTHING = dict.fromkeys(FIGURES)
 
 
@@ -72,50 +71,54 @@ class Job(NamedTuple):
 
 
 class Pack:
-    """For mapInArrow: the user's rows with SHARD and DIGEST -> PACKED."""
+    """For mapInArrow: the user's rows with SHARD -> PACKED.
 
-    def __init__(self, job: Job) -> None:
-        self.job = job
+    `latest` returns the greatest time of a table, None without any; at the end of a partition it
+    is told to every shard. `always`: they are told of its end without a time too.
+    """
+
+    def __init__(
+        self, shards: int, latest: Callable[[pyarrow.Table], int | None], *, always: bool
+    ) -> None:
+        self.keys = shard_keys(shards)
+        self.latest = latest
+        self.always = always
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        """Pack one partition; at its end tell every shard the greatest time."""
-        clock, waiting, rows = NO_TIME, [], 0
-        guarded = False
-        for batch in batches:
-            if not guarded and batch.num_rows:
-                guarded = True
+        """Pack one partition."""
+        times: list[int | None] = []
+        for table in _pieces(batches):
+            if not times:
                 yield _packed([GUARD], [None], [None])
-            waiting.append(batch)
-            rows += batch.num_rows
-            if rows >= _ROWS_A_PIECE:
-                clock = max(clock, self._greatest(waiting))
-                yield self._piece(waiting)
-                waiting, rows = [], 0
-        if rows:
-            clock = max(clock, self._greatest(waiting))
-            yield self._piece(waiting)
-        if guarded:
-            shards = self.job.shards
-            told = None if clock == NO_TIME else clock
-            yield _packed(shard_keys(shards).tolist(), [told] * shards, [None] * shards)
+            times.append(self.latest(table))
+            yield self._piece(table)
+        clock = max((time for time in times if time is not None), default=None)
+        if clock is not None or (times and self.always):
+            shards = len(self.keys)
+            yield _packed(self.keys.tolist(), [clock] * shards, [None] * shards)
 
-    def _greatest(self, batches: list[pyarrow.RecordBatch]) -> int:
-        if not self.job.plan.timed:
-            return NO_TIME
-        time, timed, _ = times_of(pa.Table.from_batches(batches), self.job.spec)
-        return int(time[timed].max(initial=NO_TIME))
-
-    def _piece(self, batches: list[pyarrow.RecordBatch]) -> pyarrow.RecordBatch:
-        table: Any = pa.Table.from_batches(batches)
+    def _piece(self, table: Any) -> pyarrow.RecordBatch:
         shard = table.column(SHARD).to_numpy()
-        table = table.drop_columns([SHARD])
         by_shard = np.argsort(shard, kind="stable")
-        table = table.take(pa.array(by_shard)).combine_chunks()
+        table = table.drop_columns([SHARD]).take(pa.array(by_shard)).combine_chunks()
         found, begin = np.unique(shard[by_shard], return_index=True)
         ends = [*begin[1:], len(shard)]
         parts = [to_bytes(table.slice(a, b - a)) for a, b in zip(begin, ends, strict=True)]
-        keys = shard_keys(self.job.shards)[found]
-        return _packed(keys.tolist(), [None] * len(parts), parts)
+        return _packed(self.keys[found].tolist(), [None] * len(parts), parts)
+
+
+def _pieces(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
+    """Gather batches to tables of at least `ROWS_A_PIECE` rows, but for the last."""
+    waiting: list[pyarrow.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= ROWS_A_PIECE:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows = [], 0
+    if rows:
+        yield pa.Table.from_batches(waiting)
 
 
 def _packed(shard: list[int], clock: list[Any], payload: list[Any]) -> pyarrow.RecordBatch:
@@ -126,6 +129,26 @@ def _packed(shard: list[int], clock: list[Any], payload: list[Any]) -> pyarrow.R
     ]
     batch: pyarrow.RecordBatch = pa.RecordBatch.from_arrays(columns, ["shard", "clock", "payload"])
     return batch
+
+
+def received(rows: Iterator[Row]) -> tuple[int | None, pyarrow.Table | None]:
+    """Return the greatest clock in the packed rows of a shard, and the rows in them, if any."""
+    clock: int | None = None
+    parts = []
+    for row in rows:
+        if row.clock is not None:
+            clock = row.clock if clock is None else max(clock, row.clock)
+        if row.payload is not None:
+            parts.append(bytes(row.payload))
+    return clock, from_bytes(parts) if parts else None
+
+
+def latest_time(job: Job, table: pyarrow.Table) -> int | None:
+    """Return the greatest time of some rows; None without a clock by time."""
+    if not job.plan.timed:
+        return None
+    time, timed, _ = times_of(table, job.spec)
+    return int(time[timed].max()) if timed.any() else None
 
 
 def unpack(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
@@ -174,13 +197,8 @@ class Processor(StatefulProcessor):
         if key[0] == GUARD:
             self._guard()
             return
-        clock, payloads = NO_TIME, []
-        for row in rows:
-            if row.clock is not None:
-                clock = max(clock, row.clock)
-            if row.payload is not None:
-                payloads.append(bytes(row.payload))
-        yield from self._step(payloads, self._now(clock, timerValues))
+        clock, new = received(rows)
+        yield from self._step(new, self._now(NO_TIME if clock is None else clock, timerValues))
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -189,7 +207,7 @@ class Processor(StatefulProcessor):
         expiredTimerInfo: Any,  # noqa: N803
     ) -> Iterator[Row]:
         """Patience is over for some row."""
-        yield from self._step([], self._now(NO_TIME, timerValues))
+        yield from self._step(None, self._now(NO_TIME, timerValues))
 
     def close(self) -> None:
         """Nothing to close: the state belongs to Spark."""
@@ -206,10 +224,9 @@ class Processor(StatefulProcessor):
             return clock
         return present if present >= 0 else NO_TIME
 
-    def _step(self, payloads: list[bytes], now: int) -> Iterator[Row]:
+    def _step(self, new: pyarrow.Table | None, now: int) -> Iterator[Row]:
         job = self.job
-        shard = Shard(self.job.plan, self.parts)
-        new = from_bytes(payloads) if payloads else None
+        shard = Shard(job.plan, self.parts)
         if new is None and not shard.held_rows:
             shard.pass_time(now)
             yield Row(payload=None, **_NOTHING | self._figures(shard, None))
@@ -222,8 +239,8 @@ class Processor(StatefulProcessor):
         if out.rows is not None and out.rows.num_rows:
             leaving = out.rows.drop_columns([DIGEST])
             leaving = with_added(leaving, out, job.spec, job.per_ms).combine_chunks()
-            for start in range(0, leaving.num_rows, _ROWS_A_PIECE):
-                piece = to_bytes(leaving.slice(start, _ROWS_A_PIECE))
+            for start in range(0, leaving.num_rows, ROWS_A_PIECE):
+                piece = to_bytes(leaving.slice(start, ROWS_A_PIECE))
                 yield Row(payload=piece, **_NOTHING)
         yield Row(payload=None, **_NOTHING | self._figures(shard, out))
 
@@ -236,7 +253,6 @@ class Processor(StatefulProcessor):
             "state_bytes": shard.size,
             "written_bytes": shard.parts.written,
         }
-        counts = np.zeros(len(Status) + 1, np.int64)
-        if out is not None:
-            counts[: len(Status) + 1] = np.bincount(out.status, minlength=len(Status) + 1)
+        found = np.zeros(0, np.uint8) if out is None else out.status
+        counts = np.bincount(found, minlength=len(Status) + 1)
         return figures | {str(status): int(counts[1 + k]) for k, status in enumerate(Status)}

@@ -2,25 +2,23 @@
 
 Theory of operation
 -------------------
-The shape is that of `antecede.spark.streams.ordering`: mapInArrow packs rows by shard, a stateful
-operator keyed by shard does the work, mapInArrow unpacks. `hash(group, observer) % shards` is the
-shard.
+As in `antecede.spark.streams.ordering`, mapInArrow packs rows by shard, a stateful operator
+keyed by shard does the work, mapInArrow unpacks. The shard is `hash(group, observer) % shards`.
 
 State of a shard, three maps keyed by (group, observer) as JSON text, and one value:
-`states`   the `ReplayedMember` as bytes: the snapshot of its `Group`, its clock, its held tickets
-`held`     the held rows as an Arrow IPC stream, in the order of their tickets
-`waiting`  only where rows are held: a time before which the passing of time changes nothing
 
-`about`    what the checkpoint belongs to: protocol, members, columns with their types, shards; and
-           all columns of the rows, which may grow from start to start
-           (`tables.order.stream.columns`)
+- `states`: the `ReplayedMember` as bytes: the snapshot of its `Group`, its clock, its held tickets.
+- `held`: the held rows as an Arrow IPC stream, in the order of their tickets.
+- `waiting`: only where rows are held: a time before which the passing of time changes nothing.
+- `about`: what the checkpoint belongs to (protocol, members, columns with types, shards), and all
+  columns of the rows, which may grow from start to start (`tables.order.stream.columns`).
 
-In a micro-batch only observers that get rows, or whose time has come, are read and written.
+A micro-batch reads and writes only observers that get rows, or whose time has come.
 
-**Time.** Every partition tells every shard the greatest time of its rows, and time goes on to
-`late_s` before it for all observers, so that time-outs act in quiet logs too. Spark's own
-watermark would do the same, but drops the rows behind it; here such a row is taken in, at the
-observer's clock. All times are data: a batch that runs again after a crash sees the same.
+**Time.** Every partition tells every shard the greatest time of its rows. Time goes on to `late_s`
+before it for all observers, so that time-outs act in quiet logs too. Spark's own watermark would
+drop the rows behind it; here such a row is taken in, at the observer's clock. All times are data: a
+batch that runs again after a crash sees the same.
 """
 
 from __future__ import annotations
@@ -28,9 +26,9 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
@@ -39,16 +37,25 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from antecede.core.clocks import up_ns
 from antecede.errors import InputError, LocalError, ProtocolError
+from antecede.spark.columns import column_of, spark_schema
 from antecede.spark.order_columns import SHARD
 from antecede.spark.streams.ordering import arrow_schema, check_store
-from antecede.spark.streams.processor import GUARD, PACKED, RELEASED, unpack
+from antecede.spark.streams.processor import (
+    GUARD,
+    PACKED,
+    RELEASED,
+    ROWS_A_PIECE,
+    Pack,
+    received,
+    unpack,
+)
 from antecede.spark.streams.rows import from_bytes, to_bytes
-from antecede.spark.streams.shards import shard_keys
 from antecede.tables.order.replay import (
     DeliverSpec,
     Key,
     ReplayedMember,
     RowOutcome,
+    added,
     read_log,
     refused,
     take_all,
@@ -64,7 +71,6 @@ from antecede.tables.order.stream import (
 )
 
 pa: Any = pyarrow
-_ROWS_A_PIECE = 50_000
 _COLUMNS = "columns"
 _OTHER = "the checkpoint is of another spec or stream: bring that back, or start from a new one"
 
@@ -74,9 +80,10 @@ def deliver_stream(df: DataFrame, spec: DeliverSpec) -> DataFrame:
     check_store(df)
     conf = df.sparkSession.conf
     shards = spec.shards or int(str(conf.get("spark.sql.shuffle.partitions")))
-    keys = [F.col(_quoted(name)) for name in (spec.group, spec.observer) if name is not None]
+    keys = [column_of(name) for name in (spec.group, spec.observer) if name is not None]
     shard = F.pmod(F.xxhash64(*keys), F.lit(shards)).cast("int")
-    packed = df.withColumn(SHARD, shard).mapInArrow(Pack(spec, shards), PACKED)
+    pack = Pack(shards, partial(_latest_time, spec), always=False)
+    packed = df.withColumn(SHARD, shard).mapInArrow(pack, PACKED)
     columns = StreamColumns(arrow_schema(df.schema), ())
     deliverer = Deliverer(spec, about(df, spec, shards), columns)
     released = packed.groupBy("shard").transformWithState(deliverer, RELEASED, "Append", "None")
@@ -101,60 +108,11 @@ def about(df: DataFrame, spec: DeliverSpec, shards: int) -> str:
     return json.dumps(what, sort_keys=True)
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-class Pack:
-    """For mapInArrow: the user's rows with SHARD -> PACKED; `clock` is in nanoseconds."""
-
-    def __init__(self, spec: DeliverSpec, shards: int) -> None:
-        self.spec = spec
-        self.shards = shards
-
-    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        """Pack one partition; at its end tell every shard the greatest time."""
-        greatest: int | None = None
-        for number, table in enumerate(_pieces(batches)):
-            if number == 0:
-                yield _batch([GUARD], [None], [None])
-            times = [time for time in times_of_rows(table, self.spec) if time is not None]
-            if times:
-                latest = max(times)
-                greatest = latest if greatest is None else max(greatest, latest)
-            yield self._packed(table)
-        if greatest is not None and self.spec.told_time:
-            shards = shard_keys(self.shards).tolist()
-            yield _batch(shards, [greatest] * self.shards, [None] * self.shards)
-
-    def _packed(self, table: pyarrow.Table) -> pyarrow.RecordBatch:
-        shard = table.column(SHARD).to_numpy()
-        rows: Any = table.drop_columns([SHARD])
-        found = np.unique(shard)
-        parts = [rows.take(pa.array(np.flatnonzero(shard == one))) for one in found]
-        payloads = [to_bytes(part.combine_chunks()) for part in parts]
-        keys = shard_keys(self.shards)[found]
-        return _batch(keys.tolist(), [None] * len(found), payloads)
-
-
-def _pieces(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
-    """Gather batches to tables of at least `_ROWS_A_PIECE` rows, but for the last."""
-    waiting: list[pyarrow.RecordBatch] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(b.num_rows for b in waiting) >= _ROWS_A_PIECE:
-            yield pa.Table.from_batches(waiting)
-            waiting = []
-    if waiting and sum(b.num_rows for b in waiting):
-        yield pa.Table.from_batches(waiting)
-
-
-def _batch(shard: list[int], clock: list[Any], payload: list[Any]) -> pyarrow.RecordBatch:
-    columns = pa.array(shard, pa.int32()), pa.array(clock, pa.int64()), pa.array(payload)
-    batch: pyarrow.RecordBatch = pa.RecordBatch.from_arrays(
-        [columns[0], columns[1], columns[2].cast(pa.binary())], ["shard", "clock", "payload"]
-    )
-    return batch
+def _latest_time(spec: DeliverSpec, table: pyarrow.Table) -> int | None:
+    """Return the greatest time of some rows, ns; None where `spec` goes by no times."""
+    if not spec.told_time:
+        return None
+    return max((time for time in times_of_rows(table, spec) if time is not None), default=None)
 
 
 class Member(NamedTuple):
@@ -189,13 +147,8 @@ class Deliverer(StatefulProcessor):
         self._check_checkpoint()
         if key[0] == GUARD:
             return
-        clock, parts = None, []
-        for row in rows:
-            if row.clock is not None:
-                clock = row.clock if clock is None else max(clock, row.clock)
-            if row.payload is not None:
-                parts.append(bytes(row.payload))
-        step = Step(self, from_bytes(parts) if parts else None)
+        clock, new = received(rows)
+        step = Step(self, new)
         step.take_in()
         if clock is not None:
             step.pass_time(clock)
@@ -271,8 +224,8 @@ class Step:
         pool: Any = joined(self.pool, self.home.columns)
         for member in self.members.values():
             self._store(member, pool)
-        for start in range(0, len(self.left), _ROWS_A_PIECE):
-            some = self.left[start : start + _ROWS_A_PIECE]
+        for start in range(0, len(self.left), ROWS_A_PIECE):
+            some = self.left[start : start + ROWS_A_PIECE]
             rows = pool.take(pa.array([outcome.ticket for outcome in some])).combine_chunks()
             numbered = [outcome._replace(ticket=k) for k, outcome in enumerate(some)]
             yield Row(payload=to_bytes(with_outcomes(rows, numbered, self.spec)))
@@ -326,16 +279,4 @@ class Step:
 
 def delivered_schema(df: DataFrame, spec: DeliverSpec) -> t.StructType:
     """Return the schema of the result: the input's columns, then those of `spec.added`."""
-    text, whole = t.StringType(), t.LongType()
-    kinds = (
-        whole,
-        text,
-        t.DoubleType(),
-        t.ArrayType(text),
-        text,
-        text,
-        whole,
-        t.BinaryType(),
-    )
-    added = [t.StructField(name, kind) for name, kind in zip(spec.added, kinds, strict=True)]
-    return t.StructType([*df.schema.fields, *added])
+    return t.StructType([*df.schema.fields, *spark_schema(added(spec))])

@@ -1,8 +1,8 @@
-"""Between Arrow tables and the release kernel: control columns in, added columns out.
+"""Control columns of Arrow tables for the release kernel, and added columns out of it.
 
-Rows travel, and wait in the state, as Arrow IPC streams: whatever Spark hands to Arrow comes
-back as it was. Identities and causes are read by the same code as in a batch
-(`antecede.tables.order.keys`), and are compared as text, which stays the same over restarts.
+Rows travel, and wait in the state, as Arrow IPC streams. Identities and causes are read by the code
+of batches (`antecede.tables.order.keys`), and are compared as text, which stays the same over
+restarts.
 """
 
 from __future__ import annotations

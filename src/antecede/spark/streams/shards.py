@@ -1,8 +1,8 @@
 """Grouping keys of shards that Spark spreads evenly over its tasks.
 
-Spark puts a key into the task `pmod(murmur3(key), tasks)`. The numbers 0 .. n-1 themselves fall
-where they may: of two shards both into one task, of 200 into 128. The keys below are the least
-numbers that fall one into each of n tasks; and so evenly into every number of tasks that divides n.
+Spark puts a key into the task `pmod(murmur3(key), tasks)`. Of the keys 0 .. n-1 two may fall into
+one task, and 200 fall into 128. The keys below are the least numbers that fall one into each of n
+tasks, and so evenly into every number of tasks that divides n.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 _WORDS = 1 << 16
 LEAST = 32
-"""Shards at least, where nobody says how many: visiting these costs a small micro-batch nothing
-that can be measured (`docs/design/streaming.md`), and tasks may grow to as many."""
+"""Least number of shards by default: visiting them costs a small micro-batch nothing measurable
+(`docs/design/streaming.md`), and tasks may grow to as many."""
 
 
 def default_shards(tasks: int) -> int:

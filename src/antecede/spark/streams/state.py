@@ -1,8 +1,7 @@
-"""The state of an ordered stream, read from its checkpoint: what it belongs to, what it holds.
+"""State of an ordered stream, read from its checkpoint: what it belongs to, what it holds.
 
-Spark's own readers of state do the work (`state-metadata`, `statestore`), so this works while the
-query runs, after it has stopped, and over Spark Connect. What they see is the last micro-batch
-that was committed.
+Spark's readers of state do the work (`state-metadata`, `statestore`), while the query runs, after
+it has stopped, and over Spark Connect. They see the last committed micro-batch.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from antecede.errors import InputError
+from antecede.spark.columns import spark_schema
 from antecede.spark.streams.processor import GUARD, STATE
 from antecede.tables.order.stream import (
     NO_TIME,
@@ -35,10 +35,6 @@ from antecede.tables.order.stream import (
 )
 
 pa: Any = pyarrow
-_HELD = (
-    "group string, id string, since timestamp, waits_for array<string>, missing array<string>, "
-    "more_missing boolean, behind long, row string, shard int"
-)
 _ARROW = pa.schema(
     [
         ("group", pa.string()),
@@ -75,25 +71,24 @@ def held(checkpoint: str, *, operator: int | None = None) -> DataFrame:
     """Return the rows that an ordered stream holds back, by its checkpoint, one row each.
 
     Columns: `group` and `id` (member:number with clocks and numbers) as text; `since`, the
-    timestamp from which patience runs (null without a clock); `waits_for`, the causes that it
-    waits for itself; `missing`, the causes at the root of that which have not come, or were set
-    aside (20 at most, `more_missing` tells whether there are more); `behind`, how many held rows
-    wait for this one, directly or by way of others (null in shards that hold more than 50,000
-    rows); `row`, the row itself as JSON; `shard`. `operator` is Spark's number of the operator,
-    where a query puts in order more than once. The active session reads. Raises InputError when
-    there is no ordered stream with a committed micro-batch in that folder.
+    timestamp from which patience runs (null without a clock); `waits_for`, the causes that it waits
+    for itself; `missing`, the absent or set-aside causes at the root of that (20 at most,
+    `more_missing` tells whether there are more); `behind`, how many held rows wait for this one,
+    directly or not (null in shards that hold more than 50,000 rows); `row`, the row as JSON;
+    `shard`. `operator` is Spark's number of the operator, where a query puts in order more than
+    once. The active session reads. Raises InputError without an ordered stream with a committed
+    micro-batch in that folder.
 
     >>> held("/data/checkpoint").orderBy("since").show()  # doctest: +SKIP
     """
     session = SparkSession.active()
     number = _operator(session, checkpoint, operator)
-    try:
-        about = _kept_by(session, checkpoint, number).facts
-    except _NothingCommittedError:
-        raise InputError(f"no micro-batch of {checkpoint} is committed yet: ask again") from None
+    kept = _kept_by(session, checkpoint, number)
+    if kept is None:
+        raise InputError(f"no micro-batch of {checkpoint} is committed yet: ask again")
     parts = _parts(session, checkpoint, number)
     rows = parts.where(F.col("name").rlike("^(head$|[px][0-9])")).repartition("shard")
-    return rows.mapInArrow(_Reader(about), _HELD)
+    return rows.mapInArrow(_Reader(kept.facts), spark_schema(_ARROW))
 
 
 def check_checkpoint(
@@ -111,7 +106,7 @@ def check_checkpoint(
         return
     refused = []
     for number in found:
-        kept = _kept_or_nothing(session, checkpoint, number)
+        kept = _kept_by(session, checkpoint, number) or Kept()
         try:
             check_same_stream(kept.about, about)
         except InputError as error:
@@ -132,8 +127,8 @@ def kept_like(
 ) -> Kept:
     """Return what the stream in a checkpoint belongs to; empty: nothing is committed there.
 
-    `about_of` says what goes on from such a stream. Where a query puts in order more than once it
-    is the operator of that stream which counts, else the first.
+    `about_of` describes the stream that goes on from such a one. Where a query puts in order more
+    than once, the operator of that stream counts, else the first.
     """
     kept = [one for one in _kept(session, checkpoint) if "shards" in one.facts]
     same = [one for one in kept if json.loads(about_of(one.facts)) == one.facts]
@@ -212,10 +207,8 @@ def shards_of(session: SparkSession, checkpoint: str) -> list[int]:
 
 def _kept(session: SparkSession, checkpoint: str) -> list[Kept]:
     """Return what each ordered stream of a checkpoint belongs to."""
-    found = (
-        _kept_or_nothing(session, checkpoint, number) for number in _operators(session, checkpoint)
-    )
-    return [kept for kept in found if kept.about]
+    found = (_kept_by(session, checkpoint, number) for number in _operators(session, checkpoint))
+    return [kept for kept in found if kept is not None and kept.about]
 
 
 def _operators(session: SparkSession, checkpoint: str) -> list[int]:
@@ -251,19 +244,11 @@ def _parts(session: SparkSession, checkpoint: str, operator: int) -> DataFrame:
     return state.selectExpr("key.shard shard", "user_map_key.name name", "user_map_value.data data")
 
 
-class _NothingCommittedError(Exception):
-    """Spark has begun a checkpoint, and no micro-batch of it is whole."""
+def _kept_by(session: SparkSession, checkpoint: str, operator: int) -> Kept | None:
+    """Return what a checkpoint belongs to; empty in states of before that was kept.
 
-
-def _kept_or_nothing(session: SparkSession, checkpoint: str, operator: int) -> Kept:
-    try:
-        return _kept_by(session, checkpoint, operator)
-    except _NothingCommittedError:
-        return Kept()
-
-
-def _kept_by(session: SparkSession, checkpoint: str, operator: int) -> Kept:
-    """Return what a checkpoint belongs to; empty in states of before that was kept."""
+    None: Spark has begun the checkpoint, and no micro-batch of it is whole.
+    """
     try:
         found = (
             _parts(session, checkpoint, operator)
@@ -272,7 +257,7 @@ def _kept_by(session: SparkSession, checkpoint: str, operator: int) -> Kept:
         )
     except PySparkException as error:
         if "STDS_COMMITTED_BATCH_UNAVAILABLE" in str(error):
-            raise _NothingCommittedError from error
+            return None
         raise
     except Py4JJavaError as error:  # what a task says of files that are not there, or damaged
         said = re.search(r"\[[A-Z_.]+\][^\n]*", str(error.java_exception))

@@ -1,9 +1,9 @@
-"""Another number of tasks for an ordered stream that stands still: Spark moves its shards.
+"""Another number of tasks for a stopped ordered stream: Spark moves its shards.
 
-The number of shards, which says where a group lives, stays; a task gets more or fewer of them. The
-work is Spark's own (`repartition` of a checkpoint, PySpark 4.2 and later): it writes the state anew
-as a micro-batch of its own, which reads nothing and puts nothing out. Spark's file sink then
-misses that batch in its log and refuses to be read; so an empty entry is put there as well.
+The number of shards stays, and so does each group's shard; a task gets more or fewer of them.
+Spark's `repartition` of a checkpoint (PySpark 4.2 and later) writes the state anew as a micro-batch
+that reads nothing and puts nothing out. Spark's file sink misses that batch in its log and then
+refuses to be read; so an empty entry is put there as well.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from antecede.spark.streams.state import operators_of, shards_of
 
 
 def repartition_stream(checkpoint: str, tasks: int, *, output: str | None = None) -> None:
-    """Let an ordered stream that was stopped go on with another number of tasks.
+    """Let a stopped ordered stream go on with another number of tasks.
 
-    `tasks` must divide the number of its shards, so that each task gets as many. `output` is the
-    folder of the query's file sink, if it has one (`format("parquet")` and its like); no other sink
-    keeps such a log. Positions, held rows and what is remembered go on. Uses the active session.
-    The query must not run; Spark cannot see whether it does. All stateful operators of the query
-    get that number, and the query keeps it, whatever `spark.sql.shuffle.partitions` says. Raises
-    InputError when there is no ordered stream in that folder, or tasks do not divide its shards, or
-    it has that number already; SetupError through Spark Connect and before PySpark 4.2.
+    `tasks` must divide the number of its shards. `output`: folder of the query's file sink, if it
+    has one (`format("parquet")` and its like). Positions, held rows and what is remembered go on.
+    Uses the active session. The query must not run, which Spark cannot see. All stateful operators
+    of the query get that number, and the query keeps it, whatever `spark.sql.shuffle.partitions`
+    is. Raises InputError when there is no ordered stream in that folder, tasks do not divide its
+    shards, or it has that number already; SetupError through Spark Connect and before PySpark 4.2.
 
     >>> repartition_stream("/data/checkpoint", 8)  # doctest: +SKIP
     """
@@ -49,7 +48,10 @@ def repartition_stream(checkpoint: str, tasks: int, *, output: str | None = None
     except PySparkException as error:
         raise InputError(f"{checkpoint} stays as it was: {error}") from error
     if log is not None:
-        _note(session, log, max(row.maxBatchId for row in operators_of(session, checkpoint)))
+        context: Any = session.sparkContext  # the entry is empty; Spark compacts the log when due
+        status = context._jvm.org.apache.spark.sql.execution.streaming.sinks.SinkFileStatus
+        batch = max(row.maxBatchId for row in operators_of(session, checkpoint))
+        log.add(batch, context._gateway.new_array(status, 0))
 
 
 def _manager(session: SparkSession) -> Any:
@@ -74,10 +76,3 @@ def _log(session: SparkSession, output: str) -> Any:
     sinks = jvm.org.apache.spark.sql.execution.streaming.sinks  # to make a log makes its folder
     version, nothing = sinks.FileStreamSinkLog.VERSION(), jvm.scala.Option.empty()
     return sinks.FileStreamSinkLog(version, session._jsparkSession, name, nothing)
-
-
-def _note(session: SparkSession, log: Any, batch: int) -> None:
-    """Put an empty entry for a batch into a log; Spark compacts the log if that is due."""
-    context: Any = session.sparkContext
-    status = context._jvm.org.apache.spark.sql.execution.streaming.sinks.SinkFileStatus
-    log.add(batch, context._gateway.new_array(status, 0))

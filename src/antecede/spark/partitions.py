@@ -1,0 +1,105 @@
+"""Columns that a Python worker makes of a whole partition, in which the rows of a group meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as t
+
+from antecede.errors import InputError
+from antecede.spark.columns import column_of, content_digest
+from antecede.spark.order_columns import DIGEST
+from antecede.tables.order import OrderSpec
+
+Work = Callable[[pa.Table, Any, list[int]], Iterable[Any]]
+
+
+def by_group(df: DataFrame, spec: OrderSpec) -> DataFrame:
+    """Bring the rows of each group into one partition; without `group` all rows."""
+    if spec.group is None:
+        return df.repartition(1)
+    if spec.shards is None:
+        return df.repartition(column_of(spec.group))
+    return df.repartition(spec.shards, column_of(spec.group))
+
+
+def made_by_worker(
+    df: DataFrame,
+    spec: OrderSpec,
+    work: Work,
+    kind: t.DataType,
+    more: Mapping[str, Column] | None = None,
+) -> Column:
+    """Return the column of type `kind` that `work` makes of a whole partition of `by_group`.
+
+    `work` takes the columns that the spec reads and those of `more`, the digests of content and of
+    these columns, shape (rows, 2), and the sizes of the batches; it gives an array for each size.
+    Its name is shown in the plan. Each row depends on all others of the partition, which Spark
+    expects of no column function. `asNondeterministic` keeps it from pushing filters below this
+    one, and from calling it twice.
+    """
+    extra = dict(more or {})
+    columns = [*spec.used, *extra]
+    names = [*columns, f"{DIGEST}0", f"{DIGEST}1"]
+
+    # Spark evaluates these hints, and pa.Array takes no parameters at run time.
+    def run(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
+        parts = [pa.RecordBatch.from_arrays(list(arrays), names) for arrays in batches]
+        if not parts:
+            return
+        sizes = [part.num_rows for part in parts]
+        table = pa.Table.from_batches(parts)
+        parts.clear()
+        digests = np.stack([table.column(name).to_numpy() for name in names[-2:]], axis=1)
+        yield from work(table.select(columns), digests, sizes)
+
+    run.__name__ = work.__name__
+    functions: Any = F  # the stubs do not know arrow_udf
+    given = [*map(column_of, spec.used), *extra.values(), *_digests(df, spec)]
+    column: Column = functions.arrow_udf(run, kind).asNondeterministic()(*given)
+    return column
+
+
+def slices(array: Any, sizes: list[int]) -> Iterator[Any]:
+    """Yield the pieces of an array that have these sizes."""
+    for end, size in zip(np.cumsum(sizes), sizes, strict=True):
+        yield array.slice(end - size, size)
+
+
+def _digests(df: DataFrame, spec: OrderSpec) -> list[Column]:
+    """Return the digests of the content of each row, and of the columns that the spec reads."""
+    if analysed(df):
+        return [content_digest(df, spec.content_of(df.columns)), content_digest(df, spec.used)]
+    if spec.content is not None:
+        content = _digest_of_unknown(spec.content)
+    elif spec.time is None:  # JSON tells what is null, which the hash passes over
+        content = F.xxhash64("*", F.to_json(F.struct("*"), {"ignoreNullFields": "false"}))
+    else:
+        raise InputError(
+            "in a declarative pipeline nothing tells the columns beside time: content= names those "
+            "that tell a repeated row from a conflicting one"
+        )
+    return [content, _digest_of_unknown(spec.used)]
+
+
+def _digest_of_unknown(names: Sequence[str]) -> Column:
+    """Return a digest of columns whose types are not known yet, and of which of them are null."""
+    columns = [column_of(name) for name in names]
+    return F.xxhash64(*columns, *(column.isNull() for column in columns))
+
+
+def analysed(df: DataFrame) -> bool:
+    """Return whether Spark can name the columns of a frame: not in a declarative pipeline."""
+    try:
+        df.columns  # noqa: B018
+        return True
+    except AnalysisException as error:
+        if error.getCondition() == "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION":
+            return False
+        raise
