@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from antecede.lab.check.scenario.channels import channel_line
+from antecede.lab.check.scenario.execution import channel_line
 from antecede.lab.check.scenario.parse import load_script, parse_script
 from antecede.lab.check.scenario.run import run_script
 

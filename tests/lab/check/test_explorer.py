@@ -80,9 +80,6 @@ def test_hierarchical_with_four_messages_in_a_fixed_order_of_senders() -> None:
     assert found.complete
 
 
-# -- the judge against the oracle ------------------------------------------------------------
-
-
 def every_path(
     explorer: Explorer, state: int, moves: tuple[Move, ...]
 ) -> Iterator[tuple[tuple[Move, ...], Finding | None]]:
@@ -134,9 +131,6 @@ def test_the_judge_agrees_with_the_oracle_on_every_path(
             }
             assert set(failure.missing) == missing
     assert paths > 10
-
-
-# -- what it finds, and how small -------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

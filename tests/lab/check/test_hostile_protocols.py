@@ -9,13 +9,12 @@ import pytest
 
 from antecede.core.clocks.bounds import Bounds
 from antecede.lab.check.check import run_check
-from antecede.lab.check.loader import load_class
 from antecede.lab.check.model_checker.explorer import explore
 from antecede.lab.check.results import EARLY, ENDLESS
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
 from antecede.lab.check.search_plans import SearchSize, searches
-from antecede.lab.check.target import Target
+from antecede.lab.check.target import Target, load_class
 from tests.lab.check import toys_timed
 
 TOYS = toys_timed.__file__

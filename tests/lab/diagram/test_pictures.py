@@ -153,9 +153,6 @@ def test_states_are_written_where_they_change() -> None:
     assert not from_run(run_script(parse_script(HELD))).states
 
 
-# -- several protocols on one axis -----------------------------------------------------------------
-
-
 def test_one_action_stands_at_one_time_under_every_protocol() -> None:
     script = load_script(OVERTAKING)
     runs = [
@@ -182,9 +179,6 @@ def test_what_a_protocol_promises_is_not_what_is_judged() -> None:
 def test_a_protocol_that_cannot_play_it_says_so() -> None:
     with pytest.raises(ScriptError, match="magic"):
         run_script(under(load_script(OVERTAKING), "magic"))
-
-
-# -- the command -----------------------------------------------------------------------------------
 
 
 def explain(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:

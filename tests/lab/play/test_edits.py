@@ -69,9 +69,6 @@ def solid(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-# -- moving --------------------------------------------------------------------------------------
-
-
 def test_an_action_is_moved_with_its_comment_and_expected_lines_go() -> None:
     made = after(TEXT, kind="move", command=5, to=2)
     assert actions(made.text)[2] == "arrive P1 a"
@@ -127,9 +124,6 @@ def test_a_move_is_taken_back_by_its_inverse(made: Making, comments: bool, data:
         return
     back = {"command": to - 1, "to": at} if to > at else {"command": to, "to": at + 1}
     assert solid(after(moved.text, kind="move", **back).text) == solid(text)
-
-
-# -- added, removed, changed ---------------------------------------------------------------------
 
 
 def test_an_action_is_added_where_it_can_be() -> None:
@@ -219,9 +213,6 @@ def test_an_action_is_changed_and_its_new_name_is_used_everywhere() -> None:
     assert "gone with it: 'arrive P2 a'" in sender.note
     with pytest.raises(EditError, match="'arrive P3 a' cannot be then"):
         after(TEXT, kind="change", command=5, line="arrive P3 a")
-
-
-# -- members -------------------------------------------------------------------------------------
 
 
 def test_members_are_added_renamed_ordered_and_removed() -> None:
@@ -314,9 +305,6 @@ def test_newcomers_stay_last() -> None:
     assert actions(after(text, kind="member", remove="N").text) == []
 
 
-# -- the head ------------------------------------------------------------------------------------
-
-
 def test_lines_of_the_head_are_set_and_taken_away() -> None:
     made = after(TIMED, kind="setup", line="clock B -0.1").text
     assert "clock B -0.1" in made
@@ -345,9 +333,6 @@ def test_lines_of_the_head_are_set_and_taken_away() -> None:
         after(TIMED, kind="setup", line="subscribe A x", remove=True)
     with pytest.raises(EditError, match="no protocol is named"):
         after(TEXT, kind="setup", line="protocol bss", remove=True)
-
-
-# -- everything arrives --------------------------------------------------------------------------
 
 
 def test_all_that_is_on_its_way_arrives() -> None:
@@ -385,9 +370,6 @@ def test_a_scene_that_nothing_plays_can_be_mended() -> None:
     assert run_script(parse_script(after(broken, kind="remove", command=6).text)).results
     with pytest.raises(EditError, match="none of the protocols can play"):
         after(broken, kind="arrive-all")
-
-
-# -- many changes, one after the other -----------------------------------------------------------
 
 
 def drawn_edit(data: Any, text: str) -> dict[str, Any]:

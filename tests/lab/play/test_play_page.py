@@ -125,9 +125,6 @@ def said(shown: Any, words: str) -> None:
     settled(shown, f"document.getElementById('said').textContent.includes({words!r})")
 
 
-# -- what the first screen says ------------------------------------------------------------------
-
-
 def test_one_scene_under_three_protocols_at_once(benches: Benches) -> None:
     shown = benches(judge="causal")
     heads = [re.sub(r"\s+", " ", head) for head in shown.locator(".run-head").all_inner_texts()]
@@ -165,9 +162,6 @@ def test_all_three_fit_a_projector_without_scrolling(benches: Benches) -> None:
     assert shown.evaluate("document.documentElement.dataset.size") == "large"
     sizes = "parseFloat(document.querySelector('.label').getAttribute('font-size'))"
     assert shown.evaluate(sizes) >= 20
-
-
-# -- moving what happens -------------------------------------------------------------------------
 
 
 def test_a_dragged_arrival_is_played_anew_by_every_protocol(benches: Benches) -> None:
@@ -325,9 +319,6 @@ def test_the_list_of_steps_does_what_drags_do(benches: Benches) -> None:
     assert texts(shown)[-1] == "lose P1 b"
 
 
-# -- sending -------------------------------------------------------------------------------------
-
-
 def test_sending_by_the_form_and_letting_all_arrive(benches: Benches) -> None:
     shown = benches()
     shown.click("#send")
@@ -398,9 +389,6 @@ def test_members_are_added_renamed_and_put_in_another_order(benches: Benches) ->
     assert order == ["P2", "P3", "Ann", "Dora"]
 
 
-# -- step by step --------------------------------------------------------------------------------
-
-
 def test_steps_show_states_and_fade_what_is_to_come(benches: Benches) -> None:
     shown = benches()
     shown.keyboard.press("Home")
@@ -442,9 +430,6 @@ def test_every_panel_is_made_of_words(benches: Benches) -> None:
         assert "undefined" not in shown.inner_text("#panel"), key
     shown.keyboard.press("?")
     assert "for a projector" in shown.inner_text("#panel dl.keys")
-
-
-# -- finding, cuts, exercises --------------------------------------------------------------------
 
 
 def test_an_execution_that_breaks_a_protocol_is_found_and_opened(benches: Benches) -> None:
@@ -559,9 +544,6 @@ def test_an_answer_is_computed_when_it_is_asked_for(benches: Benches) -> None:
     assert told in re.sub(r"\s+", " ", shown.inner_text("#panel .answer"))
     shown.click("#panel >> text=All exercises")
     assert "Channels" in shown.inner_text("#panel")
-
-
-# -- protocols, files, address -------------------------------------------------------------------
 
 
 def test_protocols_are_added_taken_away_and_changed(benches: Benches) -> None:
@@ -696,9 +678,6 @@ def test_an_address_that_holds_nonsense_falls_back(benches: Benches) -> None:
     said(shown, "cannot be shown")
     assert len(texts(shown)) == 6
     benches.refused()
-
-
-# -- looks ---------------------------------------------------------------------------------------
 
 
 def test_markup_in_names_is_text(benches: Benches) -> None:

@@ -121,7 +121,9 @@ def test_it_stops_at_once_and_another_can_begin(finder: Finder) -> None:
         time.sleep(0.05)
     assert finder.found(job)["states"] > 0
     assert "members" in finder.found(job)["setting"]
-    number = finder._process.pid
+    assert finder._worker is not None
+    number = finder._worker.process.pid
+    assert number is not None
     told = finder.stop(job)
     assert told["done"]
     assert told["stopped"]
@@ -140,7 +142,9 @@ def test_a_class_that_catches_what_stops_it_ends_too(finder: Finder, tmp_path: P
     (tmp_path / "own.py").write_text(OWN, encoding="utf-8")
     job = finder.begin(Search(f"{tmp_path}/own.py:Stubborn", members=2, messages=1))
     time.sleep(1.5)
-    number = finder._process.pid
+    assert finder._worker is not None
+    number = finder._worker.process.pid
+    assert number is not None
     finder.stop(job)
     with pytest.raises(ProcessLookupError):
         os.kill(number, 0)

@@ -89,9 +89,6 @@ def test_the_first_scene_shows_what_protocols_are_for(asked: Asked) -> None:
     )
 
 
-# -- the locks -----------------------------------------------------------------------------------
-
-
 def test_only_who_knows_the_word_and_names_this_host_is_answered(asked: Asked) -> None:
     port = asked.served.port
     body = json.dumps({"text": TEXT}).encode()
@@ -183,9 +180,6 @@ def test_the_line_of_an_error_is_told(asked: Asked) -> None:
     told = asked.refused("run", text="protocol fifo\nmembers A\ndance\n")
     assert told["line"] == 3
     assert told["error"].startswith("unknown command 'dance'")
-
-
-# -- what is answered ----------------------------------------------------------------------------
 
 
 def test_the_page_begins_with_what_the_bench_was_started_with(asked: Asked) -> None:
@@ -302,9 +296,6 @@ def test_a_fault_of_the_bench_is_an_answer_too(
     assert status == 500
     assert "ZeroDivisionError" in json.loads(body)["error"]
     assert "ZeroDivisionError" in capsys.readouterr().err
-
-
-# -- files ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from antecede.errors import InputError, ScriptError
 from antecede.lab.check.scenario.actions import Blocked, State
-from antecede.lab.check.scenario.channels import channel_line
-from antecede.lab.check.scenario.execution import JUDGES, waits
+from antecede.lab.check.scenario.execution import JUDGES, channel_line, waits
 from antecede.lab.check.scenario.narrative import Words
 from antecede.lab.check.scenario.parse import Command, parse_script
 from antecede.lab.check.scenario.run import run_script, under

@@ -10,7 +10,9 @@ once more, with sets and a table of its own; tests hold the two together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
+from typing import TypeVar
 
 from antecede.core.protocols import Relation
 
@@ -28,6 +30,7 @@ LEARNS: Mapping[Relation, frozenset[int]] = {
     Relation.TOTAL: _HANDED,
 }
 """Relation -> by what a member comes to know of a message."""
+Label = TypeVar("Label", bound=Hashable)
 
 
 def past_at(
@@ -93,3 +96,21 @@ class CausalPasts:
             direct |= self.bit[parent]
         self.past[message] = above | direct
         self.immediate[message] = direct & ~above
+
+
+def find_disagreement(
+    orders: Mapping[int, Sequence[Label]],
+) -> tuple[int, int, Label, Label] | None:
+    """Return (a, b, x, y): a delivers x before y, b delivers y before x; None if there is none.
+
+    `orders`: deliveries of each member, in its order. A message counts for two members only where
+    both have delivered it.
+    """
+    places = {at: {label: place for place, label in enumerate(all_)} for at, all_ in orders.items()}
+    for one, other in combinations(orders, 2):
+        there = places[other]
+        both = [label for label in orders[one] if label in there]
+        for first, then in pairwise(both):
+            if there[first] > there[then]:
+                return one, other, first, then
+    return None

@@ -14,6 +14,7 @@ import importlib
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -23,7 +24,6 @@ from antecede.errors import LocalError, OptionError
 from antecede.lab.check.conformance import SuitePlan, conform
 from antecede.lab.check.harness.group_under_test import GroupUnderTest, UnmadeError
 from antecede.lab.check.harness.guarded_calls import LIMIT_S, in_words, watching
-from antecede.lab.check.loader import is_file_target
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
 from antecede.lab.check.results import (
     ENDLESS,
@@ -37,35 +37,37 @@ from antecede.lab.check.results import (
 )
 from antecede.lab.check.scenario.parse import Setup
 from antecede.lab.check.search_plans import SearchSize, searches, suites
-from antecede.lab.check.target import Target, load_target
+from antecede.lab.check.target import Target, is_file_target, load_target
 
 _MUTABLE = (list, dict, set, bytearray, deque)
 
 
-class SharedState:
-    """What can be changed in a class and its module, as it was when this was made."""
-
-    def __init__(self, cls: type[Protocol]) -> None:
-        self.cls = cls
-        self.before: dict[str, tuple[Any, Any]] = {}
-        for name, value in _outside(cls):
-            try:
-                self.before[name] = value, copy.deepcopy(value)
-            except Exception:  # what cannot be copied is not watched
-                continue
-
-    def changed(self) -> str:
-        """Say what was changed since, and what to do; empty when nothing was."""
-        for name, (value, before) in self.before.items():
-            if value != before:
-                return (
-                    f"{name} changed while members acted, and all have the same one; "
-                    "set it in __init__, as an attribute of self"
-                )
-        return ""
+Copies = Mapping[str, tuple[Any, Any]]
+"""Name -> a value outside of the members, and a copy of it made before they acted."""
 
 
-def _outside(cls: type[Protocol]) -> Iterator[tuple[str, Any]]:
+def _copy_outside(found: Target) -> Copies:
+    """Return the mutable values of a user's class and its module; none of a built-in protocol."""
+    copies: dict[str, tuple[Any, Any]] = {}
+    if is_file_target(found.name) and isinstance(found.factory, type):
+        for name, value in _outside(found.factory):
+            with suppress(Exception):  # values without a copy are not watched
+                copies[name] = value, copy.deepcopy(value)
+    return copies
+
+
+def _find_change(copies: Copies) -> str:
+    """Return a sentence on the first changed value; "" if there is none."""
+    for name, (value, before) in copies.items():
+        if value != before:
+            return (
+                f"{name} changed while members acted, and all have the same one; "
+                "set it in __init__, as an attribute of self"
+            )
+    return ""
+
+
+def _outside(cls: type) -> Iterator[tuple[str, Any]]:
     """Yield name and value of what is mutable in the class, its bases and its module."""
     own = [base for base in cls.__mro__ if not base.__module__.startswith("antecede.")]
     for base in own:
@@ -173,7 +175,7 @@ def _judged(
     seed: int,
     progress: Progress | None,
 ) -> Verdict:
-    own = _watched(found)
+    outside = _copy_outside(found)
     group, _ = next(searches(found, size))
     title, kept = _title(found), promise(group.make())
 
@@ -181,7 +183,7 @@ def _judged(
         return Verdict(found.name, title, kept, tuple(explored), tuple(played))
 
     first = conform(group, SuitePlan(runs=1, messages=2, twins=False), seed)
-    if wrong := shared_by(group.make(), group.names) or (own.changed() if own else ""):
+    if wrong := shared_by(group.make(), group.names) or _find_change(outside):
         return verdict([_shared(group, wrong)], ())
     if first.failure is not None and first.failure.what == ENDLESS:
         # The explorer would follow every one of endlessly many copies.
@@ -191,25 +193,14 @@ def _judged(
     if not known <= ignorable:
         return verdict(explored, ())
     played = _play_all(found, size, ignorable, known, seed, progress)
-    if own is not None and (wrong := own.changed()):
+    if wrong := _find_change(outside):
         explored = [_shared(group, wrong), *explored]
     return verdict(explored, played)
 
 
-def _watched(found: Target) -> SharedState | None:
-    """Return what the user's class has outside of its objects; a built-in one is not asked."""
-    cls = found.factory
-    return SharedState(cls) if is_file_target(found.name) and isinstance(cls, type) else None
-
-
 def _shared(group: GroupUnderTest, wrong: str) -> Exploration:
-    failure = Failure.of(group, SHARED, found_at(group), detail=wrong)
+    failure = Failure.of(group, SHARED, group.protocol.rpartition(":")[2], detail=wrong)
     return Exploration(failure.setting, 0, 0, False, failure)
-
-
-def found_at(group: GroupUnderTest) -> str:
-    """Return whom a failure is about that concerns everybody."""
-    return group.protocol.rpartition(":")[2]
 
 
 def _explore_all(
@@ -220,7 +211,7 @@ def _explore_all(
     ) -> Exploration:
         if ignored:
             limits = limits._replace(ignored=ignored, max_states=STATES_AFTER_FAILURE)
-        return explore(group, limits, _under(progress, group.describe()))
+        return explore(group, limits, progress and partial(progress, group.describe()))
 
     runs = (partial(explored, group, limits) for group, limits in searches(found, size))
     return _run_all(runs, ignorable, frozenset())
@@ -237,8 +228,8 @@ def _play_all(
     """Play every suite; `ignored` are failures that are known by now."""
 
     def played(group: GroupUnderTest, plan: SuitePlan, ignored: frozenset[str]) -> Suite:
-        under = _under(progress, group.describe())
-        return conform(group, plan, seed, under, ignored=ignored)
+        told = progress and partial(progress, group.describe())
+        return conform(group, plan, seed, told, ignored=ignored)
 
     runs = (partial(played, group, plan) for group, plan in suites(found, size))
     return _run_all(runs, ignorable, ignored)
@@ -266,13 +257,5 @@ def _run_all(
 
 
 def _title(found: Target) -> str:
-    if not is_file_target(found.name):
-        return entry(found.name).title
-    return found.name.rpartition(":")[2]
-
-
-def _under(progress: Progress | None, what: str) -> Callable[[int], None] | None:
-    if progress is None:
-        return None
-    known = progress
-    return lambda count: known(what, count)
+    own = is_file_target(found.name)
+    return found.name.rpartition(":")[2] if own else entry(found.name).title

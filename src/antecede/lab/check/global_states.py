@@ -119,8 +119,6 @@ class World:
         content = tuple(sorted((ends, tuple(sorted(ids))) for ends, ids in self.content.items()))
         return of, flying, tuple(self.next.values()), rest, frozenset(self.cut), content
 
-    # -- what may happen -----------------------------------------------------------------------
-
     def moves_now(self) -> Iterator[Move]:
         """Yield what can happen next."""
         for name in sorted(self.begins):
@@ -181,8 +179,6 @@ class World:
             elif isinstance(effect, Complete):
                 self.complete.add(member)
 
-    # -- the verdict ---------------------------------------------------------------------------
-
     def failure(self) -> StateFailure | None:
         """Judge a run after which nothing more can happen."""
         if len(self.complete) < len(self.plan.members):
@@ -201,9 +197,6 @@ class World:
             targets = [to for one, to in self.plan.sends if one == name]
             found |= {f"{name}{k}": (to,) for k, to in enumerate(targets, 1)}
         return found
-
-
-# -- every interleaving ------------------------------------------------------------------------
 
 
 def plans(members: int, messages: int) -> Iterator[Plan]:
@@ -256,9 +249,6 @@ def _after(world: World, moves: Sequence[Move], seen: set[Any]) -> Iterator[Worl
         if state not in seen:
             seen.add(state)
             yield further
-
-
-# -- random runs -------------------------------------------------------------------------------
 
 
 def play(

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from antecede.core.clocks import down_ns
 from antecede.lab.check.harness.group_under_test import GroupUnderTest, UnmadeError
@@ -36,6 +36,7 @@ from antecede.lab.check.scenario.actions import (
     Lose,
     Send,
     Tick,
+    rename,
     tick_of,
 )
 
@@ -201,16 +202,13 @@ def _ticks(found: GroupFailure) -> Iterator[Candidate]:
     for start, first in enumerate(actions):
         if not isinstance(first, Tick):
             continue
-        row = [one for one in takewhile(_passes, actions[start:]) if isinstance(one, Tick)]
+        row = list(takewhile(lambda one: isinstance(one, Tick), actions[start:]))
         for length in dict.fromkeys((len(row), 2)):
             if 2 <= length <= len(row):
-                total = tick_of(sum(down_ns(one.seconds) for one in row[:length]))
+                ticks = (one for one in row[:length] if isinstance(one, Tick))
+                total = tick_of(sum(down_ns(one.seconds) for one in ticks))
                 left = actions[start + length :]
                 yield Candidate(found.group, (*actions[:start], total, *left))
-
-
-def _passes(action: Action) -> bool:
-    return isinstance(action, Tick)
 
 
 def _messages(found: GroupFailure) -> Iterator[Candidate]:
@@ -218,17 +216,11 @@ def _messages(found: GroupFailure) -> Iterator[Candidate]:
     actions = found.failure.actions
     for label in reversed([one.label for one in actions if isinstance(one, Send)]):
         left = (
-            _unanswered(one, label)
+            _left(one, "", {label})
             for one in actions
             if not (isinstance(one, Send | Arrive | Lose) and one.label == label)
         )
         yield Candidate(found.group, tuple(left))
-
-
-def _unanswered(action: Action, label: str) -> Action:
-    if not isinstance(action, Send):
-        return action
-    return action._replace(after=tuple(one for one in action.after if one != label))
 
 
 def _members(found: GroupFailure) -> Iterator[Candidate]:
@@ -241,11 +233,14 @@ def _members(found: GroupFailure) -> Iterator[Candidate]:
         if fewer is None:
             continue
         gone = {one.label for one in actions if isinstance(one, Send) and one.at == name}
-        alone = tuple(_left(one, name, gone) for one in actions if _at(one) != name)
+        alone = tuple(_left(one, name, gone) for one in actions if getattr(one, "at", "") != name)
         yield Candidate(fewer.group, _renamed(alone, fewer.renamed))
         for other in names:
             if other != name:
-                taken = tuple(_taken(one, name, other) for one in actions if not _moves(one, name))
+                staying = (
+                    one for one in actions if not (isinstance(one, Join | Leave) and one.at == name)
+                )
+                taken = tuple(_taken(one, name, other) for one in staying)
                 yield Candidate(fewer.group, _renamed(taken, fewer.renamed))
 
 
@@ -256,15 +251,6 @@ def _founders(found: GroupFailure) -> Iterator[Candidate]:
     more = found.group.more() if first is not None else None
     if first is not None and more is not None and first.at in more.names.values():
         yield Candidate(more, tuple(one for one in actions if one != first))
-
-
-def _at(action: Action) -> str:
-    return str(getattr(action, "at", ""))
-
-
-def _moves(action: Action, name: str) -> bool:
-    """Tell whether a member comes or goes by this action."""
-    return isinstance(action, Join | Leave) and action.at == name
 
 
 def _left(action: Action, name: str, gone: set[str]) -> Action:
@@ -286,33 +272,17 @@ def _taken(action: Action, name: str, other: str) -> Action:
         to = dict.fromkeys(other if one == name else one for one in action.to)
         to.pop(at, None)
         return action._replace(at=at, to=tuple(to))
-    return action._replace(at=other) if _at(action) == name else action  # type: ignore[call-arg]
+    at_it = getattr(action, "at", "") == name
+    return action._replace(at=other) if at_it else action  # type: ignore[call-arg]
 
 
 def _renamed(actions: Sequence[Action], names: Mapping[str, str]) -> tuple[Action, ...]:
     """Return actions with members named anew, and their messages numbered a1, a2, ... again."""
-    words = {f"{kind}-{old}": f"{kind}-{new}" for old, new in names.items() for kind in _KINDS}
+    labels: dict[str, str] = {}
     sent: dict[str, int] = {}
     for action in actions:
         if isinstance(action, Send):
             at = names.get(action.at, action.at)
             sent[at] = sent.get(at, 0) + 1
-            words[action.label] = f"{at.lower()}{sent[at]}"
-    return tuple(_in_words(action, names, words) for action in actions)
-
-
-_KINDS = ("note", "ack")
-"""What labels of a protocol's own messages begin with, before the member's name."""
-
-
-def _in_words(action: Action, names: Mapping[str, str], words: Mapping[str, str]) -> Action:
-    """Return an action with its members and messages called anew."""
-    table = dict.fromkeys(("at", "sponsor", "to"), names) | dict.fromkeys(("label", "after"), words)
-
-    def anew(field: str, value: Any) -> Any:
-        called = table.get(field, {})
-        if isinstance(value, tuple):
-            return tuple(called.get(one, one) for one in value)
-        return called.get(value, value)
-
-    return type(action)(*(anew(*one) for one in action._asdict().items()))
+            labels[action.label] = f"{at.lower()}{sent[at]}"
+    return tuple(rename(action, names, labels) for action in actions)

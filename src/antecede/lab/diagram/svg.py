@@ -170,8 +170,6 @@ class _Picture:
         title = 40.0 + len(self.diagram.title) * TITLE_CHARACTER
         return max(self.left + self.room + 40.0, title)
 
-    # -- the scene --------------------------------------------------------------------------
-
     def _axis(self) -> None:
         if self.diagram.title:
             self._text(20.0, 28.0, self.diagram.title, "title")
@@ -313,8 +311,6 @@ class _Picture:
         x, y = self.x(arrow.arrived), self.lane_y[arrow.target]
         self.parts.append(f'<circle class="passed" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
 
-    # -- marks ------------------------------------------------------------------------------
-
     def _mark(self, mark: Mark) -> None:
         x, y = self.x(mark.at), self.lane_y[mark.lane]
         what = f"{self.diagram.lanes[mark.lane].name}: {mark.label} {_VERBS[mark.kind]}"
@@ -373,8 +369,6 @@ class _Picture:
             yield 32.0, _small_arrow, "still on its way"
         if any(mark.wrong for mark in marks):
             yield 18.0, functools.partial(_small_shape, _WRONG), self.diagram.wrong_means
-
-    # -- drawing ----------------------------------------------------------------------------
 
     def _line(self, css: str, x1: float, y1: float, x2: float, y2: float) -> None:
         self.parts.append(

@@ -39,7 +39,6 @@ def written(
 
     A state stands below its event, or as near to that as `left` and `right` allow.
     """
-    found: list[Written] = []
     rows: list[tuple[float, float]] = []
     """(right end, height) of each row."""
     places: list[tuple[int, State, float]] = []
@@ -53,8 +52,7 @@ def written(
         rows[row] = begin + width, max(rows[row][1], height)
         places.append((row, state, begin))
     tops = [sum(height for _, height in rows[:k]) for k in range(len(rows) + 1)]
-    found += [Written(state, begin, tops[row]) for row, state, begin in places]
-    return found, tops[-1]
+    return [Written(state, begin, tops[row]) for row, state, begin in places], tops[-1]
 
 
 class Box(NamedTuple):
@@ -93,17 +91,14 @@ class Placing:
         """Keep labels off this line where there is another place."""
         self.lines.append((x1, y1, x2, y2))
 
-    def take(self, candidates: Sequence[Box], *, keep_off_lines: bool = True) -> Box | None:
+    def take(self, candidates: Sequence[Box]) -> Box | None:
         """Return the best free candidate and block it, or None when all cover something."""
         free = [box for box in candidates if not any(box.meets(taken) for taken in self.boxes)]
         if not free:
             return None
-        best = min(free, key=self._crossings) if keep_off_lines else free[0]
+        best = min(free, key=lambda box: sum(crosses(box, line) for line in self.lines))
         self.boxes.append(best)
         return best
-
-    def _crossings(self, box: Box) -> int:
-        return sum(crosses(box, line) for line in self.lines)
 
 
 def crosses(box: Box, line: Segment) -> bool:

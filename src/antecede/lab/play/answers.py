@@ -51,28 +51,13 @@ from antecede.lab.check.scenario import (
 
 NOTHING: Final = "nothing"
 _LIMITS: Final = {"members", "messages"}
-_WORDS: Final = {
-    "held": "what {0} holds back",
-    "delivered": "what {0} has delivered",
-    "state": "what {0} keeps: {rest}",
-    "flying": "what is on its way",
-    "violations": "deliveries that break the promise",
-    "early": "deliveries before a cause",
-    "channels": "channel models",
-    "before": "{0} and {rest}",
-    "cut": "the state {all}",
-    "inside": "the channels in {all}",
-    "greatest": "the greatest consistent state below {all}",
-    "check": "search: antecede check {all}",
-    "snapshot": "every interleaving: antecede snapshot {all}",
-}
 
 
 def words_of(fact: str) -> str:
     """Return what a fact is about, in words for people."""
     asked = _taken_apart(fact)
     kind, *rest = asked.words
-    told = _WORDS[kind].format(*rest[:1], rest=", ".join(rest[1:]), all=" ".join(rest))
+    told = _FACTS[kind][0].format(*rest[:1], rest=", ".join(rest[1:]), all=" ".join(rest))
     told = told.replace(", : ", ": ").removesuffix(": ")
     if asked.after is not None:
         told += f", after step {asked.after}"
@@ -97,10 +82,9 @@ def value_of(text: str, fact: str) -> str:
     Raises ScriptError for a fact that is none, and for what the script cannot do.
     """
     asked = _taken_apart(fact)
-    answer = _ANSWERS.get(asked.words[0])
-    if answer is None:
-        raise ScriptError(f"no fact '{asked.words[0]}'; known are {', '.join(_ANSWERS)}")
-    return answer(_script(text, asked), asked)
+    if asked.words[0] not in _FACTS:
+        raise ScriptError(f"no fact '{asked.words[0]}'; known are {', '.join(_FACTS)}")
+    return _FACTS[asked.words[0]][1](_script(text, asked), asked)
 
 
 def _taken_apart(fact: str) -> _Asked:
@@ -126,9 +110,6 @@ def _script(text: str, asked: _Asked) -> Script:
     if asked.after is not None and not 0 <= asked.after <= len(commands):
         raise ScriptError(f"after {asked.after}: the script has {len(commands)} actions")
     return script._replace(commands=commands[: asked.after])
-
-
-# -- facts of a run ----------------------------------------------------------------------------
 
 
 def _held(script: Script, asked: _Asked) -> str:
@@ -159,24 +140,20 @@ def _flying(script: Script, asked: _Asked) -> str:
     return ", ".join(f"{label} from {source} to {to}" for source, label, to in copies) or NOTHING
 
 
-def _violations(script: Script, asked: _Asked) -> str:
-    return _wrong(run_script(script))
-
-
-def _early(script: Script, asked: _Asked) -> str:
-    return _wrong(run_script(script, relation=Relation.BY_DELIVERY))
-
-
-def _wrong(run: ScriptRun) -> str:
+def _violations(script: Script, asked: _Asked, relation: Relation | None = None) -> str:
     lines = [
         f"{one.at} delivers {one.label} before {', '.join(one.early_for)}"
         if one.early_for
         else f"{one.at} delivers {one.label}, which is for others"
         if one.astray
         else f"{one.at} delivers {one.label} after {one.unlike[1]}, {one.unlike[0]} before it"
-        for one in run.violations()
+        for one in run_script(script, relation=relation).violations()
     ]
     return "; ".join(lines) or "none"
+
+
+def _early(script: Script, asked: _Asked) -> str:
+    return _violations(script, asked, Relation.BY_DELIVERY)
 
 
 def _channels(script: Script, asked: _Asked) -> str:
@@ -197,9 +174,6 @@ def _before(script: Script, asked: _Asked) -> str:
     if second in pasts[first]:
         return f"{second} happened before {first}"
     return f"{first} and {second} are concurrent"
-
-
-# -- facts of a global state -------------------------------------------------------------------
 
 
 def _cuts(run: ScriptRun) -> Cuts:
@@ -239,9 +213,6 @@ def _greatest(script: Script, asked: _Asked) -> str:
     return ", ".join(f"{name}={count}" for name, count in found.items())
 
 
-# -- what a search finds -----------------------------------------------------------------------
-
-
 def _limits(words: Sequence[str]) -> tuple[list[str], dict[str, int]]:
     plain = [word for word in words if "=" not in word]
     given = _positions([word for word in words if "=" in word])
@@ -269,18 +240,19 @@ def _snapshot(script: Script, asked: _Asked) -> str:
     return f"all {found.ends:,} ends of {counted(found.plans, 'plan')} are consistent"
 
 
-_ANSWERS: Final[Mapping[str, Callable[[Script, _Asked], str]]] = {
-    "held": _held,
-    "delivered": _delivered,
-    "state": _state,
-    "flying": _flying,
-    "violations": _violations,
-    "early": _early,
-    "channels": _channels,
-    "before": _before,
-    "cut": _cut,
-    "inside": _inside,
-    "greatest": _greatest,
-    "check": _check,
-    "snapshot": _snapshot,
+_FACTS: Final[Mapping[str, tuple[str, Callable[[Script, _Asked], str]]]] = {
+    "held": ("what {0} holds back", _held),
+    "delivered": ("what {0} has delivered", _delivered),
+    "state": ("what {0} keeps: {rest}", _state),
+    "flying": ("what is on its way", _flying),
+    "violations": ("deliveries that break the promise", _violations),
+    "early": ("deliveries before a cause", _early),
+    "channels": ("channel models", _channels),
+    "before": ("{0} and {rest}", _before),
+    "cut": ("the state {all}", _cut),
+    "inside": ("the channels in {all}", _inside),
+    "greatest": ("the greatest consistent state below {all}", _greatest),
+    "check": ("search: antecede check {all}", _check),
+    "snapshot": ("every interleaving: antecede snapshot {all}", _snapshot),
 }
+"""Kind of fact -> its subject in words, and the function that computes it."""

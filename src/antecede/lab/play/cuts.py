@@ -24,16 +24,6 @@ Cut = Mapping[str, int]
 DELIVERIES: Final = "deliveries"
 
 
-class Event(NamedTuple):
-    """A sending or an arrival: the how manieth event of its member, from 1."""
-
-    member: str
-    position: int
-    kind: str
-    """"send" or "receive"."""
-    label: str
-
-
 class Copy(NamedTuple):
     """A message on one way; `received` is None where it never arrives."""
 
@@ -51,18 +41,11 @@ class Copy(NamedTuple):
 class Execution(NamedTuple):
     """The events of a run, and the copies between them."""
 
-    members: tuple[str, ...]
-    events: tuple[Event, ...]
+    lengths: Mapping[str, int]
+    """Member -> number of its events."""
     copies: tuple[Copy, ...]
     joins: tuple[tuple[str, int, str], ...]
     """(sponsor, its events before, newcomer)."""
-
-    def lengths(self) -> dict[str, int]:
-        """Return how many events each member has."""
-        found = dict.fromkeys(self.members, 0)
-        for event in self.events:
-            found[event.member] += 1
-        return found
 
     def conditions(self) -> list[tuple[str, int, str, int]]:
         """Return (a, i, b, j): who has b's j-th event inside must have a's i-th inside."""
@@ -78,15 +61,13 @@ def execution(run: ScriptRun, members: tuple[str, ...], *, deliveries: bool = Fa
             made.take(one)
     flying = [made.copy(label, source, target, None) for source, label, target in run.flying]
     copies = (*made.copies, *flying)
-    return Execution(members, tuple(made.events), copies, tuple(made.joins))
+    return Execution(made.count, copies, tuple(made.joins))
 
 
 class _Reading:
     def __init__(self, members: tuple[str, ...], deliveries: bool) -> None:
         self.count = dict.fromkeys(members, 0)
-        self.received = (DELIVERED, RELEASED) if deliveries else (ARRIVED,)
         self.deliveries = deliveries
-        self.events: list[Event] = []
         self.copies: list[Copy] = []
         self.joins: list[tuple[str, int, str]] = []
         self.sent: dict[tuple[str, str], int] = {}
@@ -101,8 +82,7 @@ class _Reading:
     def take(self, one: Occurrence) -> None:
         key = one.at, one.label
         if one.kind == SENT:
-            self._event(one.at, "send", one.label)
-            self.sent[key] = self.count[one.at]
+            self.sent[key] = self._next(one.at)
         elif one.kind == FORWARDED:
             self.sent[key] = self.count[one.at]
         elif one.kind == ACKNOWLEDGED and key not in self.sent:
@@ -121,21 +101,19 @@ class _Reading:
             self.joins.append((*at, one.at))
             self.owed[one.at] = dict.fromkeys(self.sent, at)
 
-    def _event(self, at: str, kind: str, label: str) -> int:
+    def _next(self, at: str) -> int:
         self.count[at] += 1
-        self.events.append(Event(at, self.count[at], kind, label))
         return self.count[at]
 
     def _arrived(self, one: Occurrence) -> None:
-        position = None if self.deliveries else self._event(one.at, "receive", one.label)
+        position = None if self.deliveries else self._next(one.at)
         self.waiting[one.at, one.label] = len(self.copies)
         self.copies.append(self.copy(one.label, one.others[0], one.at, position))
 
     def _delivered(self, key: tuple[str, str]) -> None:
         place = self.waiting.pop(key, None)
         if place is not None:
-            position = self._event(key[0], "receive", key[1])
-            self.copies[place] = self.copies[place]._replace(received=position)
+            self.copies[place] = self.copies[place]._replace(received=self._next(key[0]))
 
     def copy(self, label: str, source: str, target: str, received: int | None) -> Copy:
         """Return a copy, sent where its source sent a message of that name."""
@@ -143,14 +121,6 @@ class _Reading:
         sent = waiting.pop(0) if waiting else self.sent.get((source, label), 0)
         owed = self.owed.get(target, {}).get((source, label))
         return Copy(label, source, sent, target, received, owed=owed)
-
-
-# -- what is said of a cut -----------------------------------------------------------------------
-
-
-def consistent(of: Execution, cut: Cut) -> bool:
-    """Tell whether everything inside has its causes inside."""
-    return all(cut[b] < j or cut[a] >= i for a, i, b, j in of.conditions())
 
 
 def below(of: Execution, cut: Cut) -> dict[str, int]:
@@ -197,7 +167,7 @@ def cut_of(of: Execution, counts: object) -> dict[str, Any]:
     ]
     early = [(sponsor, new) for sponsor, at, new in of.joins if cut[new] > 0 and cut[sponsor] < at]
     channels: dict[tuple[str, str], list[str]] = {}
-    place = {name: k for k, name in enumerate(of.members)}
+    place = {name: k for k, name in enumerate(of.lengths)}
     for copy in sorted(inside, key=lambda c: (place[c.source], place[c.target], c.sent)):
         if copy.received is None or copy.received > cut[copy.target]:
             name = f"{copy.label} (lost on the way)" if copy.lost else copy.label
@@ -237,14 +207,14 @@ def cut_at(
 def _checked(of: Execution, counts: object) -> dict[str, int]:
     if not isinstance(counts, Mapping):
         raise InputError("a cut gives each member how many of its events are inside")
-    lengths = of.lengths()
+    lengths = of.lengths
     for name, count in counts.items():
         if name not in lengths:
-            raise InputError(f"there is no member {name}; there are {', '.join(of.members)}")
+            raise InputError(f"there is no member {name}; there are {', '.join(of.lengths)}")
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= lengths[name]:
             there = counted(lengths[name], "event")
             raise InputError(f"{name}={count!r}: {name} has {there} in this run")
-    return {name: counts.get(name, 0) for name in of.members}
+    return {name: counts.get(name, 0) for name in of.lengths}
 
 
 def _words(

@@ -6,21 +6,19 @@ output (`= ...`) is dropped: after a change it would be of another run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from antecede.errors import InputError
 from antecede.lab.check.scenario import (
     Action,
     Arrive,
-    Blocked,
     Join,
     Leave,
     Lose,
     Script,
     Send,
     Setup,
-    State,
     line_of,
     parse_script,
 )
@@ -124,9 +122,6 @@ def _sets(line: str) -> bool:
     return line.strip().split(" ")[0] in SETTING
 
 
-# -- what an action speaks of --------------------------------------------------------------------
-
-
 def named_in(action: Action) -> tuple[str, ...]:
     """Return the members that an action names."""
     at = getattr(action, "at", None)
@@ -136,41 +131,6 @@ def named_in(action: Action) -> tuple[str, ...]:
     if isinstance(action, Join):
         return (*own, action.sponsor)
     return own
-
-
-def renamed(action: Action, old: str, new: str) -> Action:
-    """Return an action with another name for a member."""
-
-    def name(one: str) -> str:
-        return new if one == old else one
-
-    if isinstance(action, Send):
-        return action._replace(at=name(action.at), to=tuple(map(name, action.to)))
-    if isinstance(action, Join):
-        return action._replace(at=name(action.at), sponsor=name(action.sponsor))
-    if isinstance(action, Arrive | Lose):
-        # What a member sends of its own accord is called by its name.
-        own = next((w for w in ("ack-", "note-") if action.label == f"{w}{old}"), None)
-        label = action.label if own is None else f"{own}{new}"
-        return action._replace(at=name(action.at), label=label)
-    if isinstance(action, Leave | State | Blocked):
-        return action._replace(at=name(action.at))
-    return action
-
-
-def relabelled(action: Action, old: str, new: str) -> Action:
-    """Return an action with another name for a message."""
-    if isinstance(action, Send):
-        label = new if action.label == old else action.label
-        return action._replace(
-            label=label, after=tuple(new if one == old else one for one in action.after)
-        )
-    if isinstance(action, Arrive | Lose) and action.label == old:
-        return action._replace(label=new)
-    return action
-
-
-# -- what has to stand before what ---------------------------------------------------------------
 
 
 class Need(NamedTuple):
@@ -209,9 +169,6 @@ def _needed(actions: Sequence[Action], later: int, action: Action) -> Iterator[N
             yield Need(first, later, f"{action.label} comes again only where it came before")
 
 
-# -- names ---------------------------------------------------------------------------------------
-
-
 def check_name(name: object) -> str:
     """Return the name of a new member; raises EditError for one that a line cannot hold."""
     if not isinstance(name, str) or not name.strip():
@@ -230,3 +187,78 @@ def list_of(blocks: Sequence[Block], most: int = 6) -> str:
     named = [block.said for block in blocks[:most]]
     more = len(blocks) - most
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")
+
+
+def changed_head(head: Sequence[str], line: str, removes: bool = False) -> tuple[str, ...]:
+    """Return the head with a line in place of the one that says the same thing, or without it.
+
+    The same thing: the title, the clock of the same member, the bounds of the same channel, and so
+    on. Raises EditError for a line that sets no scene, and where there is none to take away.
+    """
+    key = _subject(line)
+    if key is None:
+        raise EditError(f"'{line}' sets no scene; lines that do begin with {', '.join(SETTING)}")
+    there = [k for k, one in enumerate(head) if _subject(one) == key]
+    if removes or line in ("title", "source"):
+        if not there:
+            raise EditError(f"there is no line '{' '.join(key)}'")
+        return tuple(one for k, one in enumerate(head) if k not in there)
+    if there:
+        kept = ((k, one) for k, one in enumerate(head) if k not in there[1:])
+        return tuple(line if k == there[0] else one for k, one in kept)
+    place = _place_in(head, key[0])
+    return (*head[:place], line, *head[place:])
+
+
+def renamed_head(head: Sequence[str], name: Callable[[str], str | None]) -> tuple[str, ...]:
+    """Return the head with every member's name as `name` returns it; None: the member is gone."""
+    lines = (_renamed_line(line, name) for line in head)
+    return tuple(line for line in lines if line is not None)
+
+
+def _setting_words(line: str) -> list[str]:
+    words = line.split()
+    return words if words and words[0] in SETTING else []
+
+
+def _subject(line: str) -> tuple[str, ...] | None:
+    """Return what a line is about; None for one that sets no scene."""
+    word, *rest = _setting_words(line) or [""]
+    if not word:
+        return None
+    if word == "bounds":
+        return (word, *(one for one in rest if "=" not in one))
+    if word in ("internal", "clock", "subscribe"):
+        return (word, *rest[:1])
+    return (word,)
+
+
+def _place_in(head: Sequence[str], word: str) -> int:
+    """Return where a new line belongs: behind those of its kind, and of kinds before it."""
+    rank = SETTING.index(word)
+    places = [
+        k + 1
+        for k, line in enumerate(head)
+        if (key := _subject(line)) is not None and SETTING.index(key[0]) <= rank
+    ]
+    return max(places, default=0)
+
+
+def _renamed_line(line: str, name: Callable[[str], str | None]) -> str | None:
+    word, *rest = _setting_words(line) or [""]
+    if not word or word in ("title", "source", "protocol"):
+        return line
+    if word in ("members", "external"):
+        made = [one for one in map(name, rest) if one is not None]
+        kept = " ".join((word, *made)) if made else None
+    elif word == "internal":
+        over, peers = name(rest[0].removesuffix(":")), map(name, rest[1:])
+        left = [one for one in peers if one is not None]
+        kept = " ".join((word, f"{over}:", *left)) if over is not None and left else None
+    elif word == "bounds":
+        of = [one if "=" in one else name(one) for one in rest]
+        kept = None if None in of else " ".join((word, *(one for one in of if one is not None)))
+    else:
+        at = name(rest[0])
+        kept = None if at is None else " ".join((word, at, *rest[1:]))
+    return line if kept is not None and kept.split() == [word, *rest] else kept

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from antecede.errors import ScriptError
 from antecede.lab.check.scenario import (
+    OWN_LABELS,
     Action,
     Arrive,
     Blocked,
@@ -29,23 +30,21 @@ from antecede.lab.check.scenario import (
     State,
     line_of,
     parse_script,
+    rename,
 )
 from antecede.lab.play.editable_scenario import (
     Block,
     EditError,
     Scene,
+    changed_head,
     list_of,
     named_in,
     needs,
-    relabelled,
 )
 from antecede.lab.play.members import actions_of, changed_members, fresh
-from antecede.lab.play.preamble import changed_head
 from antecede.lab.play.runner import Played, play
 from antecede.lab.play.side_by_side import MOST, UNTITLED, chosen
 
-_OWN: Final = ("ack-", "note-")
-"""How what a protocol sends of its own accord is called."""
 MOST_ARRIVALS: Final = 200
 """That one change adds: some protocols answer every copy by others."""
 
@@ -87,9 +86,6 @@ def edited(
         return _arrived(scene, protocols)
     change = _KINDS[kind](scene, edit)
     return _looked_at(scene, change, protocols)
-
-
-# -- looked at -----------------------------------------------------------------------------------
 
 
 def _looked_at(before: Scene, change: Change, protocols: Sequence[str]) -> Edited:
@@ -181,9 +177,6 @@ def _refusal(done: Played, broken: Block | None) -> str:
     where = f"{broken.said} cannot be then: " if broken is not None else ""
     assert done.error is not None
     return f"{where}{done.error.message} (under {done.name})"
-
-
-# -- the changes ---------------------------------------------------------------------------------
 
 
 def _move(scene: Scene, edit: Mapping[str, Any]) -> Change:
@@ -281,7 +274,7 @@ def _change(scene: Scene, edit: Mapping[str, Any]) -> Change:
         if before != after:
             if after in _labels(scene):
                 raise EditError(f"{after} is sent already: every message has its own name")
-            blocks = [one.acting(relabelled(one.action, before, after)) for one in blocks]
+            blocks = [one.acting(rename(one.action, {}, {before: after})) for one in blocks]
             note = f"{before} is called {after} everywhere"
     elif isinstance(new.action, Send) and new.action.label in _labels(scene):
         raise EditError(f"{new.action.label} is sent already: every message has its own name")
@@ -334,9 +327,6 @@ _KINDS: Final[Mapping[str, Callable[[Scene, Mapping[str, Any]], Change]]] = {
 }
 
 
-# -- what is asked -------------------------------------------------------------------------------
-
-
 def _index(scene: Scene, edit: Mapping[str, Any], name: str, behind: bool = False) -> int:
     """Return the index of an action; `behind`: the place behind the last is one, too."""
     value, most = edit.get(name), len(scene.blocks) - (not behind)
@@ -363,9 +353,6 @@ def _block(line: object) -> Block:
     return Block((), commands[0].action, line_of(commands[0].action))
 
 
-# -- what no protocol could play -----------------------------------------------------------------
-
-
 def _labels(scene: Scene) -> set[str]:
     return {one.label for one in scene.actions if isinstance(one, Send)}
 
@@ -390,5 +377,5 @@ def _check_order(blocks: Sequence[Block]) -> None:
         for label in asked:
             if sent.get(label, -1) >= k:
                 raise EditError(f"{block.said} cannot stand before {blocks[sent[label]].said}")
-            if label not in sent and not label.startswith(_OWN):
+            if label not in sent and not label.startswith(OWN_LABELS):
                 raise EditError(f"{block.said}: no message {label} is sent")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Any, Final, NamedTuple
@@ -130,8 +130,5 @@ def _read(name: str, text: str) -> Exercise:
 
 def _flowing(text: str) -> str:
     """Return paragraphs whose lines were broken for the file alone as one line each."""
-    return "\n\n".join(" ".join(part.split()) for part in _paragraphs(text))
-
-
-def _paragraphs(text: str) -> Iterable[str]:
-    return (part for part in re.split(r"\n\s*\n", text) if part.strip())
+    parts = (part for part in re.split(r"\n\s*\n", text) if part.strip())
+    return "\n\n".join(" ".join(part.split()) for part in parts)

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from antecede.lab.check.scenario import Action, Send, Setup
-from antecede.lab.play.editable_scenario import EditError, Scene, check_name, named_in, renamed
-from antecede.lab.play.preamble import changed_head, renamed_head
+from antecede.lab.check.scenario import Action, Send, Setup, rename
+from antecede.lab.play.editable_scenario import (
+    EditError,
+    Scene,
+    changed_head,
+    check_name,
+    named_in,
+    renamed_head,
+)
 
 FRESH = "fifo"
 """The protocol of a new scene where there was none before."""
@@ -79,7 +85,7 @@ def _renamed(scene: Scene, value: object) -> Scene:
     if new != old and new in scene.members():
         raise EditError(f"{new} takes part already; names are unique")
     head = renamed_head(scene.head, lambda name: new if name == old else name)
-    blocks = tuple(one.acting(renamed(one.action, old, new)) for one in scene.blocks)
+    blocks = tuple(one.acting(rename(one.action, {old: new}, {})) for one in scene.blocks)
     return scene._replace(head=head, blocks=blocks)
 
 

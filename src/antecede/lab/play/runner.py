@@ -10,6 +10,8 @@ time limit, since the page is to answer whatever somebody's own class does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Final, NamedTuple
@@ -19,7 +21,14 @@ from antecede.core.protocols import ENTRIES, Relation, promise
 from antecede.core.protocols.options import options_of
 from antecede.errors import AntecedeError, LocalError, ScriptError
 from antecede.lab.check import is_file_target, load_class
-from antecede.lab.check.harness import SENT, ImpossibleError, called, in_words, is_own, watching
+from antecede.lab.check.harness import (
+    SENT,
+    ImpossibleError,
+    called,
+    in_words,
+    raise_if_own,
+    watching,
+)
 from antecede.lab.check.scenario import (
     Action,
     Blocked,
@@ -155,7 +164,6 @@ class _Run:
         self.promised, self.relation = "", Relation.NONE
         self.results: list[CommandResult] = []
         self.notes: list[Noted] = []
-        self.run: ScriptRun | None = None
         self.error: ScriptError | None = None
         self.impossible = False
         self.told = 0
@@ -170,8 +178,7 @@ class _Run:
         except AntecedeError as error:
             self.error = self._said(str(error))
         except BaseException as error:  # a protocol of the user's own may raise anything
-            if is_own(error):
-                raise
+            raise_if_own(error)
             self.error = self._said(f"asked what it keeps, the protocol fails: {in_words(error)}")
         if self.playing is not None:
             self.results = self.results[: max(len(self.notes) - 1, 0)]
@@ -189,7 +196,6 @@ class _Run:
             if self.room is not None and self._noted() > self.room:
                 raise self._said("stopped here: too many copies are under way or held to be shown; "
                                  "let more of them arrive before")  # fmt: skip
-        self.run = self.playing.run_of(self.results)
 
     def _noted(self) -> int:
         """Return how much is noted of copies: it grows with the square of what is under way."""
@@ -203,45 +209,26 @@ class _Run:
 
     def _note(self, occurrences: Sequence[Occurrence]) -> None:
         assert self.playing is not None
-        world, names = self.playing.world, self.playing.names
+        playing = self.playing
+        world, names = playing.world, playing.names
         states = {names[at]: called(describe, at, world, names) for at in world.members}
-        sent = [one for one in occurrences if one.kind == SENT]
-        overheads = {one.label: size for one in sent if (size := self._overhead(one)) is not None}
-        self.notes.append(
-            Noted(states, called(self.playing.held), self.playing.flying(), overheads)
-        )
-
-    def _overhead(self, one: Occurrence) -> int | None:
-        """Return the bytes of the largest copy; None where there is none, or no such figure."""
-        assert self.playing is not None
-        at = self.playing.session.address(one.at)
-        world = self.playing.world
-        messages = [c.message for c in world.in_flight if c.source == at]
-        own = [message for message in messages if message.payload == one.label]
-        try:
-            return max((called(world.members[at].control_bytes, m) for m in own), default=None)
-        except LocalError:
-            return None
+        overheads: dict[str, int] = {}
+        for one in (one for one in occurrences if one.kind == SENT):
+            at = playing.session.address(one.at)
+            copies = (c.message for c in world.in_flight if c.source == at)
+            with suppress(LocalError):  # some protocols have no such figure
+                count = partial(called, world.members[at].control_bytes)
+                sizes = [count(m) for m in copies if m.payload == one.label]
+                overheads |= {one.label: max(sizes)} if sizes else {}
+        self.notes.append(Noted(states, called(playing.held), playing.flying(), overheads))
 
     def played(self, relation: Relation | None) -> Played:
-        run = self.run
-        if run is None and self.playing is not None and self.notes:
-            run = self._cut_short(self.playing)
-        if run is not None:
+        run = None
+        if self.playing is not None and self.notes:
+            last = self.notes[-1]
+            run = self.playing.run_of(self.results, last.held, last.flying)
             run = judged(run if relation is None else run._replace(relation=relation))
         return Played(
             *(self.name, self.script, self.remarks, self.promised, self.relation, run),
             *(tuple(self.notes), self.error, self.impossible),
-        )
-
-    def _cut_short(self, playing: Playing) -> ScriptRun:
-        """Return what was done before an error, with what was noted then."""
-        last = self.notes[-1]
-        addressed = {
-            label: tuple(playing.names[at] for at in to)
-            for label, to in playing.session.addressed.items()
-        }
-        return ScriptRun(
-            *(self.script, tuple(self.results), playing.session.relation, last.held, addressed),
-            *(dict(self.script.setup.subscriptions), last.flying),
         )

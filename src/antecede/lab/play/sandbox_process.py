@@ -53,15 +53,16 @@ class Apart:
     """One process that plays; for one caller at a time."""
 
     def __init__(self) -> None:
-        self._process: Any = None
-        self._line: Connection | None = None
+        self._worker: Worker | None = None
 
     def ask(self, act: str, *asked: Any) -> Any:
         """Return what one of `ACTS` answers there. Raises InputError for whatever it raises.
 
         GivenUpError where there is no answer.
         """
-        line = self._begun()
+        if self._worker is None:
+            self._worker = Worker(_playing)
+        line = self._worker.line
         try:
             line.send((act, asked))
             if not line.poll(ANSWER_S):
@@ -80,44 +81,34 @@ class Apart:
 
     def close(self) -> int | None:
         """End the process, if there is one; returns the code with which it ended."""
-        process, self._process = self._process, None
-        if self._line is not None:
-            self._line.close()
-            self._line = None
-        return ended(process) if process is not None else None
-
-    def _begun(self) -> Connection:
-        if self._line is None:
-            self._process, self._line = begun(_playing)
-        return self._line
+        worker, self._worker = self._worker, None
+        return worker.end() if worker is not None else None
 
 
-# -- processes -----------------------------------------------------------------------------------
+class Worker:
+    """A process that does `work(*given, line)`, and this end of the line."""
 
+    def __init__(self, work: Callable[..., None], *given: Any) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.line, theirs = context.Pipe()
+        self.process = context.Process(target=work, args=(*given, theirs), daemon=True)
+        with _interrupts_kept_away():
+            self.process.start()
+        theirs.close()
 
-def begun(work: Callable[..., None], *given: Any) -> tuple[Any, Connection]:
-    """Begin a process that does `work(*given, line)`; returns it and our end of the line."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=work, args=(*given, theirs), daemon=True)
-    with _interrupts_kept_away():
-        process.start()
-    theirs.close()
-    return process, ours
-
-
-def ended(process: Any) -> int | None:
-    """End a process, whatever it is at; returns the code with which it ended."""
-    process.join(0.1)
-    if process.is_alive():
-        process.terminate()
-        process.join(ENDING_S)
-    if process.is_alive():  # it catches what ends it
-        process.kill()
-        process.join()
-    code: int | None = process.exitcode
-    process.close()
-    return code
+    def end(self) -> int | None:
+        """End the process, whatever it is at; returns the code with which it ended."""
+        self.line.close()
+        self.process.join(0.1)
+        if self.process.is_alive():
+            self.process.terminate()
+            self.process.join(ENDING_S)
+        if self.process.is_alive():  # it catches what ends it
+            self.process.kill()
+            self.process.join()
+        code = self.process.exitcode
+        self.process.close()
+        return code
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 from antecede.errors import AntecedeError, InputError
 from antecede.lab.check import Verdict, find_target, is_file_target, run_check
 from antecede.lab.check.scenario import report, script_of
-from antecede.lab.play.sandbox_process import ENDING_S, begun, ended
+from antecede.lab.play.sandbox_process import ENDING_S, Worker
 
 MEMBERS: Final = range(2, 11)
 MESSAGES: Final = range(1, 13)
@@ -48,8 +48,7 @@ class Finder:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._job = ""
-        self._process: Any = None
-        self._line: Connection | None = None
+        self._worker: Worker | None = None
         self._told: dict[str, Any] = {}
 
     def begin(self, search: Search) -> str:
@@ -66,15 +65,13 @@ class Finder:
                 raise InputError(f"{what}={value}: {allowed[0]} to {allowed[-1]} here")
         with self._lock:
             self._look()
-            if self._process is not None:
+            if self._worker is not None:
                 raise InputError("a search is under way: stop it, or wait for it")
             if not is_file_target(search.target):  # files are loaded where the search is
                 find_target(search.target, search.variant, search.options)
-            self._job, self._told = (
-                secrets.token_hex(8),
-                {"done": False, "setting": "", "states": 0},
-            )
-            self._process, self._line = begun(_searching, search)
+            self._job = secrets.token_hex(8)
+            self._told = {"done": False, "setting": "", "states": 0}
+            self._worker = Worker(_searching, search)
             return self._job
 
     def found(self, job: str) -> Mapping[str, Any]:
@@ -89,15 +86,13 @@ class Finder:
         with self._lock:
             self._check(job)
             self._look()
-            if self._process is not None:
-                self._end({**self._told, "done": True, "stopped": True})
+            self._stop()
             return self._told
 
     def close(self) -> None:
         """End what is under way."""
         with self._lock:
-            if self._process is not None:
-                self._end({**self._told, "done": True, "stopped": True})
+            self._stop()
 
     def _check(self, job: str) -> None:
         if not self._job or job != self._job:
@@ -105,9 +100,9 @@ class Finder:
 
     def _look(self) -> None:
         """Take in what the process has said."""
-        line, process = self._line, self._process
-        if line is None or process is None:
+        if self._worker is None:
             return
+        line, process = self._worker.line, self._worker.process
         try:
             while line.poll():
                 self._told = line.recv()
@@ -117,17 +112,14 @@ class Finder:
                 why = f"the search ended without an answer (exit code {process.exitcode})"
                 self._told = {"done": True, "error": why}
         if self._told["done"]:
-            self._end(self._told)
+            self._worker.end()
+            self._worker = None
 
-    def _end(self, told: dict[str, Any]) -> None:
-        process, self._process, self._told = self._process, None, told
-        ended(process)
-        if self._line is not None:
-            self._line.close()
-            self._line = None
-
-
-# -- in the other process ------------------------------------------------------------------------
+    def _stop(self) -> None:
+        if self._worker is not None:
+            self._told = {**self._told, "done": True, "stopped": True}
+            self._worker.end()
+            self._worker = None
 
 
 def _searching(search: Search, line: Connection) -> None:

@@ -221,8 +221,6 @@ class Bench:
         with self._one_at_a_time:
             return act(said)
 
-    # -- what is asked --------------------------------------------------------------------------
-
     def _start(self) -> Mapping[str, Any]:
         listed = [
             {"name": one.name, "title": one.title, "source": one.source, "group": one.group}

@@ -25,7 +25,6 @@ from antecede.lab.check.scenario import (
     Action,
     CommandResult,
     Join,
-    Occurrence,
     Script,
     ScriptRun,
     Tick,
@@ -134,9 +133,6 @@ def check_size(script: Script, names: Sequence[str]) -> None:
         )
 
 
-# -- the scene -----------------------------------------------------------------------------------
-
-
 def _members(script: Script) -> Iterator[dict[str, Any]]:
     setup = script.setup
     behind = {name: sp for sp, peers in setup.internal for name in peers}
@@ -185,9 +181,6 @@ def _others(message: str, script: Script) -> str:
         if message.endswith(f"cannot be given {word}"):
             return f"; {', '.join(_taking(addressing))} can"
     return ""
-
-
-# -- the runs ------------------------------------------------------------------------------------
 
 
 def _runs(
@@ -290,7 +283,7 @@ def _told(one: Played, run: ScriptRun, columns: Sequence[Mapping[str, Any]]) -> 
                 "command": index,
                 "member": wrong.at,
                 "label": wrong.label,
-                "sentence": _wrong(wrong, run.relation),
+                "sentence": f"{Words(run.relation).sentence(wrong, 0)}.",
             }
             for wrong in result.occurrences
             if wrong.wrong
@@ -330,10 +323,6 @@ def _state(note: Noted) -> dict[str, Any]:
         told = {"label": one.label, "waits_for": list(one.others), "words": waits(one)}
         held.setdefault(one.at, []).append(told)
     return {"states": note.states, "held": held, "flying": [list(copy) for copy in note.flying]}
-
-
-def _wrong(one: Occurrence, relation: Relation) -> str:
-    return f"{Words(relation).sentence(one, 0)}."
 
 
 def _events(run: ScriptRun, columns: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:

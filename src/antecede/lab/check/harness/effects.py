@@ -6,7 +6,7 @@ a message that can be changed, a transmission to oneself or to a stranger, an en
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -86,7 +86,7 @@ def _look(effect: Any, member: Protocol, what: str, known: Collection[int]) -> N
             f"{what} returned {_brief(effect)} among its effects, which are {_NAMES}{more}"
         )
     kind = type(effect).__name__
-    _message(effect.message, f"{what} returned {kind}", member)
+    _message(effect.message, f"{what} returned {kind}")
     if isinstance(effect, Transmit):
         _targets(effect.to, member, what, known)
     elif isinstance(effect, Hold | DeliverIncomplete):
@@ -97,7 +97,7 @@ def _look(effect: Any, member: Protocol, what: str, known: Collection[int]) -> N
         )
 
 
-def _message(message: Any, where: str, member: Protocol) -> None:
+def _message(message: Any, where: str) -> None:
     if message is None:
         raise MisuseError(f"{where} without a message (None)")
     for name in ("sender", "seq", "payload"):
@@ -114,10 +114,9 @@ def _message(message: Any, where: str, member: Protocol) -> None:
         ) from None
     kind: Any = type(message)
     if kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__:
-        name = type(message).__name__
         raise MisuseError(
-            f"{where} with a {name}, which is compared by identity: two copies of one message "
-            "are not equal; make it a NamedTuple or a frozen dataclass"
+            f"{where} with a {kind.__name__}, which is compared by identity: two copies of one "
+            "message are not equal; make it a NamedTuple or a frozen dataclass"
         )
 
 
@@ -129,22 +128,16 @@ def _mutable(message: Any) -> str:
         set: "frozenset",
         bytearray: "bytes",
     }
-    for name, value in _fields(message):
+    named = hasattr(message, "_asdict")
+    fields = message._asdict() if named else getattr(message, "__dict__", {})
+    for name, value in fields.items():
         try:
             hash(value)
         except TypeError:
             kind = type(value)
             use = f"; use a {instead[kind]}" if kind in instead else ""
             return f"its field {name} holds a {kind.__name__}{use}"
-    name = type(message).__name__
-    return f"{name} is not hashable; make it a NamedTuple or a frozen dataclass"
-
-
-def _fields(message: Any) -> Iterator[tuple[str, Any]]:
-    names = getattr(message, "_fields", None)
-    if names is not None:
-        return ((name, getattr(message, name)) for name in names)
-    return iter(getattr(message, "__dict__", {}).items())
+    return f"{type(message).__name__} is not hashable; make it a NamedTuple or a frozen dataclass"
 
 
 def _targets(to: Any, member: Protocol, what: str, known: Collection[int]) -> None:

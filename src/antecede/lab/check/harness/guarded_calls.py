@@ -63,8 +63,6 @@ class _Watch:
         """The call at which the timer looked last, and the processor time at its first look."""
         self.limit_s = 0.0
         """0: nobody watches."""
-        self.thread = 0
-
         self.raised = 0
         """How often the call that is running was told to end, and went on."""
 
@@ -102,7 +100,6 @@ def watching(limit_s: float = LIMIT_S) -> Iterator[None]:
         yield
         return
     _watch.limit_s, _watch.began = limit_s, 0.0
-    _watch.thread = threading.get_ident()
     main = threading.current_thread() is threading.main_thread()
     try:
         with _by_signal(limit_s) if main and hasattr(signal, "setitimer") else _by_thread(limit_s):
@@ -150,7 +147,7 @@ def _give_up(frame: FrameType | None) -> None:
 @contextmanager
 def _by_thread(limit_s: float) -> Iterator[None]:
     done = threading.Event()
-    watched = ctypes.c_ulong(_watch.thread)
+    watched = ctypes.c_ulong(threading.get_ident())
 
     def look() -> None:
         while not done.wait(limit_s / LOOKS):
@@ -166,9 +163,6 @@ def _by_thread(limit_s: float) -> Iterator[None]:
         watcher.join()
 
 
-# -- what was raised, in words --------------------------------------------------------------
-
-
 def is_own(error: BaseException) -> bool:
     """Tell whether an error is the user's Ctrl-C, which stops the check and is no finding."""
     if isinstance(error, Stopped):
@@ -177,6 +171,12 @@ def is_own(error: BaseException) -> bool:
     handler = signal.getsignal(signal.SIGINT)
     ours = _watch.limit_s and getattr(handler, "__module__", "") == __name__
     return isinstance(error, KeyboardInterrupt) and not ours and where(error) == ""
+
+
+def raise_if_own(error: BaseException) -> None:
+    """Raise the user's Ctrl-C again; any other error is a finding."""
+    if is_own(error):
+        raise error
 
 
 def in_words(error: BaseException) -> str:

@@ -82,8 +82,6 @@ class World:
         self.newest: dict[int, int] = {}
         """Member -> number of the last message that the application sent there."""
 
-    # -- time -------------------------------------------------------------------------------
-
     def reading(self, at: int) -> int:
         """Return what a member's clock shows now."""
         return self.timing.reading(at, self.now_ns)
@@ -108,8 +106,6 @@ class World:
         for at in self.members:
             self._carry_out(at, self._ask(at, "tick", lambda m: m.tick(self.reading(m.me))))
         return self.steps[mark:]
-
-    # -- messages ---------------------------------------------------------------------------
 
     def send(
         self,
@@ -166,8 +162,6 @@ class World:
         effects = self._ask(copy.target, "receive", lambda m: m.receive(copy.message, now=now))
         self._carry_out(copy.target, effects)
         return self.steps[mark:]
-
-    # -- membership -------------------------------------------------------------------------
 
     def join(self, at: int, newcomer: Protocol, sponsor: int, *, name: str = "") -> list[Step]:
         """Let a member join with its sponsor's frontier; the others hear of it at once.

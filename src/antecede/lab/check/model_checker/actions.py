@@ -126,8 +126,6 @@ class Moves:
             found = audience.to or tuple(self.addresses[other] for other in self.judge.senders)
         return [self.slot[at] for at in found if at != self.addresses[slot]]
 
-    # -- what may happen --------------------------------------------------------------------
-
     def possible(self, parts: StateParts) -> Iterator[Move]:
         """Yield every move from a state."""
         note = self._note_due(parts)
@@ -169,8 +167,6 @@ class Moves:
                 yield Move(slot, label, copy=copy)
                 if record.duplicates:
                     yield Move(slot, label, copy=copy, stays=True)
-
-    # -- time -------------------------------------------------------------------------------
 
     def _next_ns(self, parts: StateParts) -> int:
         """Return the true time at which the next step of time ends."""

@@ -92,8 +92,6 @@ class Explorer:
         self.steps_left: dict[int, int] = {}
         """The same with how many steps of time it takes until all is delivered."""
 
-    # -- the search -------------------------------------------------------------------------
-
     def search(self, progress: Callable[[int], None] | None = None) -> Exploration:
         """Visit every state, nearest first."""
         level = [self.start()]
@@ -160,8 +158,6 @@ class Explorer:
             self.flights.value[state >> _FIELD & _MASK],
             self.records.value[state & _MASK],
         )
-
-    # -- moves ------------------------------------------------------------------------------
 
     def successors(self, state: int) -> Iterator[Successor]:
         """Yield every move from a state, where it leads, and what is wrong with it."""
@@ -331,8 +327,6 @@ class Explorer:
     def _go_on(self, parts: StateParts, move: Move) -> tuple[StateParts, Finding | None]:
         self.epilogue.append(move)
         return self._made(parts, move)
-
-    # -- in words ---------------------------------------------------------------------------
 
     def path(self, state: int, last: Move) -> list[Move]:
         """Return the moves that lead from the start through a state to the last move."""

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from antecede.core.protocols import Guarantee, Relation
-from antecede.lab.check.causal_past import bits, past_at, past_of
+from antecede.lab.check.causal_past import bits, find_disagreement, past_at, past_of
 from antecede.lab.check.results import ASTRAY, DISAGREED, EARLY, STUCK, TWICE, UNNECESSARY, UNSENT
-from antecede.lab.check.scenario.agreement import disagreement
 
 
 class Record(NamedTuple):
@@ -124,11 +123,11 @@ class Judge:
         orders = list(record.orders)
         orders[slot] += tuple(label for label, _ in handed)
         record = record._replace(orders=tuple(orders))
-        differs = disagreement(dict(enumerate(orders)))
+        differs = find_disagreement(dict(enumerate(orders)))
         if differs is None or not self._looks_for(EARLY, slot):
             return record, None
-        label, missing = differs.first, differs.then
-        if differs.one != slot:  # name what this member has just done
+        at, _, label, missing = differs
+        if at != slot:  # name what this member has just done
             label, missing = missing, label
         return record, Finding(DISAGREED, slot, label, 1 << missing)
 

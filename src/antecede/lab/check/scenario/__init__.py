@@ -6,6 +6,7 @@ from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
     from antecede.lab.check.scenario.actions import (
+        OWN_LABELS,
         Action,
         Arrive,
         Blocked,
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
         State,
         Tick,
         line_of,
+        rename,
     )
-    from antecede.lab.check.scenario.channels import channel_line
     from antecede.lab.check.scenario.execution import (
         ACKNOWLEDGED,
         JUDGES,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         Occurrence,
         ScriptRun,
         changed_states,
+        channel_line,
         judged,
         rows_of,
         waits,
@@ -45,24 +47,23 @@ if TYPE_CHECKING:
         under,
         with_output,
     )
-    from antecede.lab.check.scenario.save import run_of, script_of
     from antecede.lab.check.scenario.state_text import describe
-    from antecede.lab.check.scenario.verdict import report
+    from antecede.lab.check.scenario.verdict import report, run_of, script_of
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "actions": "Action Arrive Blocked Join Leave Lose Send State Tick line_of",
-            "channels": "channel_line",
+            "actions": (
+                "Action Arrive Blocked Join Leave Lose OWN_LABELS Send State Tick line_of rename"
+            ),
             "execution": (
-                "ACKNOWLEDGED CommandResult JUDGES Occurrence ScriptRun changed_states judged "
-                "rows_of waits"
+                "ACKNOWLEDGED CommandResult JUDGES Occurrence ScriptRun changed_states "
+                "channel_line judged rows_of waits"
             ),
             "narrative": "Words listed",
             "parse": "Command Script Setup load_script parse_script script_file",
             "run": "Playing check_output run_script under with_output",
-            "save": "run_of script_of",
             "state_text": "describe",
-            "verdict": "report",
+            "verdict": "report run_of script_of",
         },
     )

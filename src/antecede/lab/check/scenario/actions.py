@@ -7,8 +7,9 @@ the names that people gave them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from antecede.core.clocks import NS, Seconds, down_ns, seconds_text
 
@@ -80,6 +81,26 @@ def tick_of(ns: int) -> Tick:
 
 
 Action: TypeAlias = Send | Arrive | Lose | Join | Leave | Tick | State | Blocked
+OWN_LABELS = ("note-", "ack-")
+"""Labels of a protocol's own messages: these, and the name of the member."""
+
+
+def rename(action: Action, members: Mapping[str, str], messages: Mapping[str, str]) -> Action:
+    """Return an action with new names of members and messages; other names stay.
+
+    Labels of a protocol's own messages follow the name of their member.
+    """
+    own = {f"{word}{old}": f"{word}{new}" for old, new in members.items() for word in OWN_LABELS}
+    labels = {**own, **messages}
+    tables = {"at": members, "sponsor": members, "to": members, "label": labels, "after": labels}
+
+    def renamed(field: str, value: Any) -> Any:
+        table = tables.get(field, {})
+        if isinstance(value, tuple):
+            return tuple(table.get(one, one) for one in value)
+        return table.get(value, value)
+
+    return type(action)(*(renamed(*one) for one in action._asdict().items()))
 
 
 def line_of(action: Action) -> str:

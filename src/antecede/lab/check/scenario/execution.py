@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from antecede.core.oracle import Event, History
+from antecede.core.oracle import (
+    CAUSAL,
+    RECEIVE,
+    SEND,
+    Event,
+    History,
+    Model,
+    arrivals,
+    deliveries,
+)  # fmt: skip
+from antecede.core.oracle import FIFO as FIFO_MODEL
 from antecede.core.protocols import Relation
 from antecede.lab.check.harness.driver import as_events
 from antecede.lab.check.harness.network import DELIVERED, JOINED, RELEASED
@@ -218,3 +228,31 @@ def _lines(one: Occurrence) -> Iterator[str]:
     if one.unlike:
         other, first = one.unlike
         yield f"VIOLATION: {one.at} delivers {one.label} after {first}, {other} before it"
+
+
+def channel_line(run: ScriptRun) -> str:
+    """Return "Arrivals: FIFO, not causal (a after b at P1). Deliveries: causal."; "" if neither.
+
+    Messages of the application count, from the member that sent one to each member that it is
+    for. What a later message overtook while it was on its way counts, too, lost or not.
+    """
+    rows = rows_of(run)
+    if not any(row.kind == RECEIVE for row in rows):
+        return ""
+    newcomers = {one.at for one in run.occurrences() if one.kind == JOINED}
+    present = {row.member for row in rows if row.member is not None} - newcomers
+    sent = (row.id for row in rows if row.kind == SEND)
+    addressed = {message: run.addressed.get(message, tuple(present)) for message in sent}
+    came, delivered = arrivals(rows, addressed), deliveries(rows, addressed)
+    return f"Arrivals: {_model_text(came)}. Deliveries: {_model_text(delivered)}."
+
+
+def _model_text(model: Model) -> str:
+    witness = model.witness
+    if witness is None:
+        return CAUSAL
+    name = "FIFO, not causal" if model.name == FIFO_MODEL else model.name
+    pair = f"{witness.message} after {witness.by}"
+    if witness.never:
+        pair = f"{witness.by} without {witness.message}"
+    return f"{name} ({pair} at {witness.member})"

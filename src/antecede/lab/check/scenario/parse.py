@@ -154,8 +154,6 @@ class _Parser:
             known = ", ".join((*self.head, *_SETUP, *_ACTIONS))
             raise self.error(f"unknown command '{word}'; known are {known}")
 
-    # -- the scene --------------------------------------------------------------------------
-
     def _protocol(self, arguments: Sequence[str]) -> None:
         if not arguments:
             raise self.error("write 'protocol NAME [option=value ...]'")
@@ -222,8 +220,6 @@ class _Parser:
                 self.setup = self.setup._replace(subscriptions=tuple(known.items()))
                 return
         raise self.error("write 'subscribe MEMBER TOPIC ...'")
-
-    # -- the actions ------------------------------------------------------------------------
 
     def _send(self, arguments: Sequence[str]) -> Action:
         clauses: dict[str, list[str]] = {}

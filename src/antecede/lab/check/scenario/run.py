@@ -19,7 +19,7 @@ from antecede.core.protocols import Relation
 from antecede.errors import LocalError, OptionError, RemoteError, ScriptError
 from antecede.lab.check.harness.driver import ImpossibleError, Session
 from antecede.lab.check.harness.effects import MisuseError
-from antecede.lab.check.harness.guarded_calls import Hung, in_words, is_own, watching
+from antecede.lab.check.harness.guarded_calls import Hung, in_words, raise_if_own, watching
 from antecede.lab.check.harness.network import FORWARDED, HELD, SENT, Step
 from antecede.lab.check.harness.timing import InFlight
 from antecede.lab.check.scenario.actions import Action, Blocked, Send, State
@@ -55,7 +55,8 @@ def run_script(
     """
     with watching():
         playing = Playing(script, states)
-        run = playing.run_of(list(playing.results()))
+        results = list(playing.results())
+        run = playing.run_of(results, playing.held(), playing.flying())
     return judged(run if relation is None else run._replace(relation=relation))
 
 
@@ -137,21 +138,20 @@ class Playing:
             states = self._states(occurrences) if self.states else {}
             yield CommandResult(number, command, occurrences, refused, states)
 
-    def run_of(self, results: Sequence[CommandResult]) -> ScriptRun:
+    def run_of(
+        self,
+        results: Sequence[CommandResult],
+        held: tuple[Occurrence, ...],
+        flying: tuple[tuple[str, str, str], ...],
+    ) -> ScriptRun:
         """Return what was done so far as a run; deliveries are not judged."""
         addressed = {
             label: tuple(self.names[at] for at in to)
             for label, to in self.session.addressed.items()
         }
-        return ScriptRun(
-            self.script,
-            tuple(results),
-            self.session.relation,
-            self.held(),
-            addressed,
-            dict(self.script.setup.subscriptions),
-            self.flying(),
-        )
+        relation, subscribed = self.session.relation, dict(self.script.setup.subscriptions)
+        done = tuple(results)
+        return ScriptRun(self.script, done, relation, held, addressed, subscribed, flying)
 
     def _states(self, occurrences: Sequence[Occurrence]) -> dict[str, dict[str, str]]:
         touched = {one.at for one in occurrences}
@@ -186,14 +186,11 @@ class Playing:
         except (ImpossibleError, LocalError, MisuseError) as error:
             raise self.error(str(error)) from error
         except BaseException as error:  # a protocol of the user's own may raise anything
-            if is_own(error):
-                raise
+            raise_if_own(error)
             what = in_words(error) if isinstance(error, Hung) else f"raised {in_words(error)}"
             raise self.error(f"the protocol {what}") from error
         told = {(step.at, step.label) for step in steps if step.kind in (SENT, FORWARDED)}
         return (*map(self._occurrence, steps), *self._acknowledged(told)), ()
-
-    # -- what happened ----------------------------------------------------------------------
 
     def _occurrence(self, step: Step) -> Occurrence:
         name = self.names[step.at]

@@ -21,10 +21,9 @@ from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import LocalError, ScriptError
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
 from antecede.lab.check.harness.timing import TimingModel
-from antecede.lab.check.loader import is_file_target
 from antecede.lab.check.scenario.actions import Join
 from antecede.lab.check.scenario.parse import Script, Setup
-from antecede.lab.check.target import Target, load_target
+from antecede.lab.check.target import Target, is_file_target, load_target
 
 
 def group_of(script: Script) -> GroupUnderTest:

@@ -1,12 +1,17 @@
-"""A verdict in words, with its counterexample as a script."""
+"""Verdicts in words, and their counterexamples as scripts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 
+from antecede.errors import ScriptError
 from antecede.formatting import counted
 from antecede.lab.check.results import RIGHT, Exploration, Failure, Suite, Verdict
+from antecede.lab.check.scenario.execution import ScriptRun
+from antecede.lab.check.scenario.parse import parse_script
+from antecede.lab.check.scenario.run import run_script, with_output
 
 
 def report(verdict: Verdict, variant: str = "") -> list[str]:
@@ -64,9 +69,36 @@ def _played(part: Suite) -> str:
     return f"  network  {part.setting}: {counted(part.runs, 'run')}, {deliveries}"
 
 
-def _counterexample(failure: Failure) -> Iterable[str]:
+def _counterexample(failure: Failure) -> Iterator[str]:
     if not failure.actions:
         return
     yield f"  smallest counterexample found ({failure.setting}), as a scenario:"
     yield ""
     yield from (f"    {line}" for line in failure.script().splitlines())
+
+
+def script_of(failure: Failure, path: Path) -> str:
+    """Return the text of the script for a file at `path`, with the output it is to print.
+
+    Where the class raises or hangs there is none of that action, and none is expected.
+    """
+    text = failure.script(_title(failure), folder=path.parent)
+    try:
+        return with_output(text, str(path))
+    except ScriptError:
+        return text
+
+
+def run_of(failure: Failure) -> ScriptRun:
+    """Return the counterexample carried out, without the last action where that one raises."""
+    text = failure.script(_title(failure))
+    script = parse_script(text)
+    try:
+        return run_script(script)
+    except ScriptError:
+        return run_script(script._replace(commands=script.commands[:-1]))
+
+
+def _title(failure: Failure) -> str:
+    """Return what went wrong as one line."""
+    return " ".join(failure.sentence().split())
