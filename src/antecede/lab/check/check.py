@@ -1,10 +1,7 @@
-"""`run_check`: the explorer and the conformance suite on one protocol, as one verdict.
+"""Explorer and conformance suite on one protocol, as one verdict.
 
-State that members share although each should have its own.
-
-A snapshot is the state of one member; what lies outside (an attribute of the class, a variable
-of its module, a list that a default value hands to everybody) is neither saved nor separate, and
-a group in one process would behave otherwise than one on a network.
+Members must not share state. An attribute of the class, a variable of its module or a mutable
+default value is in no snapshot, and separate processes on a network do not share it.
 """
 
 from __future__ import annotations
@@ -43,7 +40,6 @@ _MUTABLE = (list, dict, set, bytearray, deque)
 
 
 Copies = Mapping[str, tuple[Any, Any]]
-"""Name -> a value outside of the members, and a copy of it made before they acted."""
 
 
 def _copy_outside(found: Target) -> Copies:
@@ -57,7 +53,6 @@ def _copy_outside(found: Target) -> Copies:
 
 
 def _find_change(copies: Copies) -> str:
-    """Return a sentence on the first changed value; "" if there is none."""
     for name, (value, before) in copies.items():
         if value != before:
             return (
@@ -68,7 +63,7 @@ def _find_change(copies: Copies) -> str:
 
 
 def _outside(cls: type) -> Iterator[tuple[str, Any]]:
-    """Yield name and value of what is mutable in the class, its bases and its module."""
+    """Yield name and value of mutable attributes of the class and its bases, and of modules."""
     own = [base for base in cls.__mro__ if not base.__module__.startswith("antecede.")]
     for base in own:
         for name, value in vars(base).items():
@@ -81,7 +76,7 @@ def _outside(cls: type) -> Iterator[tuple[str, Any]]:
 
 
 def shared_by(members: Mapping[int, Protocol], names: Mapping[int, str]) -> str:
-    """Say which mutable object two members of a new group have in common; empty: none."""
+    """Return a sentence on a mutable object that two members of a new group share; "": none."""
     seen: dict[int, tuple[int, str]] = {}
     for at, member in members.items():
         for field, value in vars(member).items():
@@ -99,19 +94,19 @@ def shared_by(members: Mapping[int, Protocol], names: Mapping[int, str]) -> str:
 
 STATES_AFTER_FAILURE = 30_000
 IGNORABLE = frozenset(LESSER)
-"""What a protocol can do wrong and still be asked whether it delivers anything early."""
+"""Failures after which the search for a graver failure goes on."""
 
 Part = TypeVar("Part", Exploration, Suite)
 Progress = Callable[[str, int], None]
-"""Called with the group under examination and the number of states or runs so far."""
+"""Called with the examined group and the number of states or runs so far."""
 
 
 def find_target(name: str, variant: str = "", options: Iterable[tuple[str, str]] = ()) -> Target:
     """Return a built-in protocol by name, or the user's FILE.py:CLASS or FILE.py:FUNCTION.
 
-    `options` are names and texts of options, read by the types of the class. Raises InputError
-    for a file or class that cannot be used, OptionError for an option that there is not or
-    that the protocol refuses, LocalError for an unknown name or variant.
+    `options`: names and texts, read by the types of the class. Raises InputError for an unusable
+    file or class, OptionError for an unknown or refused option, LocalError for an unknown name or
+    variant.
     """
     given = tuple(options)
     if is_file_target(name):
@@ -145,13 +140,11 @@ def run_check(
 ) -> Verdict:
     """Judge a protocol by its own guarantee.
 
-    Explores from small groups to `members` and `messages` (default 3 and 4; hierarchies 2
-    internal, 1 super, 2 external peers and 3), then runs the adversarial network with all
-    randomness from `seed`. Stops at the first failure, whose counterexample is the smallest;
-    when that is one of `results.LESSER`, it goes on for a graver one for a while.
-    `quick`: smaller bounds, for a protocol that passed within the default ones before.
-    `first_failure`: any failure ends the search, and is reported as it was found.
-    `limit_s`: a call into the class that takes longer counts as one that never returns.
+    Explores groups up to `members` and `messages` (default 3 and 4; hierarchies: 2 internal, 1
+    super, 2 external peers and 3 messages), then runs the adversarial network seeded by `seed`.
+    Stops at the first failure, the smallest; after one of `results.LESSER` a graver one is
+    searched for. `quick`: smaller bounds. `first_failure`: any failure ends the search, and is
+    reported as found. `limit_s`: longest time of a call into the class.
     """
     found = find_target(target, variant, options)
     size = SearchSize(members, messages, thorough, quick)
@@ -225,8 +218,6 @@ def _play_all(
     seed: int,
     progress: Progress | None,
 ) -> list[Suite]:
-    """Play every suite; `ignored` are failures that are known by now."""
-
     def played(group: GroupUnderTest, plan: SuitePlan, ignored: frozenset[str]) -> Suite:
         told = progress and partial(progress, group.describe())
         return conform(group, plan, seed, told, ignored=ignored)
@@ -240,10 +231,9 @@ def _run_all(
     ignorable: frozenset[str],
     ignored: frozenset[str],
 ) -> list[Part]:
-    """Repeat each run, without the failures that it found, until it finds none.
+    """Repeat each run, ignoring the failures found before, until it finds none.
 
-    A failure that is not `ignorable` ends all. Parts without a failure are left out if others
-    have one.
+    A failure that is not `ignorable` ends all. Parts without failure are left out if others fail.
     """
     parts: list[Part] = []
     for run in runs:

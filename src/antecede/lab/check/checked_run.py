@@ -1,8 +1,4 @@
-"""One run of a group under given actions, judged by the oracle when it is over.
-
-Nothing is assumed about the actions: one that is impossible is passed over, so that a run can be
-shortened by leaving out actions.
-"""
+"""Run of a group under given actions, judged by the oracle; impossible actions are skipped."""
 
 from __future__ import annotations
 
@@ -31,17 +27,16 @@ _FAULTS = {
 }
 """Faults that the oracle names; STUCK is judged here, by messages that were lost."""
 STEPS_AT_END, SHOWN_AT_END = 60, 10
-"""Where messages wait for time to pass: steps before a held one is called stuck, and shown."""
+"""Time-dependent groups: steps before a held message counts as stuck; steps shown of these."""
 DOUBLED_AT_END = 24
-"""More steps, each twice as long."""
+"""Further steps, each twice as long."""
 MOST_COPIES = 200
-"""Of one message, before a run is called endless; repeating what was lost takes some dozens."""
+"""Copies of one message after which a run counts as endless."""
 MOST_NOTES = 1_000
-"""Heartbeats, requests and answers while no time passes, before a run is called endless."""
+"""Heartbeats, requests and replies without passing time after which a run counts as endless."""
 
 
 def _wrong_reason(step: Step, delivered: Collection[str]) -> str:
-    """Return in words why what a held message waits for cannot be; empty when it can."""
     if step.label in step.detail:
         return "it names itself as what it waits for; name the messages that must come before it"
     if delivered:
@@ -55,7 +50,7 @@ def _wrong_reason(step: Step, delivered: Collection[str]) -> str:
 
 
 class JudgedRun(Session):
-    """A group at work; `restoring` puts members through their snapshot after each action."""
+    """A judged session; `restoring`: members go through snapshot and restore after each action."""
 
     def __init__(self, group: GroupUnderTest, *, restoring: bool = False) -> None:
         super().__init__(group)
@@ -64,13 +59,12 @@ class JudgedRun(Session):
             at: member.guarantee for at, member in self.world.members.items() if member.application
         }
         self.actions: list[Action] = []
-        """Those that were possible."""
         self.failure: Failure | None = None
         self.doubt: Failure | None = None
-        """The first answer that says nothing or something untrue; the order may be kept."""
+        """The first missing or wrong answer; deliveries may still be in order."""
 
     def take_all(self, actions: Iterable[Action]) -> Failure | None:
-        """Take all actions that are possible, then judge; returns what failed first."""
+        """Take all possible actions, then judge; returns the first failure."""
         for action in actions:
             self.take(action)
             if self.failure is not None:
@@ -87,7 +81,7 @@ class JudgedRun(Session):
             self._fail(what or kind_of(error), self.names[at], label, in_words(error))
 
     def take(self, action: Action) -> bool:
-        """Take one action; False when it is impossible. Errors of members become `failure`."""
+        """Take one action; False if it is impossible. Errors of members become `failure`."""
         in_flight, at = len(self.world.in_flight), getattr(action, "at", "everybody")
         try:
             if not self._is_honest(action):
@@ -117,7 +111,6 @@ class JudgedRun(Session):
         return True
 
     def _is_honest(self, action: Action) -> bool:
-        """Tell whether a run may have the action: members answer what they have, two stay."""
         match action:
             case Send(at, _, after, to):
                 has = self.world.covered[self.address(at)]
@@ -127,7 +120,7 @@ class JudgedRun(Session):
         return True
 
     def _check_steps(self, steps: Sequence[Step]) -> None:
-        """An arrival must be answered, and a hold must name something that is not there."""
+        """Check that arrivals are answered and that holds name missing messages."""
         for step in steps:
             if step.kind == ARRIVED and step.at in self.guarantees:
                 answered = any(s.label == step.label for s in steps if s.kind != ARRIVED)
@@ -142,7 +135,6 @@ class JudgedRun(Session):
                     self._doubt(results.REASON, step, wrong)
 
     def _check_end(self, copies: Sequence[InFlight]) -> None:
-        """What is transmitted for ever would never be judged."""
         for copy in copies:
             label = str(copy.message.payload)
             if self.world.copies.get(label, 0) > MOST_COPIES or self.world.notes > MOST_NOTES:
@@ -154,7 +146,7 @@ class JudgedRun(Session):
             self.doubt = self._failure(what, self.names[step.at], step.label, detail)
 
     def _check_claims(self, name: str | None) -> None:
-        """Compare what a member, or all (None), claim of others with what these have."""
+        """Compare claims of a member, or of all (None), with the messages of the others."""
         for at, member in self.world.members.items():
             if name not in (None, self.names[at]) or not has_claims(member):
                 continue
@@ -177,7 +169,6 @@ class JudgedRun(Session):
                 )
 
     def _restore(self, name: str | None) -> None:
-        """Replace a member, or all (None), by a new object that has only the snapshot."""
         for at, member in self.world.members.items():
             if name not in (None, self.names[at]):
                 continue
@@ -191,7 +182,6 @@ class JudgedRun(Session):
             self.world.members[at] = copy
 
     def _fresh(self, at: int) -> Protocol:
-        """Return a member as it was when it was made: alone, where members are made one by one."""
         group = self.group
         if group.newcomer is None:
             return group.make()[at]
@@ -199,7 +189,7 @@ class JudgedRun(Session):
         return group.newcomer(at, everybody, self.names[at])
 
     def _check_wire(self, copies: Sequence[InFlight]) -> None:
-        """Encode and decode what was just put in flight, where the protocol says how."""
+        """Encode and decode new copies, where the protocol has an encoding."""
         for source, target, message, _ in copies:
             sender, receiver = self.world.members.get(source), self.world.members[target]
             if sender is None or type(sender).encode is Protocol.encode:
@@ -225,10 +215,7 @@ class JudgedRun(Session):
         return Failure.of(self.group, what, at, label, missing=known, detail=detail, actions=done)
 
     def judge(self) -> Failure | None:
-        """Ask the oracle about everything that happened; returns the first broken promise.
-
-        Where messages wait for time to pass, it passes first.
-        """
+        """Return the gravest broken promise; where messages wait for time, it passes first."""
         if any(guarantee.needs_time for guarantee in self.guarantees.values()):
             if self._delivered_early(self._history()):
                 return self.failure
@@ -252,7 +239,6 @@ class JudgedRun(Session):
         return self.failure
 
     def _delivered_early(self, past: history.History) -> bool:
-        """Return True if a member delivered a message before a cause that it lacked."""
         released = {(str(s.at), s.label) for s in self.world.steps if s.kind == RELEASED}
         for early in past.early(self.relation.value):
             at = int(early.member)
@@ -262,7 +248,6 @@ class JudgedRun(Session):
         return False
 
     def _unanswered(self) -> bool:
-        """Tell whether a question that a `Group` asks is not answered: what is held, and why."""
         for at, member in self.world.members.items():
             with self._noting(at):
                 held = called(lambda one=member: tuple(one.blocked_on()))
@@ -275,7 +260,6 @@ class JudgedRun(Session):
         return False
 
     def _disagree(self) -> bool:
-        """Tell whether two members deliver the same two messages in different orders."""
         orders: dict[int, list[str]] = {at: [] for at in self.guarantees}
         for step in self.world.steps:
             if step.kind in (DELIVERED, RELEASED) and self.guarantees[step.at].safe:
@@ -294,7 +278,6 @@ class JudgedRun(Session):
         return history.History(self.rows(), addressed, self.topics, subscribed)
 
     def _counts(self, fault: history.Fault) -> bool:
-        """Tell whether a fault breaks this member's promise."""
         at = int(fault.member)
         if fault.what == history.UNNECESSARY:
             given_up = {(s.at, s.label) for s in self.world.steps if s.kind == DISCARDED}
@@ -302,10 +285,9 @@ class JudgedRun(Session):
         return fault.what in _FAULTS
 
     def _let_time_pass(self) -> None:
-        """Let copies arrive as late as they can, step after step, until nothing is left.
+        """Let copies arrive as late as they can, in steps that grow at the end.
 
-        What takes very long is let go on, in ever longer steps. Where it ends as it was, few steps
-        are shown: so nothing is called stuck that only takes long.
+        A run that stays unfinished is shown without its last, idle steps.
         """
         shown = len(self.actions)
         for number in range(STEPS_AT_END + DOUBLED_AT_END):
@@ -324,7 +306,7 @@ class JudgedRun(Session):
             del self.actions[shown:]
 
     def _idle_ns(self) -> int:
-        """Return how long nothing but notes has been sent or has come."""
+        """Return the time since the last step of a message of the application."""
         idle_ns = 0
         for action in reversed(self.actions):
             if isinstance(action, Tick):
@@ -334,34 +316,30 @@ class JudgedRun(Session):
         return idle_ns
 
     def _step_ns(self) -> int:
-        """Return the next step of time."""
         bounds = self.group.timing.bounds
         if bounds is None:
             return NS
         return step_ns(bounds) or self._no_later_ns(delays_ns(bounds)[-1])
 
     def _no_later_ns(self, ns: int) -> int:
-        """Return that time, or what is left until the next copy in flight must arrive."""
+        """Return `ns`, or the time until the next copy must arrive, if that is shorter."""
         dues = (self.world.timing.due_ns(copy) - self.world.now_ns for copy in self.world.in_flight)
         return min([ns, *(due for due in dues if due > 0)])
 
     def unfinished(self) -> bool:
-        """Tell whether a message is still under way or held back."""
+        """Return True if a message is still under way or held back."""
         return self._under_way() or self._left_over() is not None
 
     def _under_way(self) -> bool:
-        """Tell whether anything is on its way that may let a message go.
-
-        Where time counts, that is no heartbeat: those never end.
-        """
+        """Return True if copies are in flight; heartbeats, which never end, do not count."""
         timed = any(guarantee.needs_time for guarantee in self.guarantees.values())
         flying = self.world.in_flight
         return any(not timed or copy.message.payload in self.said for copy in flying)
 
     def _left_over(self) -> Failure | None:
-        """With nothing in flight, everybody present must have delivered all that was sent.
+        """Return a message that a member lacks although no copy is in flight.
 
-        A protocol that survives loss may give messages up, but must hold nothing back for ever.
+        A protocol that survives loss may give messages up, but must not hold them back for ever.
         """
         if self._under_way():
             return None
@@ -378,11 +356,11 @@ class JudgedRun(Session):
         return None
 
     def rows(self) -> list[Event]:
-        """Return the steps of all members that send and deliver, as events."""
+        """Return the steps of members of the application as events."""
         steps = (step for step in self.world.steps if step.at in self.guarantees)
         return as_events((str(one.at), one.kind, one.label, one.detail) for one in steps)
 
 
 def replay(group: GroupUnderTest, actions: Sequence[Action]) -> Failure | None:
-    """Return the failure when these actions are taken, those impossible left out."""
+    """Return the failure of these actions, if there is one."""
     return JudgedRun(group).take_all(actions)

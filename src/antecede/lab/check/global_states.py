@@ -1,9 +1,8 @@
-"""Judges snapshot algorithms: every interleaving of small groups, and long random runs.
+"""Judge of snapshot algorithms: every interleaving of small groups, and long random runs.
 
-Members send messages to each other over channels that keep their order ("fifo") or do not ("any"),
-and one or more of them begin the same snapshot at any moment. What the algorithm records, states as
-positions and what was in the channels, is judged by `antecede.core.oracle.cuts`: positions are to
-be a consistent cut, and channels are to hold what was sent inside and received outside.
+Members send over channels that keep their order ("fifo") or do not ("any"), and begin the same
+snapshot at any moment. `antecede.core.oracle.cuts` judges the recorded state: positions form a
+consistent cut, and channels hold the messages sent inside and received outside.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Copy(NamedTuple):
     sender: str
     to: str
     name: str
-    """Of the message; of a marker "snapshot N"."""
+    """Label of the message, or "snapshot N" for a marker."""
     stamp: int = 0
     marker: Marker | None = None
 
@@ -56,7 +55,6 @@ class Plan(NamedTuple):
 
     members: tuple[str, ...]
     sends: tuple[tuple[str, str], ...]
-    """(sender, receiver) of each message; a sender's go in this order."""
     begins: tuple[str, ...]
 
 
@@ -75,7 +73,7 @@ class Explored(NamedTuple):
     plans: int
     states: int
     ends: int
-    """States in which nothing more can happen; each was judged."""
+    """States without a further move; each was judged."""
     failure: StateFailure | None
 
 
@@ -87,17 +85,17 @@ class World:
         self.algorithms = {name: kind(name, plan.members) for name in plan.members}
         self.kind = kind
         self.flying: tuple[Copy, ...] = ()
-        """In the order of their sending."""
+        """Copies in flight, in the order of sending."""
         self.next = dict.fromkeys(plan.members, 0)
         self.begins = set(plan.begins)
         self.rows: list[Event] = []
-        """What the oracle reads; not part of the state."""
+        """Rows for the oracle; not part of the state."""
         self.moves: list[Move] = []
         self.cut: dict[str, int] = {}
         self.content: dict[tuple[str, str], tuple[str, ...]] = {}
         self.complete: set[str] = set()
         self.said: dict[str, tuple[bool, bool | None]] = {}
-        """Message -> (sent inside, received inside; None: under way): what a verdict depends on."""
+        """Message -> (sent inside, received inside; None: in flight)."""
 
     def copy(self) -> World:
         """Return a run that goes on by itself from here."""
@@ -218,9 +216,9 @@ def explore(
     messages: int = 2,
     most_states: int = MOST_STATES,
 ) -> Explored:
-    """Play every interleaving of every plan; stops at the first, so smallest, failure.
+    """Play every interleaving of every plan; stop at the first and smallest failure.
 
-    `channels`: "fifo" or "any". Raises LimitError where there are more than `most_states` states.
+    `channels`: "fifo" or "any". Raises LimitError above `most_states` states.
     """
     looked = ends = count = 0
     for count, plan in enumerate(plans(members, messages), 1):

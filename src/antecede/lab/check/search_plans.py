@@ -17,13 +17,12 @@ from antecede.lab.check.target import Target
 
 MEMBERS, MESSAGES = 3, 4
 ADDRESSED_MESSAGES = 3
-"""Where a message can be for some members only, there are more states to a message."""
+"""Addressed messages multiply the states."""
 TIMED_MESSAGES, HIERARCHY_MESSAGES = 2, 3
 RUNS, THOROUGH_RUNS, QUICK_RUNS = 60, 400, 20
-"""Runs of the adversarial network for each group."""
 TOTAL_STATES = 150_000
 MOST_FIRST = 5
-"""Most steps of time waited for answers: each multiplies states."""
+"""Steps of time before replies; each multiplies the states."""
 
 
 class SearchSize(NamedTuple):
@@ -33,7 +32,7 @@ class SearchSize(NamedTuple):
     messages: int | None = None
     thorough: bool = False
     quick: bool = False
-    """One message less, and fewer settings of clocks; for a protocol that passed in full before."""
+    """Smaller search for protocols that passed the default one before."""
 
 
 def searches(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
@@ -64,14 +63,14 @@ def searches(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest,
 def _total(
     target: Target, members: int, messages: int
 ) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
-    """Yield smaller groups: who agrees on an order sends notes to everybody, at every message."""
+    """Yield smaller groups: agreement on an order takes notes to all members."""
     yield target.flat(2), SearchLimits(3)
     yield target.flat(min(3, members)), SearchLimits(min(2, messages), duplicates=1)
     yield target.flat(members), SearchLimits(messages, max_states=TOTAL_STATES)
 
 
 def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
-    """Yield groups whose clocks are off by nothing, and by all that they may be."""
+    """Yield groups with right clocks, and with clocks off by their accuracy."""
     members, messages = size.members or MEMBERS, size.messages or TIMED_MESSAGES
     lossy = int(_member(target).guarantee.survives_loss)
     # Nobody can answer before the first copy has arrived.
@@ -98,13 +97,13 @@ def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
 
 
 def _third_messages(members: int) -> Iterator[tuple[int, ...]]:
-    """Yield who sends three messages, in their order: one twice and then another."""
+    """Yield senders of three messages, in order: one twice, then another."""
     if members > 2:
         yield 0, 0, 1
 
 
 def _least(target: Target, members: int) -> int:
-    """Return the least delay of the fastest channel, in steps of time."""
+    """Return the least delay of the fastest channel, in steps."""
     group = target.flat(members)
     assert group.timing.bounds is not None
     pairs = permutations(group.names, 2)
@@ -114,11 +113,10 @@ def _least(target: Target, members: int) -> int:
 
 
 def clock_settings(target: Target, members: int) -> Iterator[tuple[int, ...]]:
-    """Yield the offsets of a group's clocks, in nanoseconds.
+    """Yield offsets of a group's clocks, ns: all right, then each early or late by its accuracy.
 
-    All right; then each early or late by all that it may be, in every combination. To be all
-    early is the same as to be all late, and as to be all right where all may be off by the same:
-    only differences of readings matter.
+    Only differences of readings count: all early equals all late, and all right if accuracies are
+    equal.
     """
     bounds = target.flat(members).timing.bounds
     assert bounds is not None
@@ -186,10 +184,9 @@ def suites(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
 
 
 def with_notes(target: Target) -> Target | None:
-    """Return a hierarchy in which notes go out in runs of a few messages, too: acknowledgements
-    of internal peers after each delivery, and what super peers say of I after every other one.
+    """Return a hierarchy with notes after every or every other delivery too.
 
-    None where there are none, the options say when, or a user's factory has no such options.
+    None without such notes or options of a user's factory, or if the options already set them.
     """
     options = {"flush_after": 2}
     if target.options.get("pruning") != "none":

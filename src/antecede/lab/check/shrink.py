@@ -1,22 +1,15 @@
 """Counterexamples made small: fewest members, then messages, then actions.
 
-Theory of operation
--------------------
-A counterexample is a list of actions, and one that is impossible is passed over when they are
-taken (`session`). So parts of it are left out, the rest is taken anew, and what still fails in the
-same way is kept, in this order:
+Parts of a counterexample are left out, the rest is replayed without its impossible actions, and
+kept if it fails in the same way and (members, messages, actions) became smaller. In this order:
 
-    members   one left out with all that it does; or another takes its part: what it sent, the
-              other sends, and what came to it comes to the other. All are named anew without
-              holes.
-    messages  one left out with its copies, and out of what later ones answer
+    members   one left out, or its part taken by another
+    messages  one left out with its copies and the references of replies
     joins     the first newcomer is a member from the beginning
     actions   in ever smaller blocks, at last one by one
     ticks     several in a row become one
 
-A step is kept when members, messages and actions, compared in that order, have become fewer. It
-ends when no step helps any more, or after as many replays as are allowed, `MOST_ACTIONS` in them
-all, or `HANGING` replays that ran into the limit of a call.
+It ends when no step helps, or at the limits of replays, `MOST_ACTIONS` or `HANGING`.
 """
 
 from __future__ import annotations
@@ -41,14 +34,12 @@ from antecede.lab.check.scenario.actions import (
 )
 
 HANGING = 6
-"""Replays that may hang: each takes as long as the limit of a call."""
 
 MOST_ACTIONS = 400_000
-"""Actions taken in all replays together: some runs wait for time to pass, with thousands."""
+"""Actions of all replays together; runs in time have thousands."""
 FOLDING = 100
-"""Replays to put ticks together."""
 OF_THE_ENDLESS = 100
-"""Replays of a run without an end: each has hundreds of actions."""
+"""Replays of an endless run, which has hundreds of actions."""
 
 Replay = Callable[[GroupUnderTest, Sequence[Action]], Failure | None]
 Extent = tuple[int, int, int]
@@ -70,10 +61,9 @@ class GroupFailure(NamedTuple):
 
 
 def shrink(group: GroupUnderTest, failure: Failure, replay: Replay, replays: int) -> GroupFailure:
-    """Return the smallest counterexample found, with its group, within so many replays.
+    """Return the smallest counterexample found within so many replays, with its group.
 
-    `replay` takes actions in a group, and returns what fails first. A run without an end loses
-    members and messages only, and its beginning is returned.
+    An endless run loses members and messages only, and its beginning is returned.
     """
     shrinking = _Shrinking(GroupFailure(group, failure), replay, replays)
     if failure.what == ENDLESS:
@@ -105,14 +95,11 @@ class Candidate(NamedTuple):
 
 
 class _Shrinking:
-    """One counterexample on its way to a small one."""
-
     def __init__(self, best: GroupFailure, replay: Replay, replays: int) -> None:
         self.best, self.replay, self.left = best, replay, replays
         self.actions_left, self.hanging = MOST_ACTIONS, HANGING
 
     def result(self) -> GroupFailure:
-        """Take every step as often as it helps."""
         while (
             self._any(_members)
             or self._any(_messages)
@@ -124,7 +111,6 @@ class _Shrinking:
         return self._numbered()
 
     def _numbered(self) -> GroupFailure:
-        """Return the best with messages numbered without holes, where it still fails."""
         group, failure = self.best
         actions = _renamed(failure.actions, {})
         if actions == failure.actions:
@@ -134,25 +120,22 @@ class _Shrinking:
         return GroupFailure(group, again) if again is not None and same else self.best
 
     def folded(self) -> Failure:
-        """Take the steps that put ticks together."""
         self._any(_ticks)
         return self.best.failure
 
     def fewer(self) -> GroupFailure:
-        """Take the steps that leave out members or messages."""
         while self._any(_members) or self._any(_messages):
             pass
         return self.best
 
     def _any(self, steps: Callable[[GroupFailure], Iterator[Candidate]]) -> bool:
-        """Take steps of one kind while they help; returns whether one did."""
         helped = False
         while any(self._better(one) for one in steps(self.best)):
             helped = True
         return helped
 
     def _actions(self) -> bool:
-        """Leave out blocks of actions, at last single ones; returns whether it helped."""
+        """Leave out blocks of actions, at last single ones; returns True if that helped."""
         helped = False
         block = max(1, len(self.best.failure.actions) // 2)
         while self.left > 0:
@@ -168,7 +151,7 @@ class _Shrinking:
         return helped
 
     def _better(self, one: Candidate) -> bool:
-        """Replay a candidate, and keep it when it fails in the same way and is smaller."""
+        """Replay a candidate; keep it if it fails in the same way and is smaller."""
         if self.left <= 0:
             return False
         self.left -= 1
@@ -197,7 +180,6 @@ def _block(found: GroupFailure, start: int, length: int) -> Candidate:
 
 
 def _ticks(found: GroupFailure) -> Iterator[Candidate]:
-    """Yield the counterexample with several ticks in a row as one: all of a row, or two of it."""
     actions = found.failure.actions
     for start, first in enumerate(actions):
         if not isinstance(first, Tick):
@@ -212,7 +194,6 @@ def _ticks(found: GroupFailure) -> Iterator[Candidate]:
 
 
 def _messages(found: GroupFailure) -> Iterator[Candidate]:
-    """Yield the counterexample without one message, the newest first."""
     actions = found.failure.actions
     for label in reversed([one.label for one in actions if isinstance(one, Send)]):
         left = (
@@ -224,7 +205,6 @@ def _messages(found: GroupFailure) -> Iterator[Candidate]:
 
 
 def _members(found: GroupFailure) -> Iterator[Candidate]:
-    """Yield the counterexample without one member, or with its part taken by another."""
     actions = found.failure.actions
     joined = [one.at for one in actions if isinstance(one, Join)]
     names = [*found.group.names.values(), *joined]
@@ -245,7 +225,6 @@ def _members(found: GroupFailure) -> Iterator[Candidate]:
 
 
 def _founders(found: GroupFailure) -> Iterator[Candidate]:
-    """Yield the counterexample with the first newcomer in the group from the beginning."""
     actions = found.failure.actions
     first = next((one for one in actions if isinstance(one, Join)), None)
     more = found.group.more() if first is not None else None
@@ -254,7 +233,6 @@ def _founders(found: GroupFailure) -> Iterator[Candidate]:
 
 
 def _left(action: Action, name: str, gone: set[str]) -> Action:
-    """Return an action of others without a member and what it sent."""
     if not isinstance(action, Send):
         return action
     return action._replace(
@@ -264,7 +242,6 @@ def _left(action: Action, name: str, gone: set[str]) -> Action:
 
 
 def _taken(action: Action, name: str, other: str) -> Action:
-    """Return an action with one member's part taken by another."""
     if isinstance(action, Join) and action.sponsor == name:
         return action._replace(sponsor=other)
     if isinstance(action, Send):
@@ -277,7 +254,6 @@ def _taken(action: Action, name: str, other: str) -> Action:
 
 
 def _renamed(actions: Sequence[Action], names: Mapping[str, str]) -> tuple[Action, ...]:
-    """Return actions with members named anew, and their messages numbered a1, a2, ... again."""
     labels: dict[str, str] = {}
     sent: dict[str, int] = {}
     for action in actions:

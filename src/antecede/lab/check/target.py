@@ -20,7 +20,6 @@ from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat, hi
 from antecede.lab.check.harness.guarded_calls import called, in_words, raise_if_own, said, watching
 
 LOADING_S = 60.0
-"""A file may import what takes long to load."""
 _HINT = (
     "derive it from antecede.core.protocols.base.Protocol; docs/design/judging.md has an example"
 )
@@ -34,12 +33,9 @@ class Target(NamedTuple):
 
     name: str
     factory: Factory
-    """The class, or with `topology` the function that makes all roles.
-
-    Such a function is called with a topology and the options, and returns address -> process.
-    """
+    """The class, or with `topology` a function (topology, options) -> {address: process}."""
     topology: Factory | None = None
-    """Called with super peer -> internal peers, and external peers, all by address."""
+    """Called with super peer -> internal peers, and external peers, by address."""
     options: Mapping[str, Any] = {}
 
     @property
@@ -58,10 +54,9 @@ class Target(NamedTuple):
 
 
 def load_target(text: str, options: Iterable[tuple[str, str]] = ()) -> Target:
-    """Return the target of FILE.py:CLASS or FILE.py:FUNCTION; `options` by name and text.
+    """Return the target of FILE.py:CLASS or FILE.py:FUNCTION; `options`: names and texts.
 
-    Raises InputError for a file, class or function that cannot be used, and OptionError for an
-    option that there is not.
+    Raises InputError for an unusable file, class or function, OptionError for an unknown option.
     """
     given = tuple(options)
     if not inspect.isfunction(function := load_named(text)):
@@ -79,7 +74,7 @@ def load_target(text: str, options: Iterable[tuple[str, str]] = ()) -> Target:
 
 
 def _returned(function: Callable[..., Any], file: str) -> Target:
-    """Return what a function of the user's gives back. Raises InputError if it is no target."""
+    """Return the result of a user's function. Raises InputError if it is no Target."""
     name, line = function.__name__, function.__code__.co_firstlineno
     try:
         inspect.signature(function).bind()
@@ -106,7 +101,7 @@ def _returned(function: Callable[..., Any], file: str) -> Target:
 
 
 def _try_target(target: Target, name: str, file: str) -> None:
-    """Make the smallest group, so that misfits are named before any search."""
+    """Make the smallest group: misfits are reported before any search."""
     if target.topology is None:
         make = target.flat(2).make
     else:
@@ -142,13 +137,11 @@ def is_file_target(target: str) -> bool:
 
 
 def load_class(target: str, options: Iterable[tuple[str, str]] = ()) -> type[Protocol]:
-    """Return the class of FILE.py:CLASS, made once on trial, with `options` (name and text).
+    """Return the class of FILE.py:CLASS, tried once with `options` (names and texts).
 
-    Raises OptionError for an option that it does not have.
-
-    Raises InputError when there is no such file or class, when the file does not run, or when
-    the class is no protocol: not derived from `Protocol`, without `send` or `receive`, not made
-    as CLASS(me, members), or with a snapshot that is not hashable.
+    Raises OptionError for an unknown option, InputError for a missing or failing file, and for a
+    class that is no protocol: not derived from `Protocol`, without `send` or `receive`, not made as
+    CLASS(me, members), or without hashable snapshot.
     """
     file, _, name = target.rpartition(":")
     found = load_named(target)
@@ -169,10 +162,7 @@ def load_class(target: str, options: Iterable[tuple[str, str]] = ()) -> type[Pro
 
 
 def load_named(target: str) -> Any:
-    """Return the class or function of FILE.py:NAME.
-
-    Raises InputError when there is no such file or name, or when the file does not run.
-    """
+    """Return the class or function of FILE.py:NAME; raises InputError."""
     file, _, name = target.rpartition(":")
     if not file or not name:
         raise InputError("name the class too: FILE.py:CLASS", path=target)
@@ -203,7 +193,6 @@ def _run(path: Path) -> ModuleType:
 
 
 def _try_class(cls: type[Protocol], file: str, options: Mapping[str, Any]) -> None:
-    """Make one member and take its snapshot, so that misfits are named before any search."""
     try:
         # What it can not be made without (bounds, subscriptions), it says itself.
         with watching():
@@ -238,9 +227,8 @@ def check_member(member: Any, name: str, file: str) -> None:
 def not_made(
     cls: type[Protocol], file: str, options: Mapping[str, Any], error: BaseException
 ) -> InputError:
-    """Return what to raise where a member of the user's class could not be made: FILE.py and line.
-
-    Where the error did not pass through the file, the line is that of the constructor.
+    """Return an InputError for a member that could not be made, with the line in the user's
+    file.
     """
     line = line_in(error, Path(file))
     given = "".join(f", {name}={value!r}" for name, value in options.items())
@@ -252,7 +240,7 @@ def not_made(
 
 
 def _line_of(cls: type[Protocol], path: Path) -> int | None:
-    """Return where the constructor stands in the user's file, or else the class."""
+    """Return the line of the constructor in the user's file, or of the class."""
     code = getattr(vars(cls).get("__init__"), "__code__", None)
     if code is not None and Path(code.co_filename) == path.absolute():
         return int(code.co_firstlineno)

@@ -37,9 +37,9 @@ def stacked(runs: Sequence[ScriptRun], titles: Sequence[str]) -> list[Diagram]:
 
 
 def widths(runs: Iterable[ScriptRun]) -> dict[int, int]:
-    """Return how many places the action of each number takes on an axis for all these runs.
+    """Return the width of each numbered action on the common axis of these runs.
 
-    The first action begins at 1.0, each other where the one before ends.
+    The first action begins at 1.0, each other at the end of the one before.
     """
     width: dict[int, int] = {}
     for run in runs:
@@ -52,7 +52,6 @@ def widths(runs: Iterable[ScriptRun]) -> dict[int, int]:
 
 class _Steps:
     def __init__(self, run: ScriptRun, width: Mapping[int, int], title: str) -> None:
-        """`width`: number of an action -> places that it takes, where more than its own are."""
         self.run, self.width, self.title = run, width, title
         setup = run.script.setup
         supers = {name for name, _ in setup.internal}
@@ -63,7 +62,6 @@ class _Steps:
         self.time = 0.0
         self.sent: dict[tuple[int, str], float] = {}
         self.acknowledged: dict[tuple[int, str], list[float]] = {}
-        """Acknowledgements of one member share a name; their times, oldest first."""
         self.marks: list[Mark] = []
         self.arrows: list[Arrow] = []
         self.waiting: dict[tuple[int, str], Held] = {}
@@ -71,7 +69,7 @@ class _Steps:
         self.ticks: list[Tick] = []
         self.states: list[State] = []
         self.changed: dict[int, list[tuple[str, dict[str, str]]]] = {}
-        """Number of an action -> members that it changed, and the changed fields of each state."""
+        """Number of an action -> (member, changed fields of its state)."""
         for result, name, fields in changed_states(run.results):
             self.changed.setdefault(result.number, []).append((name, fields))
 
@@ -93,7 +91,6 @@ class _Steps:
         )
 
     def _still_flying(self, source: str, label: str, target: str) -> None:
-        """Draw a copy that has not arrived when the script ends."""
         lane = self.number[source]
         waiting = self.acknowledged.get((lane, label))
         sent = waiting.pop(0) if waiting else self.sent.get((lane, label))
@@ -142,7 +139,6 @@ class _Steps:
 
 
 def _note(one: Occurrence) -> str:
-    """Return why, in a few words; empty where nothing needs to be said."""
     if one.astray:
         return "is for others"
     if one.early_for:

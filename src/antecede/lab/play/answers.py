@@ -1,7 +1,6 @@
-"""What an exercise asks of its script, computed when somebody asks: nothing here is written down.
+"""Facts of exercises, computed by running their scripts and judged by the oracle.
 
-A fact is a line of words, answered by running the script (or a part of it) with the protocols of
-this package, and judged by the oracle:
+A fact is a line of words:
 
     held M [after N]                   what M holds back, and what for
     delivered M [after N]              what M has delivered, in its order
@@ -17,9 +16,8 @@ this package, and judged by the oracle:
     check PROTOCOL [VARIANT] [members=N] [messages=N]     what `antecede check`'s search finds
     snapshot ALGORITHM CHANNELS [members=N] [messages=N]  the same for a snapshot algorithm
 
-`after N`: after the N-th action, as `antecede explain` numbers them. Each but the last two may end
-in `with PROTOCOL [option=value ...]`: the same script under another protocol. Positions in a state
-count a member's sends and arrivals.
+`after N`: after the N-th action. All but the last two may end in `with PROTOCOL [option=value
+...]`: the script under another protocol. Positions count sends and arrivals of a member.
 """
 
 from __future__ import annotations
@@ -67,8 +65,6 @@ def words_of(fact: str) -> str:
 
 
 class _Asked(NamedTuple):
-    """A fact taken apart: its subject, how far the script goes, and what plays it."""
-
     words: tuple[str, ...]
     after: int | None
     protocol: str | None
@@ -77,10 +73,7 @@ class _Asked(NamedTuple):
 
 @cache
 def value_of(text: str, fact: str) -> str:
-    """Return the value of a fact about a script.
-
-    Raises ScriptError for a fact that is none, and for what the script cannot do.
-    """
+    """Return the value of a fact about a script; raises ScriptError."""
     asked = _taken_apart(fact)
     if asked.words[0] not in _FACTS:
         raise ScriptError(f"no fact '{asked.words[0]}'; known are {', '.join(_FACTS)}")
@@ -255,4 +248,3 @@ _FACTS: Final[Mapping[str, tuple[str, Callable[[Script, _Asked], str]]]] = {
     "check": ("search: antecede check {all}", _check),
     "snapshot": ("every interleaving: antecede snapshot {all}", _snapshot),
 }
-"""Kind of fact -> its subject in words, and the function that computes it."""

@@ -1,11 +1,9 @@
-"""A cut through one run of a scene: a state in which the group can have been, or not; and why.
+"""Cuts through a run of a scene: consistent or not, and why.
 
-Source: Sahai et al. 2020, "Global State of a Distributed System"; Mattern 1989. Events are the
-sendings and arrivals of a member, in its order; what a super peer forwards, or a member sends of
-its own accord, belongs to the arrival that made it do so. A cut gives each member how many of its
-first events are inside. It is consistent when no message is received inside that is sent outside;
-a newcomer has to have its sponsor's past inside, too. With `deliveries`, what counts as the
-receiving of a message is its delivery in place of its arrival.
+Source: Sahai et al. 2020, "Global State of a Distributed System"; Mattern 1989. Events are sends
+and arrivals; a message that a member forwards or sends on its own belongs to the arrival before. A
+cut is consistent if no message is received inside and sent outside, and newcomers have their
+sponsor's past inside. With `deliveries`, the delivery of a message counts as its receipt.
 """
 
 from __future__ import annotations
@@ -30,22 +28,21 @@ class Copy(NamedTuple):
     label: str
     source: str
     sent: int
-    """Position of the event at which it was sent; 0: before all."""
+    """Position of its sending; 0: before all."""
     target: str
     received: int | None
     lost: bool = False
     owed: tuple[str, int] | None = None
-    """Of what was sent before the target joined: the sponsor, and its events before that."""
+    """Sent before the target joined: the sponsor, and its number of events at the join."""
 
 
 class Execution(NamedTuple):
     """The events of a run, and the copies between them."""
 
     lengths: Mapping[str, int]
-    """Member -> number of its events."""
     copies: tuple[Copy, ...]
     joins: tuple[tuple[str, int, str], ...]
-    """(sponsor, its events before, newcomer)."""
+    """(sponsor, its number of events, newcomer)."""
 
     def conditions(self) -> list[tuple[str, int, str, int]]:
         """Return (a, i, b, j): who has b's j-th event inside must have a's i-th inside."""
@@ -71,11 +68,10 @@ class _Reading:
         self.copies: list[Copy] = []
         self.joins: list[tuple[str, int, str]] = []
         self.sent: dict[tuple[str, str], int] = {}
-        """(member, label) -> position of the event at which it was sent there last."""
         self.own: dict[tuple[str, str, str], list[int]] = {}
-        """The same of what members send of their own accord, by target: several have one name."""
+        """The same for a protocol's own messages, by target; several share a label."""
         self.owed: dict[str, dict[tuple[str, str], tuple[str, int]]] = {}
-        """Newcomer -> what had been sent before -> its sponsor, and its events before."""
+        """Newcomer -> (member, label) sent before -> sponsor, its number of events."""
         self.waiting: dict[tuple[str, str], int] = {}
         """(member, label) -> index of the copy that arrived and is not delivered."""
 
@@ -116,7 +112,6 @@ class _Reading:
             self.copies[place] = self.copies[place]._replace(received=self._next(key[0]))
 
     def copy(self, label: str, source: str, target: str, received: int | None) -> Copy:
-        """Return a copy, sent where its source sent a message of that name."""
         waiting = self.own.get((source, label, target))
         sent = waiting.pop(0) if waiting else self.sent.get((source, label), 0)
         owed = self.owed.get(target, {}).get((source, label))
@@ -136,7 +131,7 @@ def above(of: Execution, cut: Cut) -> dict[str, int]:
 def _mended(
     of: Execution, cut: Cut, moved: Callable[[str, int, str, int], tuple[str, int]]
 ) -> dict[str, int]:
-    """Return the cut that comes of moving a member wherever a condition is broken."""
+    """Return the cut after moving members until no condition is broken."""
     found, conditions = dict(cut), of.conditions()
     while broken := [
         one for one in conditions if found[one[2]] >= one[3] and found[one[0]] < one[1]
@@ -147,9 +142,10 @@ def _mended(
 
 
 def cut_of(of: Execution, counts: object) -> dict[str, Any]:
-    """Return what is said of a cut, as plain values; `counts`: member -> events inside.
+    """Return the description of a cut as plain values; `counts`: member -> events inside (default:
+    0).
 
-    Who is not named has none inside. Raises InputError for members and numbers that there are not.
+    Raises InputError for unknown members and impossible numbers.
     """
     cut = _checked(of, counts)
     inside = [
@@ -189,10 +185,9 @@ def cut_of(of: Execution, counts: object) -> dict[str, Any]:
 def cut_at(
     text: str, protocol: str, judge: str | None, counts: object, by: str, path: str
 ) -> dict[str, Any]:
-    """Return what is said of a cut of a text played by a protocol.
+    """Return the description of a cut of a text under a protocol; `by`: "arrivals" or "deliveries".
 
-    `by`: "arrivals", or "deliveries". Raises InputError, and ScriptError where nothing can be
-    played.
+    Raises InputError, and ScriptError if the text cannot be played.
     """
     if by not in ("arrivals", DELIVERIES):
         raise InputError(f"by={by!r}: a cut counts arrivals or {DELIVERIES}")

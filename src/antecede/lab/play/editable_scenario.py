@@ -1,7 +1,6 @@
-"""The text of a script as a scene that can be changed: its head, and a block for each action.
+"""Editable scene of a script: its head, and a block for each action.
 
-A block is the line of an action with the comments before it, which go where it goes. Expected
-output (`= ...`) is dropped: after a change it would be of another run.
+A block is the line of an action with the comments before it. Expected output (`= ...`) is dropped.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from antecede.lab.check.scenario import (
 
 SETTING: Final = ("title", "source", "protocol", "members", "internal", "external", "bounds",
                   "clock", "subscribe")  # fmt: skip
-"""First words of the lines of the head."""
 _CLAUSES: Final = frozenset({"to", "about", "after", "again", "sponsor"})
 LONGEST: Final = 60
 
@@ -40,7 +38,6 @@ class Block(NamedTuple):
     lead: tuple[str, ...]
     action: Action
     line: str
-    """As it is written."""
 
     @property
     def said(self) -> str:
@@ -118,7 +115,6 @@ class Scene(NamedTuple):
 
 
 def _sets(line: str) -> bool:
-    """Tell whether a line sets the scene, wherever it stands (titles may stand behind actions)."""
     return line.strip().split(" ")[0] in SETTING
 
 
@@ -140,7 +136,7 @@ class Need(NamedTuple):
     later: int
     why: str
     exists: bool = True
-    """Whether `later` cannot be at all without `earlier`; if not, only their order matters."""
+    """False: only the order matters, `later` could be without `earlier`."""
 
 
 def needs(actions: Sequence[Action]) -> list[Need]:
@@ -190,10 +186,10 @@ def list_of(blocks: Sequence[Block], most: int = 6) -> str:
 
 
 def changed_head(head: Sequence[str], line: str, removes: bool = False) -> tuple[str, ...]:
-    """Return the head with a line in place of the one that says the same thing, or without it.
+    """Return the head with a line replaced, added, or removed.
 
-    The same thing: the title, the clock of the same member, the bounds of the same channel, and so
-    on. Raises EditError for a line that sets no scene, and where there is none to take away.
+    Lines are about the same subject if they set the title, the clock of one member, the bounds of
+    one channel and so on. Raises EditError for a line that sets no scene, or none to remove.
     """
     key = _subject(line)
     if key is None:
@@ -222,7 +218,6 @@ def _setting_words(line: str) -> list[str]:
 
 
 def _subject(line: str) -> tuple[str, ...] | None:
-    """Return what a line is about; None for one that sets no scene."""
     word, *rest = _setting_words(line) or [""]
     if not word:
         return None
@@ -234,7 +229,7 @@ def _subject(line: str) -> tuple[str, ...] | None:
 
 
 def _place_in(head: Sequence[str], word: str) -> int:
-    """Return where a new line belongs: behind those of its kind, and of kinds before it."""
+    """Return the place of a new line: after its kind and the kinds before it."""
     rank = SETTING.index(word)
     places = [
         k + 1

@@ -1,15 +1,8 @@
-"""Changes of a scene as functions of its text: moved, added, removed, renamed.
+"""Changes of a scene as functions of its text.
 
-Theory of operation
--------------------
-A change is made in the text's own terms (`antecede.lab.play.editable_scenario`), then looked at in
-two ways. What no protocol could play (an arrival before its sending) is refused in words, or
-carried along where the change says so. Which copies are under way after that is the protocol's to
-say: the scene is played by the first of the protocols that could play it before. Where an action
-has become impossible, a change that takes things away takes that too (and says so); another one is
-refused.
-
-A change returns a new text, or raises `EditError` and changes nothing.
+A change that no protocol could play (an arrival before its sending) is refused, or carries other
+actions along where it says so. The first protocol that could play the scene before then plays it:
+changes that remove also remove actions that became impossible, others are refused.
 """
 
 from __future__ import annotations
@@ -46,7 +39,6 @@ from antecede.lab.play.runner import Played, play
 from antecede.lab.play.side_by_side import MOST, UNTITLED, chosen
 
 MOST_ARRIVALS: Final = 200
-"""That one change adds: some protocols answer every copy by others."""
 
 
 class Edited(NamedTuple):
@@ -54,7 +46,6 @@ class Edited(NamedTuple):
 
     text: str
     note: str = ""
-    """What the change took along, in a sentence."""
 
 
 class Change(NamedTuple):
@@ -63,17 +54,17 @@ class Change(NamedTuple):
     scene: Scene
     note: str = ""
     prunes: bool = False
-    """Whether what has become impossible goes too; if not, the change is refused for it."""
+    """Whether impossible actions are removed; otherwise they refuse the change."""
     spared: frozenset[str] = frozenset()
-    """Lines that are what was asked for: they do not go."""
+    """Lines of the request; never removed."""
 
 
 def edited(
     text: str, edit: Mapping[str, Any], protocols: Sequence[str] = (), path: str = UNTITLED
 ) -> Edited:
-    """Return the text after a change (its kinds are in docs/design/play.md), and what went along.
+    """Return the text after a change (kinds: docs/design/play.md), and a note on what went along.
 
-    Raises EditError for a change that cannot be, ScriptError where the text is no script.
+    Raises EditError for an impossible change, ScriptError for a text that is no script.
     """
     kind = str(edit.get("kind"))
     if kind == "fresh":
@@ -121,10 +112,7 @@ def _looked_at(before: Scene, change: Change, protocols: Sequence[str]) -> Edite
 
 
 def _absent(scene: Scene) -> list[int]:
-    """Return which blocks ask for the state of a member that has not joined yet, or has left.
-
-    A protocol does not see these: they move nothing.
-    """
+    """Return the blocks that print the state of an absent member, which no protocol sees."""
     present, found = set(scene.setup.everybody()), []
     for k, action in enumerate(scene.actions):
         if isinstance(action, Join):
@@ -137,7 +125,6 @@ def _absent(scene: Scene) -> list[int]:
 
 
 def _less(broken: Block) -> Block | None:
-    """Return what is left of an action that has become impossible: a message that answers none."""
     action = broken.action
     if isinstance(action, Send) and action.after:
         return broken.acting(action._replace(after=()))
@@ -145,10 +132,7 @@ def _less(broken: Block) -> Block | None:
 
 
 def _written(scene: Scene) -> Scene:
-    """Return the scene as its text is read again; raises EditError where that says something else.
-
-    Whatever was asked for: what is shown is what the text says.
-    """
+    """Return the scene read again from its text; raises EditError if that has other actions."""
     try:
         again = Scene.of(scene.text(), scene.path)
     except ScriptError as error:
@@ -159,14 +143,12 @@ def _written(scene: Scene) -> Scene:
 
 
 def _judge(before: Scene, protocols: Sequence[str]) -> str | None:
-    """Return the first protocol that can play the scene as it was; None: none can."""
     script = before.script()
     names = chosen(script, protocols)
     return next((name for name in names if play(script, name).error is None), None)
 
 
 def _place(scene: Scene, done: Played) -> int | None:
-    """Return which block an action is that turned out to be impossible."""
     if not done.impossible or done.error is None:
         return None
     lines = [command.line for command in scene.script().commands]
@@ -202,7 +184,7 @@ def _move(scene: Scene, edit: Mapping[str, Any]) -> Change:
 
 
 def _bound(scene: Scene, at: int, among: range, later: bool) -> list[int]:
-    """Return which of those that it would pass have to stay on their side of a block."""
+    """Return the blocks between that must stay on their side of block `at`."""
     found = {at}
     pairs = [need[:2] if later else need[1::-1] for need in needs(scene.actions)]
     for k in among if later else reversed(among):
@@ -228,9 +210,9 @@ def _remove(scene: Scene, edit: Mapping[str, Any]) -> Change:
 
 
 def _without(scene: Scene, removed: set[int], members: frozenset[str] = frozenset()) -> Change:
-    """Return the scene without some blocks, and without what cannot be without them.
+    """Return the scene without some blocks, and without those that need them.
 
-    `members`: who is there no more; messages are for the others.
+    `members`: absent from now on; messages to them are for the others.
     """
     gone, missing = _closure(scene, removed, members)
     labels = {one.label for k in gone if isinstance(one := scene.blocks[k].action, Send)}
@@ -252,7 +234,6 @@ def _without(scene: Scene, removed: set[int], members: frozenset[str] = frozense
 def _closure(
     scene: Scene, removed: set[int], members: frozenset[str]
 ) -> tuple[set[int], frozenset[str]]:
-    """Return all blocks that go, and all members that are no longer there."""
     gone = set(removed)
     while True:
         actions = [scene.blocks[k].action for k in gone]
@@ -294,7 +275,7 @@ def _member(scene: Scene, edit: Mapping[str, Any]) -> Change:
 
 
 def _arrived(scene: Scene, protocols: Sequence[str]) -> Edited:
-    """Let everything in flight arrive, in the order in which it was sent, until nothing is left."""
+    """Add arrivals of all copies in flight, in the order of sending, until none is left."""
     judge = _judge(scene, protocols)
     if judge is None:
         raise EditError("none of the protocols can play the scene to its end")
@@ -328,7 +309,7 @@ _KINDS: Final[Mapping[str, Callable[[Scene, Mapping[str, Any]], Change]]] = {
 
 
 def _index(scene: Scene, edit: Mapping[str, Any], name: str, behind: bool = False) -> int:
-    """Return the index of an action; `behind`: the place behind the last is one, too."""
+    """Return an index of an action; `behind`: the place after the last is allowed."""
     value, most = edit.get(name), len(scene.blocks) - (not behind)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise EditError(f"{name}={value!r}: the scene has {len(scene.blocks)} actions, from 0")
@@ -342,7 +323,6 @@ def _one_line(line: object) -> str:
 
 
 def _block(line: object) -> Block:
-    """Return a line as the action that it is; raises EditError."""
     text = _one_line(line)
     try:
         commands = parse_script(f"protocol fifo\nmembers A\n{text}").commands
@@ -358,7 +338,6 @@ def _labels(scene: Scene) -> set[str]:
 
 
 def _check_names(scene: Scene, action: Action) -> None:
-    """Raise EditError for members that there are not."""
     there = scene.members()
     asked = [action.sponsor] if isinstance(action, Join) else named_in(action)
     if strangers := [name for name in asked if name not in there]:
@@ -368,7 +347,6 @@ def _check_names(scene: Scene, action: Action) -> None:
 
 
 def _check_order(blocks: Sequence[Block]) -> None:
-    """Raise EditError where something stands before what it needs."""
     sent = {one.action.label: k for k, one in enumerate(blocks) if isinstance(one.action, Send)}
     for k, block in enumerate(blocks):
         action = block.action

@@ -16,11 +16,10 @@ from antecede.lab.play.editable_scenario import (
 )
 
 FRESH = "fifo"
-"""The protocol of a new scene where there was none before."""
 
 
 def changed_members(scene: Scene, edit: Mapping[str, Any]) -> tuple[Scene, frozenset[str]]:
-    """Return the scene with other members, and who is there no more: their actions still are.
+    """Return the scene with other members, and the removed ones, whose actions are still there.
 
     `edit` has one of `add` (with `role` and `behind` in a hierarchy), `rename`, `remove`, `order`.
     Raises EditError.

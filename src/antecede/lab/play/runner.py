@@ -1,10 +1,6 @@
-"""One script carried out under one protocol, as far as it goes; what is true after each action.
+"""One run of a script under one protocol, as far as it goes, with the state after each action.
 
-Theory of operation
--------------------
-The runs are those of `antecede.lab.check.scenario.run`. Nothing is raised for what the protocol or
-the script does wrong: a run keeps the error and what went before. Each call into a protocol has a
-time limit, since the page is to answer whatever somebody's own class does.
+Errors of the protocol or the script end the run and are kept in it. Calls have a time limit.
 """
 
 from __future__ import annotations
@@ -46,9 +42,7 @@ from antecede.lab.check.scenario import (
 )
 
 CALL_S: Final = 2.0
-"""Seconds that one call into a protocol may take."""
 LIMIT_S: Final = 15.0
-"""Seconds for all runs of one request."""
 
 
 class Noted(NamedTuple):
@@ -58,28 +52,26 @@ class Noted(NamedTuple):
     held: tuple[Occurrence, ...]
     flying: tuple[tuple[str, str, str], ...]
     overheads: Mapping[str, int]
-    """Message sent by the action -> bytes of its control information, of the largest copy."""
 
 
 class Played(NamedTuple):
     """One run, as far as it went."""
 
     name: str
-    """As it was asked for: the words behind `protocol` in a script."""
+    """Words behind `protocol` in a script."""
     script: Script
-    """Without what only prints; its options are those asked for."""
+    """Actions that move something; options as asked for."""
     remarks: tuple[str, ...]
     promised: str
-    """By all members together, in words."""
     relation: Relation
-    """Which of them is kept, by their promise."""
+    """Relation promised by the protocol."""
     run: ScriptRun | None
     """None: the group could not be made."""
     notes: tuple[Noted, ...]
-    """Before the first action, then after each."""
+    """State before the first action, then after each."""
     error: ScriptError | None
     impossible: bool
-    """Whether the error is that an action asks for what cannot be, or what a member may not do."""
+    """Whether the error is an impossible action or a refusal of a member."""
 
 
 def own_name(setup: Setup) -> str:
@@ -88,10 +80,7 @@ def own_name(setup: Setup) -> str:
 
 
 def named_setup(name: str) -> Setup:
-    """Return the protocol and options that such words name; raises ScriptError.
-
-    Whoever asks what a request names, and whoever plays it, asks here.
-    """
+    """Return protocol and options of the words behind `protocol`; raises ScriptError."""
     setup = parse_script(f"protocol {' '.join(name.split())}\nmembers A").setup
     return setup._replace(protocol=ALIASES.get(setup.protocol, setup.protocol))
 
@@ -108,11 +97,10 @@ def play(
     until: float | None = None,
     room: int | None = None,
 ) -> Played:
-    """Carry a script out under a protocol, given as the words of a script's line `protocol`.
+    """Carry a script out under a protocol, named by the words behind `protocol` in a script.
 
-    `relation`: judge by this one, and not by what the protocol promises. `until`: when to stop, by
-    the monotonic clock. `room`: how many copies under way, and messages held with what they wait
-    for, may be noted in all; None: any number.
+    `relation`: judge by this instead of the promise. `until`: end, by the monotonic clock. `room`:
+    copies in flight and held, summed over the steps (default: no limit).
     """
     run = _Run(script, name, room)
     with watching(CALL_S):
@@ -130,10 +118,10 @@ def not_played(script: Script, name: str, why: str) -> Played:
 
 
 def as_protocol(script: Script, name: str) -> tuple[Script, tuple[str, ...]]:
-    """Return the script under a protocol, and remarks on what was left out of it for that.
+    """Return the script under a protocol, and remarks on what was left out.
 
-    Bounds and subscriptions that the protocol does not take are left out, as is what only prints.
-    Raises ScriptError for words that name no protocol, InputError for a file that has none.
+    Printing commands, and bounds and subscriptions that the protocol does not take, are left out.
+    Raises ScriptError for words that name no protocol, InputError for an unusable file.
     """
     named = named_setup(name)
     made = under(script, named.protocol)
@@ -149,7 +137,6 @@ def as_protocol(script: Script, name: str) -> tuple[Script, tuple[str, ...]]:
 
 
 def _takes(script: Script, protocol: str, option: str) -> bool:
-    """Tell whether a protocol has an option; of one that there is not, that is said later."""
     if is_file_target(protocol):
         return option in options_of(load_class(str(Path(script.path).parent / protocol)))
     return protocol not in ENTRIES or option in options_of(ENTRIES[protocol].load())
@@ -198,7 +185,6 @@ class _Run:
                                  "let more of them arrive before")  # fmt: skip
 
     def _noted(self) -> int:
-        """Return how much is noted of copies: it grows with the square of what is under way."""
         last = self.notes[-1]
         self.told += len(last.flying) + sum(1 + len(one.others) for one in last.held)
         return self.told

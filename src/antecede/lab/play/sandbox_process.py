@@ -1,11 +1,8 @@
-"""Scenes played in a process of their own, where a file of somebody's takes part.
+"""Scenes with a user's class, played in a separate process.
 
-Theory of operation
--------------------
-A class of one's own may do anything: catch what would end its call, leave the process, take all
-memory. What plays it is therefore a process apart, begun when it is first needed and kept; one that
-does not answer in time, or is no more, is given up, and the next question begins another. There
-calls are made in the main thread, so that each has its time limit
+Such a class may catch errors, exit, or exhaust the memory. The process starts with the first
+request and is kept; if it does not answer in time it is ended, and the next request starts another.
+Calls run in its main thread, so that each has a time limit
 (`antecede.lab.check.harness.guarded_calls`).
 """
 
@@ -26,7 +23,7 @@ from antecede.lab.play.edits import edited
 from antecede.lab.play.side_by_side import bench, parsed
 
 ANSWER_S: Final = 40.0
-"""Seconds after which a process is given up; one that is not stuck ends earlier by itself."""
+"""Seconds after which the process is ended; calls have shorter limits of their own."""
 ENDING_S: Final = 2.0
 
 
@@ -42,7 +39,7 @@ ACTS: Final[Mapping[str, Callable[..., Any]]] = {
     "cut": cut_at,
     "text": written,
 }
-"""What can be asked, by name."""
+"""Requests by name."""
 
 
 class GivenUpError(InputError):
@@ -56,10 +53,7 @@ class Apart:
         self._worker: Worker | None = None
 
     def ask(self, act: str, *asked: Any) -> Any:
-        """Return what one of `ACTS` answers there. Raises InputError for whatever it raises.
-
-        GivenUpError where there is no answer.
-        """
+        """Return the answer of one of `ACTS`; raises InputError, GivenUpError without an answer."""
         if self._worker is None:
             self._worker = Worker(_playing)
         line = self._worker.line
@@ -113,7 +107,6 @@ class Worker:
 
 @contextmanager
 def _interrupts_kept_away() -> Iterator[None]:
-    """Let a process that is started here never see Ctrl-C, which is for who began it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -127,7 +120,6 @@ def _interrupts_kept_away() -> Iterator[None]:
 
 
 def _playing(line: Connection) -> None:
-    """Answer one question after the other, until nobody asks any more; in a process of its own."""
     with suppress(EOFError, OSError):
         while True:
             act, asked = line.recv()

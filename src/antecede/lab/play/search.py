@@ -1,10 +1,7 @@
-"""A search for an execution that breaks a protocol, as a job that can be watched and stopped.
+"""Search for a run that breaks a protocol, as a job that can be watched and stopped.
 
-Theory of operation
--------------------
-`antecede check` runs in a process of its own, which tells how far it is and at the end what it
-found; to stop is to end that process, whatever it is at. There is one job at a time. The answer is
-what the command prints, with the counterexample as a script that the bench can show.
+A process runs `antecede check` and reports its progress and result; stopping ends the process. One
+job runs at a time. The answer is the output of the command, with the counterexample as a script.
 """
 
 from __future__ import annotations
@@ -25,21 +22,18 @@ from antecede.lab.play.sandbox_process import ENDING_S, Worker
 MEMBERS: Final = range(2, 11)
 MESSAGES: Final = range(1, 13)
 EVERY_S: Final = 0.1
-"""Seconds between two words on how far a search is."""
 
 
 class Search(NamedTuple):
     """What is looked for."""
 
     target: str
-    """A built-in protocol, or FILE.py:CLASS."""
     variant: str = ""
     options: tuple[tuple[str, str], ...] = ()
     members: int | None = None
     messages: int | None = None
     thorough: bool = False
     folder: str = "."
-    """Where the counterexample names a file from."""
 
 
 class Finder:
@@ -54,8 +48,8 @@ class Finder:
     def begin(self, search: Search) -> str:
         """Begin a search, and return its name.
 
-        Raises InputError where one is under way, OptionError and LocalError for a protocol,
-        variant or option that there is not.
+        Raises InputError if another is running, OptionError and LocalError for an unknown protocol,
+        variant or option.
         """
         for what, value, allowed in (
             ("members", search.members, MEMBERS),
@@ -99,7 +93,6 @@ class Finder:
             raise InputError("there is no such search")
 
     def _look(self) -> None:
-        """Take in what the process has said."""
         if self._worker is None:
             return
         line, process = self._worker.line, self._worker.process
@@ -123,7 +116,6 @@ class Finder:
 
 
 def _searching(search: Search, line: Connection) -> None:
-    """Search, telling how far it is; in a process of its own."""
     said = monotonic()
 
     def progress(setting: str, states: int) -> None:

@@ -1,10 +1,4 @@
-"""A group whose members do what they are asked, one action after the other.
-
-Random runs, replays of counterexamples and scripts all go through here, so that an action means
-the same in each. One may ask for what cannot be (its message was never sent, its member is gone):
-`ImpossibleError` says why. Who shortens a run by leaving out actions passes over it; a script
-reports it.
-"""
+"""Group that carries out actions: in random runs, replays of counterexamples and scripts alike."""
 
 from __future__ import annotations
 
@@ -51,18 +45,16 @@ class Session:
         self.relation: Relation = relation_of(members)
         self.world = World(members, group.timing)
         self.names = dict(group.names)
-        """Everybody who is or was in the group, by address."""
+        """Address -> name of present and former members."""
         self.arrived: list[InFlight] = []
         self.said: set[str] = set()
-        """Labels of the messages that the application sent."""
         self.addressed: dict[str, tuple[int, ...]] = {}
-        """Label -> the members it is for, where the protocol lets that be chosen."""
         self.topics: dict[str, tuple[str, ...]] = {}
 
     def carry_out(self, action: Action) -> list[Step]:
-        """Let the group do what an action asks for; returns the steps that this caused.
+        """Carry out an action; returns the steps that it caused.
 
-        Raises ImpossibleError, and whatever a member raises.
+        Raises ImpossibleError, and errors of members.
         """
         match action:
             case Send(at):
@@ -113,7 +105,6 @@ class Session:
         return steps
 
     def _audience(self, to: tuple[int, ...], topics: tuple[str, ...]) -> tuple[int, ...]:
-        """Return whom a message is for, from what was asked alone."""
         present = tuple(self.world.members)
         return self.group.readers(topics, present) if topics else to or present
 
@@ -127,7 +118,6 @@ class Session:
         return self.world.arrive(at, label)
 
     def _in_flight(self, at: int, label: str) -> InFlight:
-        """Return the oldest copy of a message on its way to a member."""
         copy = _first(self.world.in_flight, at, label)
         if copy is not None:
             return copy
@@ -137,7 +127,7 @@ class Session:
         raise ImpossibleError(f"message {label} is not in flight to {self.names[at]}; {what}")
 
     def _arrived_before(self, at: int, label: str) -> InFlight:
-        """Return a copy that comes once more, or back to who hears everybody itself."""
+        """Return a copy that arrived before, or a copy for its sender in flat groups."""
         copy = _first(self.arrived, at, label)
         if copy is not None:
             return copy
@@ -172,9 +162,9 @@ def _first(copies: Iterable[InFlight], at: int, label: str) -> InFlight | None:
 
 
 def as_events(steps: Iterable[tuple[str, str, str, tuple[str, ...]]]) -> list[Event]:
-    """Return steps (member, kind, label, detail as in `Step`) as rows of a trace, for the oracle.
+    """Return steps (member, kind, label, detail as in `Step`) as rows for the oracle.
 
-    What its sponsor had sent or delivered counts as delivered to a newcomer.
+    A newcomer counts as having delivered all that its sponsor had sent or delivered.
     """
     rows: list[Event] = []
     known: dict[str, list[str]] = {}

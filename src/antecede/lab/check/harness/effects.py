@@ -1,8 +1,4 @@
-"""What a member gave back, looked at before anything is done with it.
-
-The mistakes that first authors of a protocol make are named here in words: a bare effect, None,
-a message that can be changed, a transmission to oneself or to a stranger, an endless generator.
-"""
+"""Check of the effects that a member returns, with advice on the usual mistakes."""
 
 from __future__ import annotations
 
@@ -23,7 +19,7 @@ from antecede.core.protocols import (
 from antecede.formatting import shown
 
 MOST_EFFECTS = 10_000
-"""Of one call; one that gives back more counts as one that has no end."""
+"""Effects of one call; more count as endless."""
 EFFECTS = (Transmit, Deliver, Hold, DeliverIncomplete, Discard)
 _NAMES = "Transmit, Deliver, Hold, DeliverIncomplete and Discard"
 
@@ -37,9 +33,9 @@ class TooManyError(MisuseError):
 
 
 def effects_of(given: Any, member: Protocol, what: str, known: Collection[int]) -> list[Effect]:
-    """Return the effects that a call gave back, each looked at; raises MisuseError.
+    """Return the checked effects of a call; raises MisuseError.
 
-    `what` is the call ("send"); `known` are the numbers of all who are or were in the group.
+    `what`: the call ("send"); `known`: numbers of present and former members.
     """
     if given is None:
         raise MisuseError(
@@ -65,9 +61,9 @@ def effects_of(given: Any, member: Protocol, what: str, known: Collection[int]) 
 
 
 def check_sent(effects: Iterable[Effect], label: str, member: Protocol) -> None:
-    """Raise MisuseError when `send` put something on the network, but not what it was given.
+    """Raise MisuseError if `send` transmits application messages, but not the given one.
 
-    A protocol may send later (when its turn comes), and notes of its own before.
+    A protocol may transmit it later, and notes of its own before.
     """
     sent = [one.message for one in effects if isinstance(one, Transmit)]
     own = [message for message in sent if not member.is_note(message)]
@@ -121,7 +117,6 @@ def _message(message: Any, where: str) -> None:
 
 
 def _mutable(message: Any) -> str:
-    """Name the field of a message that can be changed, and what to use instead."""
     instead: dict[type, str] = {
         list: "tuple",
         dict: "tuple of pairs",

@@ -1,7 +1,7 @@
-"""Groups of processes to judge: how to make them, what they are called, what they promise.
+"""Groups under test: members, names, promises.
 
-Members are called A, B, C, ...; in a hierarchy the internal peers come first, super peers are
-S, T, U, and external peers X, Y, Z. A's messages are a1, a2, ...
+Flat groups and internal peers are A, B, C, ..., super peers S, T, U, external peers X, Y, Z. The
+messages of A are a1, a2, ...
 """
 
 from __future__ import annotations
@@ -30,36 +30,27 @@ class Fewer(NamedTuple):
 
     group: GroupUnderTest
     renamed: Mapping[str, str]
-    """Name before -> name now, for those who are named otherwise; newcomers too."""
 
 
 class GroupUnderTest(NamedTuple):
     """A group that can be made again and again from its beginning."""
 
     protocol: str
-    """Name or FILE.py:CLASS."""
     names: Mapping[int, str]
     make: Callable[[], dict[int, Protocol]]
     newcomer: Callable[[int, Iterable[int], str], Protocol] | None
-    """Makes a member that joins, from its number, all members' and its name; None: nobody can."""
+    """Function (number, all members, name) -> joining member; None: members cannot join."""
     options: tuple[tuple[str, str], ...] = ()
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Super peer's name -> names of its internal peers; empty for a flat group."""
+    """Super peer -> its internal peers; empty for a flat group."""
     timing: TimingModel = TimingModel()
-    """Clocks and channels; without bounds, copies arrive at any time."""
+    """Without bounds, copies arrive at any time."""
     subscriptions: Mapping[int, frozenset[str]] = {}
-    """Topics by address, where the protocol sends to subscribers; of newcomers too.
-
-    Plain sets: the checker asks nothing of the code that it judges.
-    """
+    """Topics by address, of newcomers too; plain sets, independent of the judged code."""
     without: Callable[[str], Fewer | None] = lambda name: None
-    """Makes the group without one member (of a newcomer's name: without that name).
-
-    None where there is no such group: of fewer than two members, or of a super peer whose peers
-    are left.
-    """
+    """Makes the group without a member, or without the name of a newcomer; None: impossible."""
     more: Callable[[], GroupUnderTest | None] = lambda: None
-    """Makes the group with the member that would join first; None where nobody can."""
+    """Makes the group with one more member; None: impossible."""
 
     @property
     def setup(self) -> Setup:
@@ -119,10 +110,10 @@ def flat(
     options: Mapping[str, Any] | None = None,
     offsets: Sequence[int] = (),
 ) -> GroupUnderTest:
-    """Return a group of `size` alike members cls(me, members, **options).
+    """Return a group of `size` members cls(me, members, **options).
 
-    Options that the protocol asks for (`Protocol.trial_options`) are added. Where these hold
-    `bounds`, the group's clocks are off by `offsets`, in nanoseconds, and its channels keep them.
+    Required options (`Protocol.trial_options`) are added. With `bounds` among them, clocks are off
+    by `offsets`, ns, and channels keep the bounds.
     """
     if not 2 <= size <= len(FLAT_NAMES):
         raise LocalError(f"a group to check has 2 to {len(FLAT_NAMES)} members, not {size}")
@@ -163,7 +154,6 @@ def flat(
 
 
 def _without(value: Any, at: int) -> Any:
-    """Return an option without what it says of one member; those after it move up by one."""
     if isinstance(value, Bounds):
         left = [other for other in range(len(FLAT_NAMES)) if other != at]
         return value.among(left).numbered({other: other - (other > at) for other in left})
@@ -174,7 +164,6 @@ def _without(value: Any, at: int) -> Any:
 
 
 def _moved_up(names: str, at: int) -> dict[str, str]:
-    """Return the new names of all after a position that is no more."""
     return dict(zip(names[at + 1 :], names[at:], strict=False))
 
 
@@ -203,10 +192,10 @@ def hierarchy(
     external: int,
     options: Mapping[str, Any] | None = None,
 ) -> GroupUnderTest:
-    """Return internal groups of the given sizes, a super peer each, and external peers.
+    """Return internal groups of the given sizes, each with a super peer, and external peers.
 
     `topology(groups, external)` and `factory(topology, **options)` are those of
-    `antecede.core.protocols.hierarchical.roles`, or mutants of them.
+    `antecede.core.protocols.hierarchical.roles`, or mutants.
     """
     options = dict(options or {})
     sizes = tuple(groups)
@@ -245,7 +234,6 @@ def hierarchy(
 def _sizes_without(
     name: str, internal: Sequence[tuple[str, tuple[str, ...]]], external: int
 ) -> tuple[tuple[int, ...], int] | None:
-    """Return the sizes of a hierarchy without one of its members; None where that is none."""
     if name in EXTERNAL_NAMES:
         sizes, external = [len(peers) for _, peers in internal], external - 1
     elif any(name == super_peer and peers for super_peer, peers in internal):

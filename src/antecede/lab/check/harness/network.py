@@ -1,9 +1,7 @@
-"""A group of protocol objects and the messages in flight between them, moved by hand.
+"""Protocol objects and the messages in flight between them.
 
-The explorer, the conformance suite and the scripts all drive members through this one
-class. It knows nothing of any protocol: it carries out effects, keeps what is in flight, and
-writes down every step. Messages of the application are named by labels (short strings), which
-travel as payloads and so survive any renumbering on the way.
+Carries out effects and records every step, without knowledge of any protocol. Labels name
+application messages; as payloads they survive renumbering.
 """
 
 from __future__ import annotations
@@ -45,16 +43,13 @@ class Step(NamedTuple):
     """One thing that happened at one member."""
 
     at: int
-    """Address of the member."""
     kind: str
-    """One of the constants above."""
     label: str
-    """Label of the message (of the member, for join and leave)."""
+    """Label of the message; name of the member for join and leave."""
     detail: tuple[str, ...] = ()
-    """hold, release: labels of the missing messages; discard: the reason; send: labels it answers;
-    arrive, lose: the address it came from; join: the sponsor's."""
+    """hold, release: missing labels; discard: reason; send: answered labels; arrive, lose: address
+    of the source; join: address of the sponsor."""
     reason: str = ""
-    """hold: what it waits for in words, where the protocol cannot name it."""
 
 
 class World:
@@ -67,20 +62,18 @@ class World:
         self.in_flight: list[InFlight] = []
         self.steps: list[Step] = []
         self.ids: dict[str, MessageId] = {}
-        """Label -> id by which its sender numbered it."""
+        """Label -> id given by its sender."""
         self.known: dict[tuple[int, MessageId], str] = {}
-        """(receiver, id as that receiver calls it) -> label."""
+        """(receiver, id as used by that receiver) -> label."""
         self.covered: dict[int, set[str]] = {at: set() for at in self.members}
-        """Member -> labels it has sent or delivered, or adopted from its sponsor (base: who counts
-    own messages as delivered when they are sent)."""
+        """Member -> labels that it has sent, delivered, or adopted from its sponsor."""
         self.copies: dict[str, int] = {}
-        """Label -> copies of it put in flight so far."""
         self.notes = 0
-        """Copies of what is between protocols only, put in flight since time last passed."""
+        """Copies of protocol messages put in flight since time last passed."""
         self.sent: dict[str, list[InFlight]] = {}
-        """Label -> a copy of each transmission: what a newcomer may be owed."""
+        """Label -> a copy of each transmission, for newcomers."""
         self.newest: dict[int, int] = {}
-        """Member -> number of the last message that the application sent there."""
+        """Member -> number of its last application message."""
 
     def reading(self, at: int) -> int:
         """Return what a member's clock shows now."""
@@ -96,9 +89,9 @@ class World:
         return all(self.timing.due_ns(copy) >= until_ns for copy in self.in_flight)
 
     def tick(self, seconds: Seconds) -> list[Step]:
-        """Let time pass, and tell every member what its clock shows.
+        """Let time pass, and tell every member its clock reading.
 
-        Raises LocalError for what is no number of seconds, or not a whole number of nanoseconds.
+        Raises LocalError unless `seconds` is a whole number of nanoseconds.
         """
         mark = len(self.steps)
         self.now_ns += whole_ns(seconds)
@@ -116,9 +109,9 @@ class World:
         to: Iterable[int] = (),
         topics: Sequence[str] = (),
     ) -> list[Step]:
-        """Let a member send a message; returns the steps this caused.
+        """Let a member send a message; returns the caused steps.
 
-        `to` or `topics` where the protocol takes them (see `core.protocols.base`), else LocalError.
+        Raises LocalError for `to` or `topics` that the protocol does not take.
         """
         if label in self.ids:
             raise LocalError(f"message {label} has been sent already")
@@ -148,7 +141,6 @@ class World:
         return self.steps[-1:]
 
     def _taken(self, at: int, label: str) -> InFlight:
-        """Return the oldest copy in flight of a message to a member, which is so no more."""
         for position, copy in enumerate(self.in_flight):
             if copy.target == at and copy.message.payload == label:
                 return self.in_flight.pop(position)
@@ -164,12 +156,11 @@ class World:
         return self.steps[mark:]
 
     def join(self, at: int, newcomer: Protocol, sponsor: int, *, name: str = "") -> list[Step]:
-        """Let a member join with its sponsor's frontier; the others hear of it at once.
+        """Let a member join with the frontier of its sponsor; the others learn of it at once.
 
-        As the transport owes it (see `core.protocols.base`), a copy of every message that the
-        frontier does not cover is then in flight to the newcomer; not of those that name their
-        receivers, nor of those that can no longer be under way. Raises LocalError when the
-        address is or was taken: numbers are never reused.
+        The transport owes the newcomer a copy of each message outside of the frontier, unless it is
+        addressed or can no longer be in flight (`core.protocols.base`). Raises LocalError for an
+        address that is or was taken.
         """
         if at in self.covered:
             raise LocalError(f"member {at} is or was in the group; numbers are never reused")
@@ -195,7 +186,7 @@ class World:
         return [copies[0]._replace(target=newcomer.me) for copies in self.sent.values()]
 
     def leave(self, at: int, *, name: str = "") -> list[Step]:
-        """Let a member leave; the others hear of it, and of its last message, at once.
+        """Let a member leave; the others learn of it and of its last message at once.
 
         Copies in flight to it vanish, copies from it still arrive.
         """
@@ -211,7 +202,6 @@ class World:
         return self.steps[mark:]
 
     def _ask(self, at: int, what: str, act: Callable[[Any], Any]) -> list[Effect]:
-        """Let a member act; returns its effects, each looked at (see `effects`)."""
         member = self.members[at]
         return called(lambda: effects_of(act(member), member, what, self.covered))
 
@@ -263,9 +253,9 @@ class World:
         return tuple(self.name(at, one) for one in missing)
 
     def name(self, at: int, missing: MessageId) -> str:
-        """Return the label that a member's id stands for, or the id itself where unknown.
+        """Return the label of a member's id, or the id itself if it is unknown.
 
-        A member may wait for news of a message that was not for it (`ses`).
+        A member may wait for a message that was not sent to it (`ses`).
         """
         if (at, missing) in self.known:
             return self.known[at, missing]
@@ -287,10 +277,7 @@ def whole_ns(seconds: Seconds) -> int:
 def audience_of(
     member: Protocol, to: tuple[int, ...], topics: tuple[str, ...]
 ) -> dict[str, tuple[int, ...] | tuple[str, ...]]:
-    """Return what `send` of this protocol takes to say whom a message is for.
-
-    Raises LocalError when the protocol takes no such thing.
-    """
+    """Return the arguments of `send` for these receivers; raises LocalError for others."""
     taken = {Addressing.MEMBERS: "to", Addressing.TOPICS: "topics"}.get(member.addressing, "")
     given = {name: value for name, value in (("to", to), ("topics", topics)) if value}
     for name in given:

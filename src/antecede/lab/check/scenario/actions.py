@@ -1,9 +1,4 @@
-"""What one line of a script asks for: the moves that drive a group of members.
-
-The explorer and the conformance suite write counterexamples in these terms, the script
-parser reads them, `antecede.lab.check.scenario.run` carries them out. Members and messages go by
-the names that people gave them.
-"""
+"""Actions: the lines of a script that move a group, and the steps of counterexamples."""
 
 from __future__ import annotations
 
@@ -15,10 +10,9 @@ from antecede.core.clocks import NS, Seconds, down_ns, seconds_text
 
 
 class Send(NamedTuple):
-    """Member `at` sends the message `label` in answer to the messages `after`.
+    """Member `at` sends message `label` in answer to the messages `after`.
 
-    It is for the members in `to`, or for those who subscribe to one of `topics`, or, where
-    both are empty, for everybody.
+    Receivers: the members in `to`, subscribers of one of `topics`, or all members.
     """
 
     at: str
@@ -82,7 +76,7 @@ def tick_of(ns: int) -> Tick:
 
 Action: TypeAlias = Send | Arrive | Lose | Join | Leave | Tick | State | Blocked
 OWN_LABELS = ("note-", "ack-")
-"""Labels of a protocol's own messages: these, and the name of the member."""
+"""Prefixes of the labels of a protocol's own messages; the name of the member follows."""
 
 
 def rename(action: Action, members: Mapping[str, str], messages: Mapping[str, str]) -> Action:

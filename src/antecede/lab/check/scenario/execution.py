@@ -1,8 +1,7 @@
-"""What a script did, in names: happenings, moments, and the lines of golden output.
+"""Results of a script, by names: occurrences, and the lines of golden output.
 
-A delivery that came before a message of its causal past (in the relation that the protocol
-promises) is marked by `antecede.core.oracle`, from what happened alone; in total order also one
-that another member delivers in another order.
+`antecede.core.oracle` marks deliveries before a cause (in the promised relation) from the steps
+alone; in total order also deliveries in another order than at another member.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from antecede.lab.check.scenario.actions import Send
 from antecede.lab.check.scenario.parse import Command, Script
 
 ACKNOWLEDGED = "acknowledge"
-"""A message that a protocol sends of its own accord."""
+"""Kind of a message that a protocol sends on its own."""
 JUDGES: Final = {
     "causal": Relation.BY_DELIVERY,
     "fifo": Relation.FIFO,
     "reply": Relation.BY_REPLY,
     "receipt": Relation.BY_RECEIPT,
 }
-"""Words for the relations that a run can be judged by, whatever its protocol promises."""
+"""Names of relations that can judge a run in place of the promised one."""
 
 
 class Occurrence(NamedTuple):
@@ -43,20 +42,18 @@ class Occurrence(NamedTuple):
 
     at: str
     kind: str
-    """A kind of `antecede.lab.check.harness.network`, or ACKNOWLEDGED."""
+    """Kind of `antecede.lab.check.harness.network`, or ACKNOWLEDGED."""
     label: str
     others: tuple[str, ...] = ()
-    """send, forward, acknowledge: the members it is on its way to; arrive, join: where it came
-    from (the sponsor); hold, release: labels of the messages it waits for; discard: the reason."""
+    """send, forward, acknowledge: targets; arrive, join: source or sponsor; hold, release: missing
+    labels; discard: the reason."""
     answers: tuple[str, ...] = ()
-    """send: labels of the messages it answers."""
     early_for: tuple[str, ...] = ()
-    """deliver: labels of its causal past that were not delivered here before: a violation."""
+    """Violation: causes that were not delivered here before."""
     astray: bool = False
-    """deliver: the message is for others: a violation."""
+    """Violation: delivered to a member that the message is not for."""
     unlike: tuple[str, ...] = ()
-    """deliver, in total order: (member, label): delivered here before it, there after it: a
-    violation."""
+    """Violation of total order, (member, label): delivered here before, there after it."""
 
     @property
     def wrong(self) -> bool:
@@ -72,7 +69,7 @@ class CommandResult(NamedTuple):
     occurrences: tuple[Occurrence, ...]
     output: tuple[str, ...]
     states: Mapping[str, Mapping[str, str]] = {}
-    """Member that it touched -> field -> value after it, where the run was asked to note that."""
+    """Touched member -> field -> value afterwards, if the run was asked for states."""
 
 
 class ScriptRun(NamedTuple):
@@ -81,15 +78,14 @@ class ScriptRun(NamedTuple):
     script: Script
     results: tuple[CommandResult, ...]
     relation: Relation
-    """The causal past that the protocol respects."""
+    """Relation promised by the protocol."""
     held: tuple[Occurrence, ...]
-    """What is held back at the end, with what it waits for."""
+    """Messages held at the end, with their missing causes."""
     addressed: Mapping[str, tuple[str, ...]] = {}
-    """Label -> the members that it is for, where that is not everybody."""
+    """Label -> receivers, where these are not all members."""
     subscriptions: Mapping[str, tuple[str, ...]] = {}
-    """Topics by member."""
     flying: tuple[tuple[str, str, str], ...] = ()
-    """(from, label, to) of the copies that are still on their way at the end."""
+    """(source, label, target) of the copies in flight at the end."""
 
     def marked(self, mark: Callable[[Occurrence], Occurrence]) -> ScriptRun:
         """Return the run with every occurrence as `mark` returns it, in their order."""
@@ -149,9 +145,9 @@ def judged(run: ScriptRun) -> ScriptRun:
 
 
 def _comparing() -> Callable[[Occurrence], Occurrence]:
-    """Return what marks deliveries in another order than at a member that had the message before.
+    """Return a marker of deliveries that another member made in another order.
 
-    It is to be called with everything that happens, in order.
+    Call it with all occurrences, in order.
     """
     orders: dict[str, list[str]] = {}
 
@@ -186,7 +182,7 @@ def changed_states(
 
 
 NEWS_OF = "news of "
-"""Before the label of a cause that is for other members."""
+"""Prefix of a cause that is for other members."""
 
 
 def waits(one: Occurrence) -> str:
@@ -199,7 +195,6 @@ def _missing(one: Occurrence) -> str:
 
 
 def _lines(one: Occurrence) -> Iterator[str]:
-    """Yield the lines of output for one thing that happened; none for an arrival."""
     match one.kind:
         case "send":
             yield f"{one.label} is on its way to {', '.join(one.others) or 'nobody'}"
@@ -233,8 +228,8 @@ def _lines(one: Occurrence) -> Iterator[str]:
 def channel_line(run: ScriptRun) -> str:
     """Return "Arrivals: FIFO, not causal (a after b at P1). Deliveries: causal."; "" if neither.
 
-    Messages of the application count, from the member that sent one to each member that it is
-    for. What a later message overtook while it was on its way counts, too, lost or not.
+    Application messages count, from the sender to each receiver; overtaken copies count, even if
+    lost.
     """
     rows = rows_of(run)
     if not any(row.kind == RECEIVE for row in rows):

@@ -14,15 +14,11 @@ _ORDERS: Final[Mapping[Relation, str]] = {
     Relation.BY_REPLY: "order of answers",
     Relation.BY_TOPIC: "order by topic",
 }
-"""What is violated, where it is not the causal order."""
+"""Violated orders other than the causal order."""
 
 
 class Words:
-    """Says what happened; remembers who sent a message and when it came to be held.
-
-    It is to be asked about all actions of a run, in their order. `relation`: what the run is judged
-    by.
-    """
+    """Sentences on the steps of a run, in order; `relation`: the judging one."""
 
     def __init__(self, relation: Relation = Relation.BY_DELIVERY) -> None:
         self.order = _ORDERS.get(relation, "causal order")

@@ -1,9 +1,7 @@
-"""The text of a script file, read into a `Script` and written from one.
+"""Text of a script file, read into a `Script` and written from one.
 
-A line is a comment (`#`), an expected line of output (`= ...`) or a command; some commands set
-the scene (title, source, protocol, members), all others are actions. The format is described in
-`docs/design/scenarios.md`. Nothing here knows what a protocol does;
-`antecede.lab.check.scenario.run` carries the actions out.
+Lines are comments (`#`), expected output (`= ...`), settings (title, source, protocol, members) or
+actions; `docs/design/scenarios.md` describes the format.
 """
 
 from __future__ import annotations
@@ -37,16 +35,16 @@ class Setup(NamedTuple):
     protocol: str
     options: tuple[tuple[str, str], ...] = ()
     members: tuple[str, ...] = ()
-    """Flat groups: everybody. Empty where `internal` and `external` say who takes part."""
+    """Members of a flat group; empty in a hierarchy."""
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Super peer -> the internal peers behind it."""
+    """Super peer -> its internal peers."""
     external: tuple[str, ...] = ()
     bounds: Bounds[str] | None = None
-    """What is promised of clocks and delays, by name; goes to the protocol as `bounds`."""
+    """Promised bounds of clocks and delays; the option `bounds` of the protocol."""
     clocks: tuple[tuple[str, int], ...] = ()
-    """By how many nanoseconds a member's clock is off; who is not named is not."""
+    """Offset of a member's clock, ns; others are right."""
     subscriptions: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Topics by member; go to the protocol as `subscriptions`."""
+    """Topics by member; the option `subscriptions` of the protocol."""
 
     def everybody(self) -> tuple[str, ...]:
         """Return all names in the order in which a diagram shows them."""
@@ -71,7 +69,6 @@ class Script(NamedTuple):
     setup: Setup
     commands: tuple[Command, ...]
     protocol_line: int | None = None
-    """Where the protocol and its options are named."""
 
 
 def load_script(path: str | Path) -> Script:
@@ -265,7 +262,7 @@ class _Parser:
 
 
 def _of_form(form: str, made: Callable[..., Action]) -> Callable[[_Parser, Sequence[str]], Action]:
-    """Return what reads a line of a fixed form: what stands in capitals is given."""
+    """Return the reader of a line with a fixed form; capitals stand for arguments."""
     words = form.split()[1:]
 
     def read(parser: _Parser, arguments: Sequence[str]) -> Action:
@@ -302,7 +299,7 @@ _ACTIONS: dict[str, Callable[[_Parser, Sequence[str]], Action]] = {
 def _with_bounds(
     bounds: Bounds[str], names: Sequence[str], values: dict[str, Decimal]
 ) -> Bounds[str]:
-    """Return bounds with some replaced; raises TypeError for words that fit no form."""
+    """Return bounds with some replaced; raises TypeError for words of no form."""
     seconds: dict[str, Any] = {f"{key}_s": value for key, value in values.items()}
     said: Bounds[str] = Bounds(**seconds)
     match names:
@@ -342,10 +339,7 @@ def _positive(text: str) -> bool:
 def script_text(
     setup: Setup, actions: Iterable[Action], *, title: str = "", source: str = ""
 ) -> str:
-    """Return the text of a script file, without expected output.
-
-    `antecede.lab.check.scenario.run.with_output` adds what the actions print.
-    """
+    """Return the text of a script file, without expected output (`with_output` adds it)."""
     head = [f"{word} {value}" for word, value in (("title", title), ("source", source)) if value]
     options = "".join(f" {name}={value}" for name, value in setup.options)
     lines = [f"protocol {setup.protocol}{options}"]

@@ -1,12 +1,7 @@
-"""Carry out a script: every action, what it caused, and the golden output beside it.
+"""Execution of a script, and the golden output of its actions.
 
-Theory of operation
--------------------
-`run_script` lets a `Session` carry the actions out, and returns a `CommandResult` for each: the
-steps it caused and these steps as lines of output. A golden file holds these lines behind `= `;
-`check_output` compares, `with_output` rewrites them. A delivery before a message of its causal past
-(in the relation that the protocol promises) is marked VIOLATION by `antecede.core.oracle`, from
-what happened alone and not from the protocol's own state.
+Golden files hold the output of an action behind `= `: `check_output` compares, `with_output`
+rewrites it. `antecede.core.oracle` marks a delivery before a cause VIOLATION, from the steps alone.
 """
 
 from __future__ import annotations
@@ -42,16 +37,16 @@ from antecede.lab.check.scenario.setup import group_of
 from antecede.lab.check.scenario.state_text import describe
 
 FOR_TIME = "time to pass"
-"""What a message waits for that may go when nothing before it can be under way any more."""
+"""Reason of a hold that ends when no earlier message can be in flight."""
 
 
 def run_script(
     script: Script, *, states: bool = False, relation: Relation | None = None
 ) -> ScriptRun:
-    """Carry out all actions; raises ScriptError when one asks for the impossible.
+    """Carry out all actions; raises ScriptError for an impossible one.
 
-    `states`: note the state of each member that an action touched. `relation`: judge deliveries by
-    this relation instead of the one that the protocol promises.
+    `states`: note the states of touched members. `relation`: judge deliveries by this relation
+    instead of the promised one.
     """
     with watching():
         playing = Playing(script, states)
@@ -61,9 +56,9 @@ def run_script(
 
 
 def under(script: Script, protocol: str) -> Script:
-    """Return a script with another protocol, without options; what only prints is left out.
+    """Return a script under another protocol, without options and printing commands.
 
-    Raises ScriptError where the protocol is unknown, or cannot play it.
+    The result may name an unknown protocol, or one that cannot play it.
     """
     moving = tuple(c for c in script.commands if not isinstance(c.action, State | Blocked))
     commands = tuple(command._replace(expected=()) for command in moving)
@@ -96,7 +91,6 @@ def rewrite(path: str | Path) -> None:
 
 
 def _begun(script: Script) -> Session:
-    """Return the group as it is before the first action; raises ScriptError."""
     try:
         return Session(group_of(script))
     except (ScriptError, OptionError, LocalError, TypeError) as error:
@@ -107,10 +101,7 @@ def _begun(script: Script) -> Session:
 
 
 class Playing:
-    """A script that is being carried out, action by action, for who looks at it in between.
-
-    Raises ScriptError where there is no such group. `states` as in `run_script`.
-    """
+    """Script under execution, action by action; `states` as in `run_script`. Raises ScriptError."""
 
     def __init__(self, script: Script, states: bool = False) -> None:
         self.script, self.states = script, states
@@ -119,13 +110,10 @@ class Playing:
         self.world, self.names = self.session.world, self.session.names
         self.before: set[int] = set()
         self.recipients: dict[str, frozenset[str]] = {}
-        """Label of a message for chosen members -> their names."""
+        """Label of an addressed message -> names of its receivers."""
 
     def results(self) -> Iterator[CommandResult]:
-        """Carry out one command after the other; raises ScriptError at one that cannot be.
-
-        Deliveries are not judged yet.
-        """
+        """Carry out the commands one by one, deliveries not judged; raises ScriptError."""
         number = 0
         for command in self.script.commands:
             self.line = command.line
@@ -174,7 +162,6 @@ class Playing:
         return ScriptError(message, path=self.script.path, line=self.line)
 
     def _moved(self, action: Action) -> tuple[tuple[Occurrence, ...], tuple[str, ...]]:
-        """Carry out an action; returns what happened, or why the message was refused."""
         if isinstance(action, Send) and action.to:
             self.recipients[action.label] = frozenset(action.to)
         flying = list(self.world.in_flight)  # kept alive, so that ids stay unique
@@ -207,9 +194,10 @@ class Playing:
         return Occurrence(name, step.kind, step.label, step.detail)
 
     def _reasons(self, at: int, missing: tuple[str, ...], reason: str) -> tuple[str, ...]:
-        """Return the causes that a held message waits for, in words where these are no messages.
+        """Return the causes of a hold, or its reason in words.
 
-        A message for others never arrives here: the member waits for a message that knows of it.
+        A message for others never arrives here: the member waits for another message that knows of
+        it.
         """
         waits = self.world.members[at].guarantee.needs_time
         everybody = frozenset((self.names[at],))
@@ -230,7 +218,6 @@ class Playing:
         )
 
     def _acknowledged(self, told: set[tuple[int, str]]) -> list[Occurrence]:
-        """Return what members sent of their own accord, or what is owed to a newcomer."""
         new = dict.fromkeys((copy.source, copy.message.payload) for copy in self._new())
         return [
             Occurrence(self.names[at], ACKNOWLEDGED, label, self._on_its_way(at, label))

@@ -1,9 +1,7 @@
-"""The state of a member in the words and symbols of its source, for `state` in a script.
+"""State of a member in the notation of its source, for `state` in a script.
 
-A protocol may say it itself with `describe() -> dict[str, str]`; where that takes names, it gets
-them. Protocols that count messages by member (BSS, IDR) are shown as vectors, as in Sahai et al.
-2020. For any other, a user's own too, the attributes are shown as they are, messages by their
-names.
+A protocol may have `describe()` or `describe(names)`, returning texts by field. Counting protocols
+(BSS, IDR) are vectors, as in Sahai et al. 2020. Others show their attributes, messages by label.
 """
 
 from __future__ import annotations
@@ -31,7 +29,6 @@ def describe(at: int, world: World, names: Mapping[int, str]) -> dict[str, str]:
 
 
 def _only_inherited(cls: type[Protocol]) -> bool:
-    """Tell whether a user's own class has its words from a built-in one, which knows less of it."""
     teller = next(base for base in cls.__mro__ if "describe" in vars(base))
     return teller.__module__.startswith("antecede.") and not cls.__module__.startswith("antecede.")
 
@@ -47,12 +44,9 @@ def _counting(member: CountingProtocol, names: Mapping[int, str]) -> dict[str, s
 
 
 _OF_THE_JUDGE = ("me", "note_payload")
-"""What a member has that is no state of its protocol."""
 
 
 class _Attributes:
-    """Shows the attributes of a member that does not describe itself."""
-
     def __init__(self, at: int, world: World, names: Mapping[int, str]) -> None:
         self.at = at
         self.world = world

@@ -52,7 +52,6 @@ def _explored(parts: Sequence[Exploration]) -> str:
 
 
 def _clocks(parts: Sequence[Exploration]) -> str:
-    """Say which settings of the clocks were tried, of how many."""
     tried = list(dict.fromkeys(part.clocks for part in parts))
     if not tried[0]:
         return ""
@@ -78,10 +77,7 @@ def _counterexample(failure: Failure) -> Iterator[str]:
 
 
 def script_of(failure: Failure, path: Path) -> str:
-    """Return the text of the script for a file at `path`, with the output it is to print.
-
-    Where the class raises or hangs there is none of that action, and none is expected.
-    """
+    """Return the script for a file at `path`, with its output unless the class raises or hangs."""
     text = failure.script(_title(failure), folder=path.parent)
     try:
         return with_output(text, str(path))
@@ -100,5 +96,4 @@ def run_of(failure: Failure) -> ScriptRun:
 
 
 def _title(failure: Failure) -> str:
-    """Return what went wrong as one line."""
     return " ".join(failure.sentence().split())
