@@ -18,6 +18,7 @@ from antecede.lab.check.model_checker.explorer import SearchLimits, explore
 from antecede.lab.check.results import DISAGREED, EARLY, STUCK
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
+from tests.lab.check import refuted
 
 
 class CausalAtOnce(Idr):
@@ -61,8 +62,7 @@ class AnyOrderOfASender(Sequencer):
 )
 def test_the_explorer_and_the_network_find_it(cls: Any, what: str) -> None:
     group = flat("toy", cls, 2 if cls is not NoGaps else 3)
-    found = explore(group, SearchLimits(2 if cls is not NoGaps else 3)).failure
-    assert found is not None
+    found = refuted(explore(group, SearchLimits(2 if cls is not NoGaps else 3)).failure)
     assert found.what == what
     assert what != DISAGREED or len(found.missing) == 1
     suite = conform(flat("toy", cls, 4), SuitePlan(runs=60, twins=False))
@@ -72,8 +72,7 @@ def test_the_explorer_and_the_network_find_it(cls: Any, what: str) -> None:
 
 
 def test_a_sequencer_that_lets_a_sender_overtake_itself_is_early() -> None:
-    found = explore(flat("toy", AnyOrderOfASender, 2), SearchLimits(2)).failure
-    assert found is not None
+    found = refuted(explore(flat("toy", AnyOrderOfASender, 2), SearchLimits(2)).failure)
     assert found.what == EARLY
 
 

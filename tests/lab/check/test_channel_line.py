@@ -19,10 +19,7 @@ SCENARIOS = Path(__file__).resolve().parents[3] / "scenarios"
     ("name", "line"),
     [
         ("bss-in-order", "Arrivals: causal. Deliveries: causal."),
-        (
-            "bss-overtaking",
-            "Arrivals: FIFO, not causal (a after b at P1). Deliveries: causal.",
-        ),
+        ("bss-overtaking", "Arrivals: FIFO, not causal (a after b at P1). Deliveries: causal."),
         (
             "bss-condition-2-as-published",
             "Arrivals: FIFO, not causal (a after b at P1). "

@@ -20,7 +20,7 @@ from antecede.lab.check.results import (
     WIRE,
 )
 from antecede.lab.check.scenario.actions import Action, Arrive, Join, Leave, Send
-from tests.lab.check import toys
+from tests.lab.check import refuted, toys
 
 SHORT = SuitePlan(runs=15)
 
@@ -67,13 +67,11 @@ def test_right_protocols_of_one_file_pass(toy: type) -> None:
 )
 def test_each_kind_of_failure_is_caught_and_shortened(toy: type, what: str) -> None:
     group = flat("toys", toy, 4)
-    failure = conform(group, SuitePlan(runs=40)).failure
-    assert failure is not None
+    failure = refuted(conform(group, SuitePlan(runs=40)).failure)
     assert failure.what == what
     assert len(failure.actions) <= 8
     group = flat("toys", toy, len(failure.setup.members))
-    again = replay_twice(group, failure.actions)
-    assert again is not None
+    again = refuted(replay_twice(group, failure.actions))
     assert again.what == failure.what
 
 
@@ -103,7 +101,6 @@ def test_the_network_does_all_it_claims_to() -> None:
 
 
 def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
-    """D joins with B's frontier: a1 is covered, b1 is owed, and D's message depends on both."""
     entry = registry.entry("bss")
     run = JudgedRun(flat("bss", entry.load(), 3))
     failure = run.take_all(

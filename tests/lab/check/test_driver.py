@@ -84,7 +84,6 @@ def test_a_judged_run_lets_nobody_answer_what_it_has_not_and_keeps_two_members()
 
 
 def test_a_script_can_bring_a_message_back_to_its_sender() -> None:
-    """As random runs do: such a counterexample can be told as a script."""
     done = run_script(parse_script("protocol bss\nmembers A B\nsend A m\narrive A m again\n"))
     assert done.results[-1].output == ("A discards m: own message",)
 

@@ -49,7 +49,6 @@ class Echo(Protocol):
 
 
 def test_a_file_with_a_protocol_that_cannot_be_made_without_bounds_is_judged() -> None:
-    """`trial_options` says what it is made with, for the trial of the loader too."""
     assert load_class(f"{TOYS}:Impatient").__name__ == "Impatient"
     verdict = run_check(f"{TOYS}:Impatient")
     assert verdict.failures[0].what == EARLY
@@ -75,7 +74,6 @@ class WideClocks(toys_timed.Patient):
 
 @pytest.mark.slow
 def test_somebody_can_answer_however_long_the_least_delay_is() -> None:
-    """With sends in the first 2 s alone there was no causal pair of two members to be seen."""
     target = Target("wide", WideClocks)
     found = [explore(*search).failure for search in searches(target, SearchSize())]
     failures = [failure for failure in found if failure is not None]

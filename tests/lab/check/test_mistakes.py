@@ -10,15 +10,7 @@ import pytest
 
 from antecede.errors import InputError
 from antecede.lab.check.check import run_check
-from antecede.lab.check.results import (
-    ENDLESS,
-    HUNG,
-    MISUSED,
-    RAISED,
-    REASON,
-    SHARED,
-    Failure,
-)
+from antecede.lab.check.results import ENDLESS, HUNG, MISUSED, RAISED, REASON, SHARED, Failure
 
 START = """
 import itertools, sys, time
@@ -77,13 +69,8 @@ TICK = """
 
 
 def found(
-    tmp_path: Path,
-    *,
-    limit_s: float = 5.0,
-    parts: Mapping[str, str] | None = None,
-    **lines_of: str,
+    tmp_path: Path, *, limit_s: float = 5.0, parts: Mapping[str, str] | None = None, **lines_of: str
 ) -> Failure:
-    """Return what the check finds in a class with these lines."""
     file = tmp_path / "mine.py"
     lines_of |= parts or {}
     lines = {name: lines_of.get(name, "pass") for name in ("init", "send", "receive")}
@@ -220,7 +207,6 @@ BLOCKED = """
 def test_what_a_group_asks_must_be_answered(
     tmp_path: Path, line: str, what: str, words: str
 ) -> None:
-    """`blocked_on` decides nothing about the order, but a `Group` asks it."""
     failure = found(tmp_path, limit_s=0.3, receive="pass" + BLOCKED + line)
     assert (failure.what, words in failure.detail) == (what, True)
 

@@ -22,7 +22,7 @@ from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
 from antecede.lab.check.search_plans import SearchSize, suites
 from antecede.lab.check.shrink import HANGING, GroupFailure, shrink, smaller
-from tests.lab.check import toys
+from tests.lab.check import refuted, toys
 from tests.lab.check import toys_timed as timed
 
 ROW = re.compile(r"^\| (\w[\w-]*) \| ([\w-]+) \| E\d+ .*? \| ([\w ]+) \| (\d+) \| (\d+) \|", re.M)
@@ -72,8 +72,7 @@ def everybody(found: Failure) -> int:
 def test_nothing_more_can_be_left_out_and_it_still_fails(name: str, variant: str) -> None:
     company, failure = found_by_the_network(name, variant)
     found = small(company, failure)
-    again = replay(found.group, found.failure.actions)
-    assert again is not None
+    again = refuted(replay(found.group, found.failure.actions))
     assert again.what == failure.what
     assert found.size < GroupFailure(company, failure).size
     for one in smaller(found):
@@ -84,13 +83,11 @@ def test_nothing_more_can_be_left_out_and_it_still_fails(name: str, variant: str
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("toy", "least"),
-    [(toys.Eager, 2), (toys.Replies, 2), (timed.Forgetful, 3), (timed.Hearsay, 4)],
+    ("toy", "least"), [(toys.Eager, 2), (toys.Replies, 2), (timed.Forgetful, 3), (timed.Hearsay, 4)]
 )
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_group_of_any_toy_becomes_as_small_as_it_can(toy: type, least: int, seed: int) -> None:
-    failure = conform(flat("toys", toy, 5), SuitePlan(runs=600, twins=False), seed).failure
-    assert failure is not None
+    failure = refuted(conform(flat("toys", toy, 5), SuitePlan(runs=600, twins=False), seed).failure)
     assert failure.what == EARLY
     assert everybody(failure) == least
     sent = [one.label for one in failure.actions if isinstance(one, Send)]
@@ -112,8 +109,7 @@ def test_members_are_named_and_their_messages_numbered_without_holes() -> None:
         Send("B", "b1"), Send("C", "c1"), Send("E", "e1"), Arrive("C", "e1"), Send("C", "c2"),
         Arrive("D", "c2"), Send("D", "d1"), Arrive("B", "d1"),
     )  # fmt: skip
-    failure = replay(group, actions)
-    assert failure is not None
+    failure = refuted(replay(group, actions))
     found = small(group, failure).failure
     assert found.setup.members == ("A", "B")
     (first, then) = (one.label for one in found.actions if isinstance(one, Send))

@@ -162,11 +162,7 @@ def run_check(
 
 
 def _judged(
-    found: Target,
-    size: SearchSize,
-    ignorable: frozenset[str],
-    seed: int,
-    progress: Progress | None,
+    found: Target, size: SearchSize, ignorable: frozenset[str], seed: int, progress: Progress | None
 ) -> Verdict:
     outside = _copy_outside(found)
     group, _ = next(searches(found, size))

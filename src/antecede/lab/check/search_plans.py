@@ -84,22 +84,15 @@ def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
     for offsets in every:
         yield target.flat(members, offsets), SearchLimits(messages, send_until=second)
     # A third message shows that nothing earlier can come; who sends it matters, not its name.
-    has_third = messages == TIMED_MESSAGES and not size.quick
-    for senders in _third_messages(members) if has_third else ():
+    if messages == TIMED_MESSAGES and members > 2 and not size.quick:
+        limits = SearchLimits(3, send_until=first, script=(0, 0, 1), extremes=True)
         for offsets in every:
-            group = target.flat(members, offsets)
-            yield group, SearchLimits(len(senders), send_until=first, script=senders, extremes=True)
+            yield target.flat(members, offsets), limits
     if size.thorough:
         for offsets in every:
             group = target.flat(members, offsets)
             yield group, SearchLimits(messages, duplicates=1, losses=lossy, send_until=second)
             yield group, SearchLimits(messages + 1, send_until=first)
-
-
-def _third_messages(members: int) -> Iterator[tuple[int, ...]]:
-    """Yield senders of three messages, in order: one twice, then another."""
-    if members > 2:
-        yield 0, 0, 1
 
 
 def _least(target: Target, members: int) -> int:

@@ -162,15 +162,11 @@ class _Sheet:
     def _lanes(self, line: _Line, at: float) -> None:
         for number, lane in enumerate(self.diagram.lanes):
             if (lane.begin is None or lane.begin <= at) and (lane.end is None or at <= lane.end):
-                line.put(
-                    self.x(number), *(("┃", "hold") if self._holds(number, at) else ("│", "faint"))
+                holds = any(
+                    held.lane == number and held.begin < at and (held.end is None or at < held.end)
+                    for held in self.diagram.holds
                 )
-
-    def _holds(self, lane: int, at: float) -> bool:
-        return any(
-            held.lane == lane and held.begin < at and (held.end is None or at < held.end)
-            for held in self.diagram.holds
-        )
+                line.put(self.x(number), *(("┃", "hold") if holds else ("│", "faint")))
 
     def _arrow(self, line: _Line, arrow: Arrow) -> None:
         source, target = self.x(arrow.source), self.x(arrow.target)

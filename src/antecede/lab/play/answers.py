@@ -34,6 +34,7 @@ from antecede.formatting import counted
 from antecede.lab.check import explore, run_check
 from antecede.lab.check.harness import DELIVERED, RELEASED
 from antecede.lab.check.scenario import (
+    VIOLATION,
     Blocked,
     Command,
     Script,
@@ -134,15 +135,10 @@ def _flying(script: Script, asked: _Asked) -> str:
 
 
 def _violations(script: Script, asked: _Asked, relation: Relation | None = None) -> str:
-    lines = [
-        f"{one.at} delivers {one.label} before {', '.join(one.early_for)}"
-        if one.early_for
-        else f"{one.at} delivers {one.label}, which is for others"
-        if one.astray
-        else f"{one.at} delivers {one.label} after {one.unlike[1]}, {one.unlike[0]} before it"
-        for one in run_script(script, relation=relation).violations()
-    ]
-    return "; ".join(lines) or "none"
+    run = run_script(script, relation=relation)
+    lines = (line for result in run.results for line in result.output)
+    wrong = [line.removeprefix(VIOLATION) for line in lines if line.startswith(VIOLATION)]
+    return "; ".join(wrong) or "none"
 
 
 def _early(script: Script, asked: _Asked) -> str:

@@ -99,7 +99,9 @@ def _looked_at(before: Scene, change: Change, protocols: Sequence[str]) -> Edite
         broken = scene.blocks[place] if place is not None else None
         if not change.prunes or broken is None or broken.line in change.spared:
             raise EditError(_refusal(done, broken))
-        rest = _less(broken)
+        rest = None
+        if isinstance(broken.action, Send) and broken.action.after:
+            rest = broken.acting(broken.action._replace(after=()))
         blocks = [rest if k == place else one for k, one in enumerate(scene.blocks)]
         scene = scene.with_actions(one for one in blocks if one is not None)
         if rest is None:
@@ -122,13 +124,6 @@ def _absent(scene: Scene) -> list[int]:
         elif isinstance(action, State | Blocked) and action.at not in present:
             found.append(k)
     return found
-
-
-def _less(broken: Block) -> Block | None:
-    action = broken.action
-    if isinstance(action, Send) and action.after:
-        return broken.acting(action._replace(after=()))
-    return None
 
 
 def _written(scene: Scene) -> Scene:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from antecede.lab.check.scenario import Action, Send, Setup, rename
+from antecede.lab.check.scenario import Send, Setup, rename
 from antecede.lab.play.editable_scenario import (
     EditError,
     Scene,
@@ -138,10 +138,12 @@ def _head_in_order(head: Sequence[str], setup: Setup, names: Sequence[str]) -> t
 
 def actions_of(scene: Scene, gone: frozenset[str]) -> set[int]:
     """Return which blocks are nothing without these members: of theirs, and for them alone."""
-    return {k for k, action in enumerate(scene.actions) if _is_of(action, gone)}
-
-
-def _is_of(action: Action, gone: frozenset[str]) -> bool:
-    if isinstance(action, Send):
-        return action.at in gone or (bool(action.to) and gone.issuperset(action.to))
-    return not gone.isdisjoint(named_in(action))
+    found = set()
+    for k, action in enumerate(scene.actions):
+        if isinstance(action, Send):
+            lost = action.at in gone or (action.to and gone.issuperset(action.to))
+        else:
+            lost = not gone.isdisjoint(named_in(action))
+        if lost:
+            found.add(k)
+    return found

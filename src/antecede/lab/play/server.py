@@ -159,7 +159,7 @@ class Bench:
         self._one_at_a_time = threading.Lock()
         """Time limits of calls share one watch in the process."""
         self._asked: Mapping[str, Callable[[Said], Mapping[str, Any]]] = {
-            "run": self._run,
+            "run": lambda said: self._bench(*self._played(said)),
             "edit": self._edit,
             "find": self._find,
             "stop": self._stop,
@@ -181,7 +181,7 @@ class Bench:
         if path == "version":
             return plain(200, self.opened.version())
         if path == "start":
-            return _answered(lambda: self._start())
+            return _answered(self._start)
         if path == "found":
             return _answered(lambda: self.finder.found(asked.get("job", "")))
         return NOTHING
@@ -244,9 +244,6 @@ class Bench:
         if any(_in_file(name) for name in names):
             return self._apart.ask(act, *asked)
         return ACTS[act](*asked)
-
-    def _run(self, said: Said) -> Mapping[str, Any]:
-        return self._bench(*self._played(said))
 
     def _bench(self, text: str, names: list[str], judge: str | None) -> Mapping[str, Any]:
         played, path = chosen(self._script(text, names), names), self.opened.path

@@ -100,13 +100,11 @@ class Session:
             raise ImpossibleError(str(error)) from error
         if member.addressing is not Addressing.ALL:
             self.topics[label] = topics
-            self.addressed[label] = self._audience(to, topics)
+            present = tuple(self.world.members)
+            readers = self.group.readers(topics, present) if topics else to or present
+            self.addressed[label] = readers
         self.said.add(label)
         return steps
-
-    def _audience(self, to: tuple[int, ...], topics: tuple[str, ...]) -> tuple[int, ...]:
-        present = tuple(self.world.members)
-        return self.group.readers(topics, present) if topics else to or present
 
     def _arrive(self, at: int, label: str, again: bool) -> list[Step]:
         if again:

@@ -27,15 +27,8 @@ from antecede.lab.check.harness.effects import check_sent, effects_of
 from antecede.lab.check.harness.guarded_calls import called
 from antecede.lab.check.harness.timing import InFlight, TimingModel
 
-SENT, ARRIVED, DELIVERED, HELD, RELEASED, DISCARDED, FORWARDED = (
-    "send",
-    "arrive",
-    "deliver",
-    "hold",
-    "release",
-    "discard",
-    "forward",
-)
+SENT, ARRIVED, DELIVERED, HELD = "send", "arrive", "deliver", "hold"
+RELEASED, DISCARDED, FORWARDED = "release", "discard", "forward"
 JOINED, LEFT, LOST = "join", "leave", "lose"
 
 
@@ -169,7 +162,8 @@ class World:
         called(newcomer.enter)  # no time passes between the invitation and what is sent next
         self.covered[at] = set(self.covered[sponsor])
         self.steps.append(Step(at, JOINED, name or str(at), (str(sponsor),)))
-        owed = self._owed_to(newcomer)
+        first_copies = [copies[0]._replace(target=at) for copies in self.sent.values()]
+        owed = first_copies if newcomer.addressing is Addressing.ALL else []
         for other in self.members:
             self._carry_out(other, self._ask(other, "join", lambda m: m.join(at)))
         self.members[at] = newcomer
@@ -179,11 +173,6 @@ class World:
             elif self.timing.due_ns(copy) >= self.now_ns:
                 self._put(copy)
         return self.steps[mark:]
-
-    def _owed_to(self, newcomer: Protocol) -> list[InFlight]:
-        if newcomer.addressing is not Addressing.ALL:
-            return []
-        return [copies[0]._replace(target=newcomer.me) for copies in self.sent.values()]
 
     def leave(self, at: int, *, name: str = "") -> list[Step]:
         """Let a member leave; the others learn of it and of its last message at once.

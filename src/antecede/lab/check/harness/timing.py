@@ -11,7 +11,7 @@ last arrive.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
@@ -53,13 +53,11 @@ def step_ns(bounds: Bounds[int]) -> int:
 @lru_cache(maxsize=64)
 def instants_ns(bounds: Bounds[int]) -> tuple[int, ...]:
     """Return the true times at which unequal steps end, ascending from 0."""
-    sums = _sums(delays_ns(bounds))
-    return tuple(sorted({0, *sums}))
-
-
-def _sums(delays: tuple[int, ...]) -> Iterator[int]:
+    delays = delays_ns(bounds)
+    instants = {0}
     for length in range(1, CHAIN + 1):
-        yield from map(sum, combinations_with_replacement(delays, length))
+        instants.update(map(sum, combinations_with_replacement(delays, length)))
+    return tuple(sorted(instants))
 
 
 def pace(bounds: Bounds[int]) -> str:

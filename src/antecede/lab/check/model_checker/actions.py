@@ -93,20 +93,17 @@ class Moves:
     def _audiences(self, slot: int) -> Iterator[Audience]:
         addressing = self.cache.members[slot].addressing
         if addressing is Addressing.TOPICS:
-            yield from self._publications(slot)
+            topics = self.group.topics()
+            for size in range(1, MOST_TOPICS + 1):
+                for chosen in combinations(topics, size):
+                    if set(self.group.readers(chosen, self.addresses)) - {self.addresses[slot]}:
+                        yield Audience(topics=chosen)
             return
         yield Audience()
         if addressing is Addressing.MEMBERS:
             others = [self.addresses[other] for other in self.judge.senders if other != slot]
             for size in range(len(others) - 1, 0, -1):
-                yield from (Audience(to=chosen) for chosen in combinations(others, size))
-
-    def _publications(self, slot: int) -> Iterator[Audience]:
-        topics = self.group.topics()
-        for size in range(1, MOST_TOPICS + 1):
-            for chosen in combinations(topics, size):
-                if set(self.group.readers(chosen, self.addresses)) - {self.addresses[slot]}:
-                    yield Audience(topics=chosen)
+                yield from (Audience(to=members) for members in combinations(others, size))
 
     def targets(self, slot: int, audience: Audience) -> Sequence[int]:
         """Return the slots that a message is for."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from antecede.lab.check.scenario.execution import (
         ACKNOWLEDGED,
         JUDGES,
+        VIOLATION,
         CommandResult,
         Occurrence,
         ScriptRun,
@@ -57,8 +58,8 @@ else:
                 "Action Arrive Blocked Join Leave Lose OWN_LABELS Send State Tick line_of rename"
             ),
             "execution": (
-                "ACKNOWLEDGED CommandResult JUDGES Occurrence ScriptRun changed_states "
-                "channel_line judged rows_of waits"
+                "ACKNOWLEDGED CommandResult JUDGES Occurrence ScriptRun VIOLATION "
+                "changed_states channel_line judged rows_of waits"
             ),
             "narrative": "Words listed",
             "parse": "Command Script Setup load_script parse_script script_file",

@@ -181,6 +181,8 @@ def changed_states(
                 yield result, name, changed
 
 
+VIOLATION = "VIOLATION: "
+"""Prefix of an output line on a wrong delivery."""
 NEWS_OF = "news of "
 """Prefix of a cause that is for other members."""
 
@@ -217,12 +219,12 @@ def _lines(one: Occurrence) -> Iterator[str]:
         case "lose":
             yield f"{one.label} to {one.at} is lost"
     if one.astray:
-        yield f"VIOLATION: {one.at} delivers {one.label}, which is for others"
+        yield f"{VIOLATION}{one.at} delivers {one.label}, which is for others"
     if one.early_for:
-        yield f"VIOLATION: {one.at} delivers {one.label} before {', '.join(one.early_for)}"
+        yield f"{VIOLATION}{one.at} delivers {one.label} before {', '.join(one.early_for)}"
     if one.unlike:
         other, first = one.unlike
-        yield f"VIOLATION: {one.at} delivers {one.label} after {first}, {other} before it"
+        yield f"{VIOLATION}{one.at} delivers {one.label} after {first}, {other} before it"
 
 
 def channel_line(run: ScriptRun) -> str:

@@ -36,7 +36,8 @@ class Words:
         self.topics = action.topics if isinstance(action, Send) else ()
         sentences = [self.sentence(one, result.number) for one in result.occurrences]
         if not result.occurrences:
-            sentences = [_capital(line) for line in result.output] or ["Nothing happens"]
+            lines = [line[:1].upper() + line[1:] for line in result.output]
+            sentences = lines or ["Nothing happens"]
         if isinstance(action, Tick):
             passed = f"{action.seconds:g} s pass"
             sentences = [passed, *sentences] if result.occurrences else [passed]
@@ -110,7 +111,3 @@ def listed(names: tuple[str, ...]) -> str:
     if not names:
         return "nobody"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _capital(line: str) -> str:
-    return line[:1].upper() + line[1:]

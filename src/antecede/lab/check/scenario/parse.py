@@ -244,8 +244,8 @@ class _Parser:
 
     def _tick(self, arguments: Sequence[str]) -> Action:
         match arguments:
-            case [seconds] if _positive(seconds) and self._ns(seconds, "the time") > 0:
-                return Tick(float(seconds))
+            case [text] if _number(text) and float(text) > 0 and self._ns(text, "the time") > 0:
+                return Tick(float(text))
         raise self.error("write 'tick SECONDS', a number above 0 (a nanosecond is the least)")
 
     def _ns(self, seconds: str, what: str) -> int:
@@ -330,10 +330,6 @@ def _number(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
-
-
-def _positive(text: str) -> bool:
-    return _number(text) and float(text) > 0
 
 
 def script_text(

@@ -27,12 +27,7 @@ from antecede.lab.check.scenario.execution import (
     judged,
     waits,
 )
-from antecede.lab.check.scenario.parse import (
-    Script,
-    parse_script,
-    replace_output,
-    script_file,
-)
+from antecede.lab.check.scenario.parse import Script, parse_script, replace_output, script_file
 from antecede.lab.check.scenario.setup import group_of
 from antecede.lab.check.scenario.state_text import describe
 

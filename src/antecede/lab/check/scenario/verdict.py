@@ -8,7 +8,7 @@ from pathlib import Path
 
 from antecede.errors import ScriptError
 from antecede.formatting import counted
-from antecede.lab.check.results import RIGHT, Exploration, Failure, Suite, Verdict
+from antecede.lab.check.results import RIGHT, Exploration, Failure, Verdict
 from antecede.lab.check.scenario.execution import ScriptRun
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script, with_output
@@ -19,7 +19,9 @@ def report(verdict: Verdict, variant: str = "") -> list[str]:
     name = f"{verdict.target} ({variant})" if variant else verdict.target
     lines = [f"{name}: {verdict.title}", f"promises {verdict.promise}", ""]
     lines += explored(verdict.explorations)
-    lines += [_played(part) for part in verdict.suites]
+    for part in verdict.suites:
+        deliveries = counted(part.deliveries, "delivery", "deliveries")
+        lines.append(f"  network  {part.setting}: {counted(part.runs, 'run')}, {deliveries}")
     if verdict.ok:
         states, runs = counted(verdict.states, "state"), counted(verdict.runs, "run")
         return [*lines, "", f"PASS  {states} explored, {runs} on the adversarial network"]
@@ -61,11 +63,6 @@ def _clocks(parts: Sequence[Exploration]) -> str:
     # All early is the same as all late, or as all right: only differences of readings matter.
     ways = f"in {len(off)} of {2**members - 2} ways early or late by all they may be"
     return " or ".join(filter(None, (right, ways if off else "")))
-
-
-def _played(part: Suite) -> str:
-    deliveries = counted(part.deliveries, "delivery", "deliveries")
-    return f"  network  {part.setting}: {counted(part.runs, 'run')}, {deliveries}"
 
 
 def _counterexample(failure: Failure) -> Iterator[str]:
