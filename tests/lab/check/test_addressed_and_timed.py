@@ -9,12 +9,10 @@ import pytest
 
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.clocks.nanoseconds import NS
-from antecede.core.protocols.registry import entry
 from antecede.errors import LocalError, ScriptError
 from antecede.lab.check.checked_run import JudgedRun, replay
 from antecede.lab.check.conformance import SuitePlan, conform
 from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat
-from antecede.lab.check.harness.network import World
 from antecede.lab.check.harness.timing import TimingModel
 from antecede.lab.check.model_checker.explorer import Explorer, Move, SearchLimits, explore
 from antecede.lab.check.results import ASTRAY, EARLY, STUCK
@@ -136,13 +134,6 @@ def test_clocks_show_true_time_plus_an_offset_and_never_less_than_nothing() -> N
     timing = TimingModel({0: -15, 1: 5})
     assert [timing.reading(at, 20) for at in (0, 1, 2)] == [20, 40, 35]
     assert timing.reading(0, 0) == 0
-
-
-def test_a_protocol_for_everybody_takes_no_addressees() -> None:
-    bss = entry("bss").load()
-    world = World({at: bss(at, (0, 1)) for at in (0, 1)})
-    with pytest.raises(LocalError, match="sends every message to all others"):
-        world.send(0, "a", to=(1,))
 
 
 SCENE = """

@@ -30,16 +30,6 @@ def test_it_prints_what_the_file_expects(path: Path, capsys: pytest.CaptureFixtu
     assert "1" in printed.out
 
 
-def test_a_line_that_is_not_printed_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = (ROOT / "scenarios" / "bss-in-order.scenario").read_text(encoding="utf-8")
-    wrong = tmp_path / "wrong.scenario"
-    wrong.write_text(text.replace("= P2 delivers", "= P2 holds", 1), encoding="utf-8")
-    assert main(["explain", str(wrong)]) == 1
-    assert "expected" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("content", [b"2026-01-01 12:00 <ann> hello\n", b"PAR1\xff\x00"])
 def test_a_log_is_answered_with_the_commands_that_read_logs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes

@@ -83,6 +83,10 @@ def found(
     return failures[0]
 
 
+def transmit(message: str) -> str:
+    return f"return [Transmit(self.others(), {message})]"
+
+
 @pytest.mark.slow
 def test_the_class_without_a_mistake_passes(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
@@ -99,30 +103,18 @@ def test_the_class_without_a_mistake_passes(tmp_path: Path) -> None:
         ("receive", "return [None]", "receive returned None among its effects"),
         ("receive", "return ['x']", "receive returned 'x' (str) among its effects"),
         ("receive", "return [[Deliver(message)]]", "; join the sequences into one"),
+        ("send", transmit("self.note(payload, [1])"), "its field extra holds a list; use a tuple"),
         (
             "send",
-            "return [Transmit(self.others(), self.note(payload, [1]))]",
-            "its field extra holds a list; use a tuple",
-        ),
-        (
-            "send",
-            "return [Transmit(self.others(), self.note(payload, {}))]",
+            transmit("self.note(payload, {})"),
             "its field extra holds a dict; use a tuple of pairs",
         ),
-        (
-            "send",
-            "return [Transmit(self.others(), Plain(self.me, 1, payload))]",
-            "a Plain, which is compared by identity",
-        ),
-        ("send", "return [Transmit(self.others(), payload)]", "which has no sender"),
+        ("send", transmit("Plain(self.me, 1, payload)"), "a Plain, which is compared by identity"),
+        ("send", transmit("payload"), "which has no sender"),
         ("send", "return [Transmit(self.members, self.note(payload))]", "to the member itself"),
         ("send", "return [Transmit((7,), self.note(payload))]", "to 7 (int), who was never in"),
         ("send", "return [Transmit(1 - self.me, self.note(payload))]", "`to` is a tuple of member"),
-        (
-            "send",
-            "return [Transmit(self.others(), self.note((payload, 1)))]",
-            "`payload` stays as it is",
-        ),
+        ("send", transmit("self.note((payload, 1))"), "`payload` stays as it is"),
         ("receive", "return [Hold(message, 3)]", "it is a tuple of MessageId"),
         ("receive", "return [Hold(message, (3,))]", "which are MessageId(sender, seq)"),
     ],

@@ -170,12 +170,6 @@ def test_one_action_stands_at_one_time_under_every_protocol() -> None:
     assert len(legends) == 2  # one legend: a text and its halo
 
 
-def test_what_a_protocol_promises_is_not_what_is_judged() -> None:
-    script = under(load_script(OVERTAKING), "none")
-    assert not run_script(script).violations()
-    assert run_script(script, relation=Relation.BY_DELIVERY).violations()
-
-
 def explain(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     code = main(["explain", *words])
     told = capsys.readouterr()
