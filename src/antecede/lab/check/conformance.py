@@ -36,7 +36,7 @@ TIMED_ROUNDS = 60
 
 
 class SuitePlan(NamedTuple):
-    """What a suite does."""
+    """Sizes of a suite."""
 
     runs: int = 40
     messages: int = 12
@@ -95,7 +95,7 @@ def _twin(run: JudgedRun) -> Failure | None:
 
 
 def replay_twice(group: GroupUnderTest, actions: Sequence[Action]) -> Failure | None:
-    """Do what `replay` does, then again with snapshot and restore after every action."""
+    """Return the failure of `replay`, or of a second run with snapshots and restores."""
     run = JudgedRun(group)
     return run.take_all(actions) or _twin(run)
 

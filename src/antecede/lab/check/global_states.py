@@ -32,7 +32,7 @@ UNFINISHED = "the snapshot was never complete"
 
 
 class Copy(NamedTuple):
-    """What travels on a channel: a message of the application, or a marker."""
+    """Copy on a channel: of an application message, or of a marker."""
 
     sender: str
     to: str
@@ -51,7 +51,7 @@ class Move(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Who sends to whom, in each member's own order, and who begins a snapshot."""
+    """Sends in the order of each member, and the members that begin a snapshot."""
 
     members: tuple[str, ...]
     sends: tuple[tuple[str, str], ...]
@@ -68,7 +68,7 @@ class StateFailure(NamedTuple):
 
 
 class Explored(NamedTuple):
-    """What was looked at, and the smallest failure; None: there was none."""
+    """Sizes of a search, and the smallest failure (None: none)."""
 
     plans: int
     states: int
@@ -78,7 +78,7 @@ class Explored(NamedTuple):
 
 
 class World:
-    """A run so far: algorithms, channels, what happened; can be copied."""
+    """State of a run: algorithms, channels, history; can be copied."""
 
     def __init__(self, kind: Make, plan: Plan, channels: str) -> None:
         self.plan, self.fifo = plan, channels == FIFO
@@ -110,7 +110,7 @@ class World:
         return other
 
     def state(self) -> Any:
-        """Return what the future and the verdict depend on, as one hashable value."""
+        """Return all that the future and the verdict depend on, as a hashable value."""
         of = tuple(one.snapshot() for one in self.algorithms.values())
         flying = self.flying if self.fifo else tuple(sorted(self.flying, key=repr))
         rest = frozenset(self.begins), tuple(sorted(self.said.items())), frozenset(self.complete)
@@ -118,7 +118,7 @@ class World:
         return of, flying, tuple(self.next.values()), rest, frozenset(self.cut), content
 
     def moves_now(self) -> Iterator[Move]:
-        """Yield what can happen next."""
+        """Yield the possible next moves."""
         for name in sorted(self.begins):
             if not self.algorithms[name].number:
                 yield Move("begin", name)
@@ -198,7 +198,7 @@ class World:
 
 
 def plans(members: int, messages: int) -> Iterator[Plan]:
-    """Yield every way to send up to so many messages, by one who begins and by two at once."""
+    """Yield every plan of up to so many messages; one or two members begin the snapshot."""
     names = tuple("PQRSTUVW"[:members])
     pairs = [(a, b) for a in names for b in names if a != b]
     for count in range(1, messages + 1):
@@ -252,7 +252,7 @@ def _after(world: World, moves: Sequence[Move], seen: set[Any]) -> Iterator[Worl
 def play(
     kind: Make, channels: str, *, members: int, messages: int, seed: int
 ) -> StateFailure | None:
-    """Play one random run of many messages, and judge it; what happens follows from the seed."""
+    """Play a random run seeded by `seed`, and judge it."""
     chance = random.Random(seed)
     names = tuple(f"m{k}" for k in range(members))
     pairs = [(a, b) for a in names for b in names if a != b]

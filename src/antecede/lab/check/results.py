@@ -1,4 +1,4 @@
-"""What a check found: failures with their counterexample, and what was examined."""
+"""Results of a check: failures with their counterexamples, and sizes of searches."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Failure(NamedTuple):
         return LESSER.index(self.what) if self.what in LESSER else len(LESSER)
 
     def sentence(self) -> str:
-        """Say in one line what went wrong, and where."""
+        """Return the failure in one line."""
         what = (
             f"{self.label} at {self.at}: {self.what}" if self.label else f"{self.at}: {self.what}"
         )
@@ -173,7 +173,7 @@ class Verdict(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether every promise was kept."""
+        """True if every promise was kept."""
         return not self.failures
 
     @property

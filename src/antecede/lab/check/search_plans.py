@@ -1,4 +1,4 @@
-"""Which groups a check looks at: small ones first, so that counterexamples are small."""
+"""Groups of a check, small ones first, so that counterexamples are small."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_FIRST = 5
 
 
 class SearchSize(NamedTuple):
-    """What the caller asked for; None: the default."""
+    """Requested sizes; None: default."""
 
     members: int | None = None
     messages: int | None = None

@@ -88,7 +88,7 @@ def fold_ticks(group: GroupUnderTest, failure: Failure, replay: Replay) -> Failu
 
 
 class Candidate(NamedTuple):
-    """What may be a smaller counterexample."""
+    """Candidate for a smaller counterexample."""
 
     group: GroupUnderTest
     actions: tuple[Action, ...]

@@ -29,7 +29,7 @@ _ROLES = {0: "internal peer", 1: "super peer", 2: "external peer"}
 
 
 class Target(NamedTuple):
-    """What is to be judged, and how to make it."""
+    """Protocol under test, and how to make it."""
 
     name: str
     factory: Factory
@@ -44,7 +44,7 @@ class Target(NamedTuple):
         return 2 if self.options.get("several_parents") else 1
 
     def flat(self, size: int, offsets: tuple[int, ...] = ()) -> GroupUnderTest:
-        """Return a group of so many alike members, whose clocks are off by this."""
+        """Return a group of `size` alike members; `offsets` of their clocks, ns."""
         return flat(self.name, self.factory, size, self.options, offsets)
 
     def hierarchy(self, groups: tuple[int, ...], external: int) -> GroupUnderTest:
@@ -132,7 +132,7 @@ def _try_target(target: Target, name: str, file: str) -> None:
 
 
 def is_file_target(target: str) -> bool:
-    """Tell whether a target means a file of the user's, not a built-in protocol."""
+    """Return True if a target names a user's file, not a built-in protocol."""
     return ".py" in target
 
 
@@ -227,9 +227,7 @@ def check_member(member: Any, name: str, file: str) -> None:
 def not_made(
     cls: type[Protocol], file: str, options: Mapping[str, Any], error: BaseException
 ) -> InputError:
-    """Return an InputError for a member that could not be made, with the line in the user's
-    file.
-    """
+    """Return an InputError for a member that could not be made, with the line in the file."""
     line = line_in(error, Path(file))
     given = "".join(f", {name}={value!r}" for name, value in options.items())
     # What we refuse ourselves is about the class, wherever the refusal stands.

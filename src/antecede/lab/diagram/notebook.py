@@ -62,7 +62,7 @@ def states_of(run: ScriptRun) -> dict[tuple[int, str], dict[str, str]]:
 
 
 def state_table(run: ScriptRun) -> str:
-    """Return the same as lines: step, what was done, member, fields."""
+    """Return `states_of` as a table: step, action, member, fields."""
     done = {result.number: line_of(result.command.action) for result in run.results}
     rows = [("step", "", "at", "keeps")]
     rows += [

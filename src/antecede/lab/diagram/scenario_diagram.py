@@ -1,4 +1,4 @@
-"""The diagram of a script: time counts what happened, one place after the other."""
+"""Diagram of a script: time counts occurrences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def from_run(run: ScriptRun, title: str = "") -> Diagram:
 
 
 def stacked(runs: Sequence[ScriptRun], titles: Sequence[str]) -> list[Diagram]:
-    """Return the diagrams of one script under several protocols: an action stands at one time."""
+    """Return the diagrams of a script under several protocols, with actions at common times."""
     width = widths(runs)
     return [_Steps(run, width, title).diagram() for run, title in zip(runs, titles, strict=True)]
 

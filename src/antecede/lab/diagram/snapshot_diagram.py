@@ -1,4 +1,4 @@
-"""A run of a snapshot algorithm as a space-time diagram: messages, markers, who records when."""
+"""Space-time diagram of a snapshot algorithm: messages, markers, recordings."""
 
 from __future__ import annotations
 

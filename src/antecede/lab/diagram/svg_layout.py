@@ -62,7 +62,7 @@ class Box(NamedTuple):
     bottom: float
 
     def meets(self, other: Box) -> bool:
-        """Tell whether the two rectangles overlap."""
+        """Return True if the two rectangles overlap."""
         return (
             self.left < other.right
             and other.left < self.right
@@ -75,7 +75,7 @@ Segment = tuple[float, float, float, float]
 
 
 class Placing:
-    """What is taken already: boxes, which no label may cover, and lines, which it should not."""
+    """Taken places: boxes, which labels must not cover, and lines, which they should not cross."""
 
     def __init__(self) -> None:
         self.boxes: list[Box] = []
@@ -100,7 +100,7 @@ class Placing:
 
 
 def crosses(box: Box, line: Segment) -> bool:
-    """Tell whether a line segment touches a box (clipping after Liang and Barsky)."""
+    """Return True if a line segment touches a box (clipping after Liang and Barsky)."""
     x1, y1, x2, y2 = line
     enter, leave = 0.0, 1.0
     for delta, low, high in (
@@ -143,7 +143,7 @@ class Course(NamedTuple):
 
     @property
     def straight(self) -> bool:
-        """Whether it is not bent."""
+        """True without a bend."""
         (x1, y1), (cx, cy), (x2, y2) = self
         return abs((x1 + x2) / 2 - cx) < 0.01 and abs((y1 + y2) / 2 - cy) < 0.01
 

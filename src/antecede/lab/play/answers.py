@@ -53,7 +53,7 @@ _LIMITS: Final = {"members", "messages"}
 
 
 def words_of(fact: str) -> str:
-    """Return what a fact is about, in words for people."""
+    """Return the subject of a fact in words."""
     asked = _taken_apart(fact)
     kind, *rest = asked.words
     told = _FACTS[kind][0].format(*rest[:1], rest=", ".join(rest[1:]), all=" ".join(rest))

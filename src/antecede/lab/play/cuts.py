@@ -45,7 +45,7 @@ class Execution(NamedTuple):
     """(sponsor, its number of events, newcomer)."""
 
     def conditions(self) -> list[tuple[str, int, str, int]]:
-        """Return (a, i, b, j): who has b's j-th event inside must have a's i-th inside."""
+        """Return (a, i, b, j): with the j-th event of b inside, the i-th of a must be inside."""
         found = [(c.source, c.sent, c.target, c.received) for c in self.copies if c.received]
         return found + [(sponsor, at, new, 1) for sponsor, at, new in self.joins if at]
 

@@ -59,7 +59,7 @@ class Scene(NamedTuple):
 
     @classmethod
     def of(cls, text: str, path: str) -> Scene:
-        """Take a text apart; raises ScriptError for one that is no script."""
+        """Return the parts of a text; raises ScriptError for a text that is no script."""
         script = parse_script(text, path)
         action_at = {command.line: command.action for command in script.commands}
         first = min(action_at, default=len(text.splitlines()) + 1)
@@ -140,7 +140,7 @@ class Need(NamedTuple):
 
 
 def needs(actions: Sequence[Action]) -> list[Need]:
-    """Return what has to stand before what, whatever the protocol, as far as it does so now."""
+    """Return the orders of blocks that every protocol needs, as far as they hold now."""
     return [
         need for later, action in enumerate(actions) for need in _needed(actions, later, action)
     ]
@@ -166,7 +166,7 @@ def _needed(actions: Sequence[Action], later: int, action: Action) -> Iterator[N
 
 
 def check_name(name: object) -> str:
-    """Return the name of a new member; raises EditError for one that a line cannot hold."""
+    """Return the name of a new member; raises EditError for a name that no line can hold."""
     if not isinstance(name, str) or not name.strip():
         raise EditError("a member needs a name")
     if len(name) > LONGEST:

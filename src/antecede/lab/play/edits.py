@@ -49,7 +49,7 @@ class Edited(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a change made of a scene, before a protocol has looked at it."""
+    """Result of a change, not yet played."""
 
     scene: Scene
     note: str = ""

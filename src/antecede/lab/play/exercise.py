@@ -35,7 +35,7 @@ DONE: Final = {"held", "delivered", "state", "flying", "violations", "early", "c
 
 
 class Question(NamedTuple):
-    """What is asked, and how it is answered."""
+    """Question, with hint and answer."""
 
     ask: str
     answer: str
@@ -59,13 +59,13 @@ class Exercise(NamedTuple):
 
     @property
     def quiet(self) -> bool:
-        """Whether what is asked could be read off the picture of what the protocols do."""
+        """True if the diagrams would give answers away."""
         facts = (fact for question in self.questions for fact in question.facts.values())
         return any(fact.split()[0] in DONE for fact in facts)
 
 
 class Answer(NamedTuple):
-    """An answer, with the facts it stands on: (what was computed, what came out)."""
+    """Answer, and its facts: (subject, value)."""
 
     answer: str
     facts: tuple[tuple[str, str], ...]

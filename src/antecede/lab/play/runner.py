@@ -46,7 +46,7 @@ LIMIT_S: Final = 15.0
 
 
 class Noted(NamedTuple):
-    """What is true of everybody after an action, by name."""
+    """State of all members after an action, by name."""
 
     states: Mapping[str, Mapping[str, str]]
     held: tuple[Occurrence, ...]
@@ -86,7 +86,7 @@ def named_setup(name: str) -> Setup:
 
 
 def prints(action: Action) -> bool:
-    """Tell whether an action moves nothing."""
+    """Return True if an action moves nothing."""
     return isinstance(action, State | Blocked)
 
 

@@ -43,7 +43,7 @@ ACTS: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 class GivenUpError(InputError):
-    """What played a file was ended, or ended itself."""
+    """The process of a file ended without an answer."""
 
 
 class Apart:
@@ -91,7 +91,7 @@ class Worker:
         theirs.close()
 
     def end(self) -> int | None:
-        """End the process, whatever it is at; returns the code with which it ended."""
+        """End the process, even a busy one; returns its exit code."""
         self.line.close()
         self.process.join(0.1)
         if self.process.is_alive():

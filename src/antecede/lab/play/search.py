@@ -25,7 +25,7 @@ EVERY_S: Final = 0.1
 
 
 class Search(NamedTuple):
-    """What is looked for."""
+    """Request of a search."""
 
     target: str
     variant: str = ""
@@ -69,14 +69,14 @@ class Finder:
             return self._job
 
     def found(self, job: str) -> Mapping[str, Any]:
-        """Return how far a search is, or what it found. Raises InputError for another job."""
+        """Return the progress or result of a search. Raises InputError for another job."""
         with self._lock:
             self._check(job)
             self._look()
             return self._told
 
     def stop(self, job: str) -> Mapping[str, Any]:
-        """End a search; what it found before is kept. Raises InputError for another job."""
+        """End a search, and return its last progress. Raises InputError for another job."""
         with self._lock:
             self._check(job)
             self._look()
@@ -84,7 +84,7 @@ class Finder:
             return self._told
 
     def close(self) -> None:
-        """End what is under way."""
+        """End the running search."""
         with self._lock:
             self._stop()
 

@@ -71,7 +71,7 @@ JUDGE: Final = "causal"
 
 
 class Opened:
-    """What the bench was started with."""
+    """Start options of the bench."""
 
     def __init__(
         self,
@@ -123,9 +123,7 @@ class Opened:
             return False
 
     def try_protocols(self) -> None:
-        """Raise InputError or LocalError for an unusable protocol, file or option, or too long a
-        text.
-        """
+        """Raise InputError or LocalError for unusable protocols, files or options, or too much."""
         check_size(parsed(self.text, self.path), self.protocols)
         for name in self.protocols:
             setup = named_setup(name)
@@ -150,7 +148,7 @@ def _from(folder: Path, name: str) -> str:
 
 
 class Bench:
-    """The site; `close` ends what it has under way."""
+    """Site of the bench; `close` ends its processes."""
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
@@ -170,12 +168,12 @@ class Bench:
         }
 
     def close(self) -> None:
-        """End what is under way."""
+        """End all processes."""
         self.finder.close()
         self._apart.close()
 
     def got(self, path: str, asked: Mapping[str, str]) -> Answer:
-        """Answer the page, what it begins with, and how far a search is."""
+        """Answer requests for the page, its start options, and the progress of a search."""
         if path == "":
             return Answer(200, "text/html", page("The bench").encode())
         if path == "version":
@@ -238,9 +236,7 @@ class Bench:
         return script
 
     def _do(self, act: str, names: Iterable[str], *asked: Any) -> Any:
-        """Return the answer of one of `ACTS`; `names`: played protocols, in another process for
-        files.
-        """
+        """Return the answer of one of `ACTS`; `names`: the played protocols."""
         if any(_in_file(name) for name in names):
             return self._apart.ask(act, *asked)
         return ACTS[act](*asked)
@@ -258,9 +254,7 @@ class Bench:
     def _failed(
         self, text: str, names: Sequence[str], judge: str | None, error: GivenUpError
     ) -> Mapping[str, str]:
-        """Return the protocols that end their process, and the error; several are tried one by
-        one.
-        """
+        """Return protocols that end their process, with the error; several are tried in turn."""
         own = [name for name in names if _in_file(name)]
         failed = {}
         for name in own if len(own) > 1 else ():

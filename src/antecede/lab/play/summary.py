@@ -25,7 +25,7 @@ _GONE: Final = {SENT, DELIVERED, RELEASED, FORWARDED}
 
 
 class Ordering(NamedTuple):
-    """What a run ordered too little or too much, by causality: (member, message), in order."""
+    """Deviations from causality: (member, message), in order."""
 
     early: tuple[tuple[str, str], ...]
     """Deliveries before a cause."""

@@ -33,7 +33,7 @@ _KINDS = {SENT: SEND, ARRIVED: RECEIVE, DELIVERED: DELIVER, RELEASED: DELIVER}
 
 
 class ImpossibleError(Exception):
-    """An action asks for what cannot be; nothing was done."""
+    """Impossible action; the group is unchanged."""
 
 
 class Session:
@@ -75,7 +75,7 @@ class Session:
         raise ImpossibleError(f"'{line_of(action)}' prints, and moves nothing")
 
     def address(self, name: str) -> int:
-        """Return the address of a member; raises ImpossibleError for one who is not there."""
+        """Return the address of a member; raises ImpossibleError for an absent one."""
         for at, known in self.names.items():
             if known == name and at in self.world.members:
                 return at

@@ -26,7 +26,7 @@ EXTERNAL_NAMES = "XYZVW"
 
 
 class Fewer(NamedTuple):
-    """A group without one of its members, who are all numbered and named anew."""
+    """Group without one of its members; the others have new numbers and names."""
 
     group: GroupUnderTest
     renamed: Mapping[str, str]
@@ -76,26 +76,26 @@ class GroupUnderTest(NamedTuple):
         )
 
     def topics(self) -> tuple[str, ...]:
-        """Return every topic that anybody subscribes to, sorted."""
+        """Return all subscribed topics, sorted."""
         return tuple(sorted(frozenset().union(*self.subscriptions.values())))
 
     def readers(self, topics: Iterable[str], among: Iterable[int]) -> tuple[int, ...]:
-        """Return those, in the order given, who subscribe to one of the topics."""
+        """Return the subscribers of at least one of the topics, in the given order."""
         wanted = frozenset(topics)
         return tuple(at for at in among if wanted & self.subscriptions.get(at, frozenset()))
 
     def describe(self) -> str:
-        """Say in words who takes part."""
+        """Return the size of the group and the offsets of its clocks in words."""
         clocks = self.clocks()
         return f"{self.size()}, clocks off by {clocks}" if clocks else self.size()
 
     def clocks(self) -> str:
-        """Say how far the members' clocks are off; empty where all are right."""
+        """Return the offsets of the clocks in words; "" if all are right."""
         off = self.timing.offsets_ns.values()
         return f"{' '.join(map(signed_text, off))} s" if any(off) else ""
 
     def size(self) -> str:
-        """Say in words how many there are of each kind."""
+        """Return the number of members by role in words."""
         if not self.internal:
             return f"{len(self.names)} members"
         inside = sum(len(peers) for _, peers in self.internal)
@@ -176,7 +176,7 @@ class UnmadeError(LocalError):
 
 
 def made_by(factory: Factory, name: str, *arguments: Any, **options: Any) -> Any:
-    """Call a class or function that makes members; whatever it raises becomes UnmadeError."""
+    """Call a class or function that makes members; its errors become UnmadeError."""
     try:
         return called(factory, *arguments, **options)
     except BaseException as error:

@@ -74,7 +74,7 @@ _watch = _Watch()
 
 
 def called(function: Callable[..., Result], *arguments: Any, **named: Any) -> Result:
-    """Call something of the class under examination; what it raises passes through."""
+    """Call a function of the class under test; its errors pass through."""
     if _watch.began or not _watch.limit_s:
         return function(*arguments, **named)
     _watch.began, _watch.raised = monotonic(), 0
@@ -155,7 +155,7 @@ def _by_thread(limit_s: float) -> Iterator[None]:
 
 
 def is_own(error: BaseException) -> bool:
-    """Tell whether an error is the user's Ctrl-C, which stops the check and is no finding."""
+    """Return True for the user's Ctrl-C, which stops the check."""
     if isinstance(error, Stopped):
         return True
     # Without our handler (a host program has its own) it cannot be told from one of the class.
@@ -171,14 +171,14 @@ def raise_if_own(error: BaseException) -> None:
 
 
 def in_words(error: BaseException) -> str:
-    """Return what an error says, with file and line of the class under examination."""
+    """Return the text of an error, with its place in the class under test."""
     text = said(error)
     place = "" if isinstance(error, MisuseError) else where(error)
     return f"{text} ({place})" if place else text
 
 
 def said(error: BaseException) -> str:
-    """Return what an error says, without a place."""
+    """Return the text of an error, without a place."""
     if isinstance(error, Hung):
         return str(error) or str(_watch.error())
     if isinstance(error, MisuseError):

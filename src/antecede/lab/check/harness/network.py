@@ -69,15 +69,15 @@ class World:
         """Member -> number of its last application message."""
 
     def reading(self, at: int) -> int:
-        """Return what a member's clock shows now."""
+        """Return the clock reading of a member."""
         return self.timing.reading(at, self.now_ns)
 
     def may_arrive(self, copy: InFlight) -> bool:
-        """Tell whether a copy has been under way for the least delay of its channel."""
+        """Return True if a copy has been in flight for the least delay of its channel."""
         return self.now_ns >= self.timing.from_ns(copy)
 
     def may_pass(self, seconds: Seconds) -> bool:
-        """Tell whether time can pass without a copy in flight being later than it can be."""
+        """Return True if time can pass without a copy in flight becoming overdue."""
         until_ns = self.now_ns + whole_ns(seconds)
         return all(self.timing.due_ns(copy) >= until_ns for copy in self.in_flight)
 
@@ -249,7 +249,7 @@ class World:
 
 
 def whole_ns(seconds: Seconds) -> int:
-    """Return seconds as nanoseconds; raises LocalError for parts of one, which nobody measures."""
+    """Return seconds as nanoseconds; raises LocalError for fractions of a nanosecond."""
     if (exact(seconds) * NS).denominator != 1:
         raise LocalError(f"{seconds} s: time passes in whole nanoseconds")
     return up_ns(seconds)

@@ -61,7 +61,7 @@ def instants_ns(bounds: Bounds[int]) -> tuple[int, ...]:
 
 
 def pace(bounds: Bounds[int]) -> str:
-    """Say in words how time passes."""
+    """Return the steps of time in words."""
     step = step_ns(bounds)
     if step == NS:
         return "whole seconds"
@@ -87,7 +87,7 @@ class TimingModel(NamedTuple):
     bounds: Bounds[int] | None = None
 
     def reading(self, at: int, true_ns: int) -> int:
-        """Return what a member's clock shows at a true time."""
+        """Return the clock reading of a member at a true time."""
         origin_ns = max(0, -min(self.offsets_ns.values(), default=0))
         return origin_ns + true_ns + self.offsets_ns.get(at, 0)
 

@@ -23,7 +23,7 @@ MOST_TOPICS = 2
 
 
 class SearchLimits(NamedTuple):
-    """How far a search goes, and what it looks for."""
+    """Size of a search, and ignored failures."""
 
     messages: int
     duplicates: int = 0
@@ -54,7 +54,7 @@ class Move(NamedTuple):
 
     @property
     def passes(self) -> bool:
-        """Whether it is time that passes."""
+        """True if the move is the passing of time."""
         return self.slot < 0
 
 
@@ -206,11 +206,11 @@ class Moves:
         return None
 
     def may_pass(self, parts: StateParts) -> bool:
-        """Tell whether time can pass without a copy being later than it can be."""
+        """Return True if time can pass without a copy becoming overdue."""
         return self.overdue(parts) is None
 
     def at_end(self, parts: StateParts) -> bool:
-        """Tell whether nothing more is sent and nothing of the application is under way."""
+        """Return True if no message is sent any more or in flight."""
         if not self.timed or parts.record.now_ns < self.horizon_ns:
             return False
         return all(self.cache.copy_label[copy] < 0 for copy in parts.flight)

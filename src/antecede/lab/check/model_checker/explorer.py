@@ -55,7 +55,7 @@ def explore(
 
 
 class Explorer:
-    """One search, for those who want its states; `explore` is the usual way in."""
+    """One search with its states; `explore` is the usual entry."""
 
     def __init__(self, group: GroupUnderTest, limits: SearchLimits) -> None:
         self.group, self.limits = group, limits
@@ -128,7 +128,7 @@ class Explorer:
         return Exploration(words, states, self.transitions, complete, failure, clocks, steps)
 
     def start(self) -> int:
-        """Return the state in which nobody has sent anything."""
+        """Return the state before the first send."""
         nothing = (0,) * len(self.addresses)
         labels = len(self.labels)
         has_topics = self.relation is Relation.BY_TOPIC
@@ -155,7 +155,7 @@ class Explorer:
         )
 
     def successors(self, state: int) -> Iterator[Successor]:
-        """Yield every move from a state, where it leads, and what is wrong with it."""
+        """Yield every move from a state, the next state, and the finding."""
         parts = self.unpack(state)
         for move in self.moves.possible(parts):
             after, found = self._made(parts, move)

@@ -36,7 +36,7 @@ class Record(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What went wrong on a move, before it is put into words."""
+    """Finding on a move, not yet in words."""
 
     what: str
     slot: int
@@ -69,16 +69,16 @@ class Judge:
         return ((1 << self.messages) - 1) << (self.index[slot] * self.messages)
 
     def sent(self, record: Record, slot: int) -> int:
-        """Return what a member has sent."""
+        """Return the labels that a member has sent."""
         masks = record.addressed if self.relation is Relation.TOTAL else record.done
         return masks[slot] & self.own(slot)
 
     def is_sent(self, record: Record, label: int) -> bool:
-        """Return True if somebody has sent a label."""
+        """Return True if a member has sent a label."""
         return any(mask >> label & 1 for mask in (*record.done, *record.addressed))
 
     def past(self, record: Record, slot: int, after: int) -> int:
-        """Return the causal past of what a member sends now, in answer to `after` (-1: nothing)."""
+        """Return the causal past of a member's next message, in answer to `after` (-1: none)."""
         if self.relation is Relation.BY_REPLY:
             return past_of(1 << after, record.pasts) if after >= 0 else 0
         sent, arrived, done = self.sent(record, slot), record.arrived[slot], record.done[slot]
@@ -127,14 +127,14 @@ class Judge:
         return record, Finding(DISAGREED, slot, label, 1 << missing)
 
     def needed(self, record: Record, slot: int, label: int) -> int:
-        """Return what of a label's past the member must have delivered before it."""
+        """Return the part of a label's past that the member must deliver before it."""
         needed = record.pasts[label] & record.addressed[slot]
         if self.relation is Relation.BY_TOPIC:
             needed &= record.shared[slot * len(record.pasts) + label]
         return needed
 
     def left(self, record: Record, slot: int) -> int:
-        """Return what is for the member and not delivered there."""
+        """Return the labels sent to a member and not delivered there."""
         return record.addressed[slot] & ~record.done[slot]
 
     def stuck(self, record: Record) -> Finding | None:

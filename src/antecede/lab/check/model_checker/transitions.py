@@ -43,14 +43,14 @@ class Interner(Generic[Key]):
 
 
 class Audience(NamedTuple):
-    """Whom a message is for: nothing to choose, members, or who subscribes to topics."""
+    """Receivers of a message: all members, some members, or subscribers of topics."""
 
     to: tuple[int, ...] = ()
     topics: tuple[str, ...] = ()
 
 
 class Reaction(NamedTuple):
-    """What one member does in one state with one message, all by number."""
+    """Reaction of a member in one state to one message, by numbers."""
 
     snapshot: int
     copies: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Scripts of a checker's group: their text, carrying one out, and what it says it did."""
+"""Scripts of a group under test: text, execution, narrative."""
 
 from typing import TYPE_CHECKING
 

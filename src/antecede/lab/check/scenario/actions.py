@@ -23,7 +23,7 @@ class Send(NamedTuple):
 
 
 class Arrive(NamedTuple):
-    """The oldest copy of `label` in flight to `at` arrives; `again`: one that arrived before."""
+    """The oldest copy of `label` in flight to `at` arrives; `again`: a copy that arrived before."""
 
     at: str
     label: str
@@ -64,7 +64,7 @@ class State(NamedTuple):
 
 
 class Blocked(NamedTuple):
-    """Print what member `at` holds back, and what for."""
+    """Print the messages that member `at` holds back, and their missing causes."""
 
     at: str
 

@@ -57,7 +57,7 @@ class Occurrence(NamedTuple):
 
     @property
     def wrong(self) -> bool:
-        """Whether it is a violation."""
+        """True for a violation."""
         return bool(self.early_for or self.astray or self.unlike)
 
 
@@ -106,7 +106,7 @@ class ScriptRun(NamedTuple):
 
 
 def rows_of(run: ScriptRun) -> list[Event]:
-    """Return what happened as rows of a trace, for the oracle."""
+    """Return the steps of a run as rows for the oracle."""
     return as_events(
         (one.at, one.kind, one.label, one.others if one.kind == JOINED else one.answers)
         for one in run.occurrences()

@@ -1,4 +1,4 @@
-"""What a script did, in sentences for people: who sent what to whom, what waits, and for what."""
+"""Results of a script in sentences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Words:
         return " ".join(self.sentences(result))
 
     def sentences(self, result: CommandResult) -> list[str]:
-        """Return what an action caused, a sentence each."""
+        """Return the sentences on an action."""
         action = result.command.action
         self.topics = action.topics if isinstance(action, Send) else ()
         sentences = [self.sentence(one, result.number) for one in result.occurrences]
@@ -94,7 +94,7 @@ class Words:
         return f"{one.at} delivers {one.label}{held}"
 
     def waits(self, held: Occurrence) -> str:
-        """Say what a message waits for, and from whom."""
+        """Return the missing causes with their senders."""
         causes = self._causes(held.others) if held.others else "causes that it can not name"
         return f"it waits for {causes}"
 
@@ -107,7 +107,7 @@ class Words:
 
 
 def listed(names: tuple[str, ...]) -> str:
-    """Return "a, b and c"; "nobody" for no names."""
+    """Return "a, b and c"; "nobody" without names."""
     if not names:
         return "nobody"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -30,7 +30,7 @@ from antecede.lab.check.scenario.actions import (
 
 
 class Setup(NamedTuple):
-    """Who takes part, by name, and under which protocol."""
+    """Protocol and members, by name."""
 
     protocol: str
     options: tuple[tuple[str, str], ...] = ()
@@ -72,7 +72,7 @@ class Script(NamedTuple):
 
 
 def load_script(path: str | Path) -> Script:
-    """Read a script file; raises ScriptError with path, line and what to do."""
+    """Read a script file; raises ScriptError with path, line and advice."""
     return parse_script(script_file(path), str(path))
 
 
@@ -89,7 +89,7 @@ def script_file(path: str | Path) -> str:
 
 
 def parse_script(text: str, path: str = "script") -> Script:
-    """Read the text of a script; raises ScriptError with path, line and what to do."""
+    """Read the text of a script; raises ScriptError with path, line and advice."""
     return _Parser(path).parse(text)
 
 

@@ -63,7 +63,7 @@ def under(script: Script, protocol: str) -> Script:
 
 
 def check_output(run: ScriptRun) -> tuple[str, ...]:
-    """Return one line for each command whose expected output is not what it printed."""
+    """Return a line for each command that did not print its expected output."""
     path = run.script.path
     return tuple(
         f"{path}:{result.command.line}: expected {list(result.command.expected)}, "
@@ -74,13 +74,13 @@ def check_output(run: ScriptRun) -> tuple[str, ...]:
 
 
 def with_output(text: str, path: str = "script") -> str:
-    """Return the script text with every expected line replaced by what is printed now."""
+    """Return the script text with the expected output replaced by the printed one."""
     run = run_script(parse_script(text, path))
     return replace_output(text, {result.command.line: result.output for result in run.results})
 
 
 def rewrite(path: str | Path) -> None:
-    """Replace the expected output in a script file by what is printed now."""
+    """Replace the expected output in a script file by the printed one."""
     target = Path(path)
     target.write_text(with_output(script_file(target), str(path)), encoding="utf-8")
 
@@ -127,7 +127,7 @@ class Playing:
         held: tuple[Occurrence, ...],
         flying: tuple[tuple[str, str, str], ...],
     ) -> ScriptRun:
-        """Return what was done so far as a run; deliveries are not judged."""
+        """Return the results so far as a run; deliveries are not judged."""
         addressed = {
             label: tuple(self.names[at] for at in to)
             for label, to in self.session.addressed.items()
@@ -234,7 +234,7 @@ class Playing:
         return tuple(f"{field} = {fields[field]}" for field in action.fields or fields)
 
     def held(self) -> tuple[Occurrence, ...]:
-        """Return what is held back now, with what it waits for."""
+        """Return the held messages, with their missing causes."""
         return tuple(
             Occurrence(
                 self.names[at],
