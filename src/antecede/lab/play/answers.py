@@ -35,13 +35,13 @@ from antecede.lab.check import explore, run_check
 from antecede.lab.check.harness import DELIVERED, RELEASED
 from antecede.lab.check.scenario import (
     VIOLATION,
-    Blocked,
     Command,
     Script,
     ScriptRun,
     State,
     channel_line,
     parse_script,
+    prints,
     rows_of,
     run_script,
     under,
@@ -96,7 +96,7 @@ def _taken_apart(fact: str) -> _Asked:
 
 def _script(text: str, asked: _Asked) -> Script:
     script = parse_script(text)
-    commands = tuple(c for c in script.commands if not isinstance(c.action, State | Blocked))
+    commands = tuple(c for c in script.commands if not prints(c.action))
     if asked.protocol is not None:
         script = under(script, asked.protocol)
         setup = script.setup._replace(options=asked.options)

@@ -16,7 +16,7 @@ from antecede.formatting import counted
 from antecede.lab.check.harness import ARRIVED, DELIVERED, FORWARDED, JOINED, LOST, RELEASED, SENT
 from antecede.lab.check.scenario import ACKNOWLEDGED, Occurrence, ScriptRun
 from antecede.lab.play.runner import play
-from antecede.lab.play.side_by_side import chosen, everybody, parsed, relation_of
+from antecede.lab.play.side_by_side import chosen, parsed, relation_of
 
 Cut = Mapping[str, int]
 DELIVERIES: Final = "deliveries"
@@ -195,7 +195,7 @@ def cut_at(
     done = play(script, chosen(script, [protocol])[0], relation_of(judge))
     if done.run is None:
         raise done.error or InputError("nothing was played")
-    of = execution(done.run, everybody(script), deliveries=by == DELIVERIES)
+    of = execution(done.run, script.everybody(), deliveries=by == DELIVERIES)
     return cut_of(of, counts)
 
 

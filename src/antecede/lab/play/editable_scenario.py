@@ -110,8 +110,7 @@ class Scene(NamedTuple):
 
     def members(self) -> tuple[str, ...]:
         """Return everybody, newcomers last."""
-        joined = (one.at for one in self.actions if isinstance(one, Join))
-        return tuple(dict.fromkeys((*self.setup.everybody(), *joined)))
+        return self.script().everybody()
 
 
 def _sets(line: str) -> bool:

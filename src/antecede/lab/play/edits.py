@@ -192,16 +192,9 @@ def _add(scene: Scene, edit: Mapping[str, Any]) -> Change:
     at = _index(scene, edit, "at", behind=True)
     block = _block(edit.get("line"))
     _check_names(scene, block.action)
-    if isinstance(block.action, Send) and block.action.label in _labels(scene):
-        raise EditError(f"{block.action.label} is sent already: every message has its own name")
     blocks = [*scene.blocks[:at], block, *scene.blocks[at:]]
     _check_order(blocks)
     return Change(scene.with_actions(blocks))
-
-
-def _remove(scene: Scene, edit: Mapping[str, Any]) -> Change:
-    at = _index(scene, edit, "command")
-    return _without(scene, {at})
 
 
 def _without(scene: Scene, removed: set[int], members: frozenset[str] = frozenset()) -> Change:
@@ -243,17 +236,13 @@ def _closure(
 def _change(scene: Scene, edit: Mapping[str, Any]) -> Change:
     at = _index(scene, edit, "command")
     old, new = scene.blocks[at], _block(edit.get("line"))
-    _check_names(scene, new.action)
+    before = old.action.label if isinstance(old.action, Send) else None
+    _check_names(scene, new.action, before)
     blocks, note = list(scene.blocks), ""
-    if isinstance(old.action, Send) and isinstance(new.action, Send):
-        before, after = old.action.label, new.action.label
-        if before != after:
-            if after in _labels(scene):
-                raise EditError(f"{after} is sent already: every message has its own name")
-            blocks = [one.acting(rename(one.action, {}, {before: after})) for one in blocks]
-            note = f"{before} is called {after} everywhere"
-    elif isinstance(new.action, Send) and new.action.label in _labels(scene):
-        raise EditError(f"{new.action.label} is sent already: every message has its own name")
+    if before is not None and isinstance(new.action, Send) and new.action.label != before:
+        after = new.action.label
+        blocks = [one.acting(rename(one.action, {}, {before: after})) for one in blocks]
+        note = f"{before} is called {after} everywhere"
     blocks[at] = Block(old.lead, new.action, new.line)
     _check_order(blocks)
     return Change(scene.with_actions(blocks), note, True, frozenset({new.line}))
@@ -295,7 +284,7 @@ def _arrived(scene: Scene, protocols: Sequence[str]) -> Edited:
 _KINDS: Final[Mapping[str, Callable[[Scene, Mapping[str, Any]], Change]]] = {
     "move": _move,
     "add": _add,
-    "remove": _remove,
+    "remove": lambda scene, edit: _without(scene, {_index(scene, edit, "command")}),
     "change": _change,
     "member": _member,
     "setup": _setup,
@@ -328,17 +317,16 @@ def _block(line: object) -> Block:
     return Block((), commands[0].action, line_of(commands[0].action))
 
 
-def _labels(scene: Scene) -> set[str]:
-    return {one.label for one in scene.actions if isinstance(one, Send)}
-
-
-def _check_names(scene: Scene, action: Action) -> None:
+def _check_names(scene: Scene, action: Action, old_label: str | None = None) -> None:
     there = scene.members()
     asked = [action.sponsor] if isinstance(action, Join) else named_in(action)
     if strangers := [name for name in asked if name not in there]:
         raise EditError(f"there is no member {strangers[0]}; there are {', '.join(there)}")
     if isinstance(action, Join) and action.at in there:
         raise EditError(f"{action.at} takes part already; a newcomer needs a name of its own")
+    labels = {one.label for one in scene.actions if isinstance(one, Send)} - {old_label}
+    if isinstance(action, Send) and action.label in labels:
+        raise EditError(f"{action.label} is sent already: every message has its own name")
 
 
 def _check_order(blocks: Sequence[Block]) -> None:

@@ -26,15 +26,12 @@ from antecede.lab.check.harness import (
     watching,
 )
 from antecede.lab.check.scenario import (
-    Action,
-    Blocked,
     CommandResult,
     Occurrence,
     Playing,
     Script,
     ScriptRun,
     Setup,
-    State,
     describe,
     judged,
     parse_script,
@@ -83,11 +80,6 @@ def named_setup(name: str) -> Setup:
     """Return protocol and options of the words behind `protocol`; raises ScriptError."""
     setup = parse_script(f"protocol {' '.join(name.split())}\nmembers A").setup
     return setup._replace(protocol=ALIASES.get(setup.protocol, setup.protocol))
-
-
-def prints(action: Action) -> bool:
-    """Return True if an action moves nothing."""
-    return isinstance(action, State | Blocked)
 
 
 def play(

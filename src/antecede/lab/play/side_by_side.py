@@ -22,17 +22,17 @@ from antecede.lab.check.scenario import (
     JUDGES,
     Action,
     CommandResult,
-    Join,
     Script,
     ScriptRun,
     Tick,
     Words,
     line_of,
     parse_script,
+    prints,
     waits,
 )
 from antecede.lab.diagram import stacked, widths
-from antecede.lab.play.runner import LIMIT_S, Noted, Played, not_played, own_name, play, prints
+from antecede.lab.play.runner import LIMIT_S, Noted, Played, not_played, own_name, play
 from antecede.lab.play.summary import summary
 
 MOST: Final = {"commands": 400, "members": 40, "protocols": 12, "letters": 200_000}
@@ -110,15 +110,9 @@ def chosen(script: Script, protocols: Sequence[str]) -> list[str]:
     return [name for name in names if name] or [own_name(script.setup)]
 
 
-def everybody(script: Script) -> tuple[str, ...]:
-    """Return all members, newcomers last."""
-    joined = (c.action.at for c in script.commands if isinstance(c.action, Join))
-    return tuple(dict.fromkeys((*script.setup.everybody(), *joined)))
-
-
 def check_size(script: Script, names: Sequence[str]) -> None:
     """Raise InputError for more than a page can show."""
-    members = len(everybody(script))
+    members = len(script.everybody())
     numbers = {"commands": len(script.commands), "members": members, "protocols": len(names)}
     for what, number in numbers.items():
         if number > MOST[what]:
@@ -134,7 +128,7 @@ def _members(script: Script) -> Iterator[dict[str, Any]]:
     setup = script.setup
     behind = {name: sp for sp, peers in setup.internal for name in peers}
     supers, external = {sp for sp, _ in setup.internal}, set(setup.external)
-    for name in everybody(script):
+    for name in script.everybody():
         role = "super" if name in supers else "external" if name in external else "member"
         if name in behind:
             yield {"name": name, "role": "internal", "behind": behind[name]}
@@ -265,7 +259,7 @@ def _drawn(drawn: Diagram, columns: Sequence[Mapping[str, Any]]) -> dict[str, An
 
 def _told(one: Played, run: ScriptRun, columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     words, steps, violations = Words(run.relation), [], []
-    delivered: dict[str, list[str]] = {name: [] for name in everybody(one.script)}
+    delivered: dict[str, list[str]] = {name: [] for name in one.script.everybody()}
     for result, note, column in zip(run.results, one.notes[1:], columns, strict=False):
         index = column["command"]
         steps.append(_step(index, words.sentences(result), note, delivered, result))

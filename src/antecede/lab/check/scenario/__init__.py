@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         State,
         Tick,
         line_of,
+        prints,
         rename,
     )
     from antecede.lab.check.scenario.execution import (
@@ -55,7 +56,8 @@ else:
         __name__,
         {
             "actions": (
-                "Action Arrive Blocked Join Leave Lose OWN_LABELS Send State Tick line_of rename"
+                "Action Arrive Blocked Join Leave Lose OWN_LABELS Send State Tick line_of "
+                "prints rename"
             ),
             "execution": (
                 "ACKNOWLEDGED CommandResult JUDGES Occurrence ScriptRun VIOLATION "

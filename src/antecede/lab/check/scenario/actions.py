@@ -75,6 +75,13 @@ def tick_of(ns: int) -> Tick:
 
 
 Action: TypeAlias = Send | Arrive | Lose | Join | Leave | Tick | State | Blocked
+
+
+def prints(action: Action) -> bool:
+    """Return True if an action moves nothing."""
+    return isinstance(action, State | Blocked)
+
+
 OWN_LABELS = ("note-", "ack-")
 """Prefixes of the labels of a protocol's own messages; the name of the member follows."""
 

@@ -70,6 +70,11 @@ class Script(NamedTuple):
     commands: tuple[Command, ...]
     protocol_line: int | None = None
 
+    def everybody(self) -> tuple[str, ...]:
+        """Return all names, newcomers last."""
+        joining = (c.action.at for c in self.commands if isinstance(c.action, Join))
+        return tuple(dict.fromkeys((*self.setup.everybody(), *joining)))
+
 
 def load_script(path: str | Path) -> Script:
     """Read a script file; raises ScriptError with path, line and advice."""

@@ -17,7 +17,7 @@ from antecede.lab.check.harness.effects import MisuseError
 from antecede.lab.check.harness.guarded_calls import Hung, in_words, raise_if_own, watching
 from antecede.lab.check.harness.network import FORWARDED, HELD, SENT, Step
 from antecede.lab.check.harness.timing import InFlight
-from antecede.lab.check.scenario.actions import Action, Blocked, Send, State
+from antecede.lab.check.scenario.actions import Action, Blocked, Send, State, prints
 from antecede.lab.check.scenario.execution import (
     ACKNOWLEDGED,
     NEWS_OF,
@@ -55,7 +55,7 @@ def under(script: Script, protocol: str) -> Script:
 
     The result may name an unknown protocol, or one that cannot play it.
     """
-    moving = tuple(c for c in script.commands if not isinstance(c.action, State | Blocked))
+    moving = tuple(c for c in script.commands if not prints(c.action))
     commands = tuple(command._replace(expected=()) for command in moving)
     name = ALIASES.get(protocol, protocol)
     setup = script.setup._replace(protocol=name, options=())
