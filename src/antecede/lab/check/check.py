@@ -18,20 +18,12 @@ from typing import Any, TypeVar
 from antecede.core.protocols import Protocol, entry, promise, smallest
 from antecede.core.protocols.options import read_options
 from antecede.errors import LocalError, OptionError
+from antecede.lab.check import results
 from antecede.lab.check.conformance import SuitePlan, conform
 from antecede.lab.check.harness.group_under_test import GroupUnderTest, UnmadeError
 from antecede.lab.check.harness.guarded_calls import LIMIT_S, in_words, watching
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
-from antecede.lab.check.results import (
-    ENDLESS,
-    LESSER,
-    SHARED,
-    Exploration,
-    Failure,
-    Suite,
-    Verdict,
-    kind_of,
-)
+from antecede.lab.check.results import Exploration, Failure, Suite, Verdict, kind_of
 from antecede.lab.check.scenario.parse import Setup
 from antecede.lab.check.search_plans import SearchSize, searches, suites
 from antecede.lab.check.target import Target, is_file_target, load_target
@@ -93,7 +85,7 @@ def shared_by(members: Mapping[int, Protocol], names: Mapping[int, str]) -> str:
 
 
 STATES_AFTER_FAILURE = 30_000
-IGNORABLE = frozenset(LESSER)
+IGNORABLE = frozenset(results.LESSER)
 """Failures after which the search for a graver failure goes on."""
 
 Part = TypeVar("Part", Exploration, Suite)
@@ -174,7 +166,7 @@ def _judged(
     first = conform(group, SuitePlan(runs=1, messages=2, twins=False), seed)
     if wrong := shared_by(group.make(), group.names) or _find_change(outside):
         return verdict([_shared(group, wrong)], ())
-    if first.failure is not None and first.failure.what == ENDLESS:
+    if first.failure is not None and first.failure.what == results.ENDLESS:
         # The explorer would follow every one of endlessly many copies.
         return verdict((), (first,))
     explored = _explore_all(found, size, ignorable, progress)
@@ -188,7 +180,7 @@ def _judged(
 
 
 def _shared(group: GroupUnderTest, wrong: str) -> Exploration:
-    failure = Failure.of(group, SHARED, group.protocol.rpartition(":")[2], detail=wrong)
+    failure = Failure.of(group, results.SHARED, group.protocol.rpartition(":")[2], detail=wrong)
     return Exploration(failure.setting, 0, 0, False, failure)
 
 

@@ -14,7 +14,7 @@ from antecede.lab.check.causal_past import find_disagreement
 from antecede.lab.check.claims import claims_of, has_claims
 from antecede.lab.check.harness.driver import ImpossibleError, Session, as_events
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
-from antecede.lab.check.harness.guarded_calls import called, in_words, raise_if_own
+from antecede.lab.check.harness.guarded_calls import called, in_words, raise_own
 from antecede.lab.check.harness.network import ARRIVED, DELIVERED, DISCARDED, HELD, RELEASED, Step
 from antecede.lab.check.harness.timing import InFlight, delays_ns, step_ns
 from antecede.lab.check.results import Failure, kind_of
@@ -77,7 +77,7 @@ class JudgedRun(Session):
         try:
             yield
         except BaseException as error:
-            raise_if_own(error)
+            raise_own(error)
             self._fail(what or kind_of(error), self.names[at], label, in_words(error))
 
     def take(self, action: Action) -> bool:
@@ -90,7 +90,7 @@ class JudgedRun(Session):
         except ImpossibleError:
             return False
         except BaseException as error:
-            raise_if_own(error)
+            raise_own(error)
             self.actions.append(action)
             self._fail(kind_of(error), at, getattr(action, "label", ""), in_words(error))
             return True

@@ -17,7 +17,7 @@ from antecede.core.protocols import factory as build
 from antecede.core.protocols.options import read_options, with_trial
 from antecede.errors import InputError, LocalError
 from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat, hierarchy
-from antecede.lab.check.harness.guarded_calls import called, in_words, raise_if_own, said, watching
+from antecede.lab.check.harness.guarded_calls import called, in_words, raise_own, said, watching
 
 LOADING_S = 60.0
 _HINT = (
@@ -86,7 +86,7 @@ def _returned(function: Callable[..., Any], file: str) -> Target:
         with watching():
             found = called(function)
     except BaseException as error:
-        raise_if_own(error)
+        raise_own(error)
         at = line_in(error, Path(file)) or line
         raise InputError(f"{name}() fails: {said(error)}", path=file, line=at) from error
     if not isinstance(found, Target):
@@ -111,7 +111,7 @@ def _try_target(target: Target, name: str, file: str) -> None:
         with watching():
             made = called(make)
     except BaseException as error:
-        raise_if_own(error)
+        raise_own(error)
         what = f"the smallest group of {name}() cannot be made: {said(error)}"
         raise InputError(what, path=file, line=line_in(error, Path(file))) from error
     if not isinstance(made, Mapping):
@@ -185,7 +185,7 @@ def _run(path: Path) -> ModuleType:
         with watching(LOADING_S):
             called(spec.loader.exec_module, module)
     except BaseException as error:  # a file may call sys.exit at its end
-        raise_if_own(error)
+        raise_own(error)
         line = getattr(error, "lineno", None) or line_in(error, path)
         what = f"does not run: {said(error)}"
         raise InputError(what, path=str(path), line=line) from error
@@ -200,7 +200,7 @@ def _try_class(cls: type[Protocol], file: str, options: Mapping[str, Any]) -> No
             member = called(cls, 0, (0, 1), **tried)
             called(member.snapshot)
     except BaseException as error:
-        raise_if_own(error)
+        raise_own(error)
         raise not_made(cls, file, options, error) from error
     check_member(member, cls.__name__, file)
 

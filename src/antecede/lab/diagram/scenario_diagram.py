@@ -7,18 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from antecede.core import diagram_model
 from antecede.core.diagram_model import MEANING, Arrow, Diagram, Held, Lane, Mark, State, Tick
 from antecede.core.global_snapshots import Make
-from antecede.lab.check import Copy, StateFailure, World
-from antecede.lab.check.harness import (
-    ARRIVED,
-    DISCARDED,
-    FORWARDED,
-    HELD,
-    JOINED,
-    LEFT,
-    LOST,
-    RELEASED,
-    SENT,
-)
+from antecede.lab.check import Copy, StateFailure, World, harness
 from antecede.lab.check.scenario import (
     ACKNOWLEDGED,
     CommandResult,
@@ -58,7 +47,7 @@ class _Steps:
         self.run, self.width, self.title = run, width, title
         setup = run.script.setup
         supers = {name for name, _ in setup.internal}
-        joined = [h.label for h in run.occurrences() if h.kind == JOINED]
+        joined = [h.label for h in run.occurrences() if h.kind == harness.JOINED]
         names = [*setup.everybody(), *joined]
         self.number = {name: lane for lane, name in enumerate(names)}
         self.lanes = [Lane(name, forwards=name in supers) for name in names]
@@ -119,23 +108,23 @@ class _Steps:
     def _occurrence(self, one: Occurrence) -> None:
         lane = self.number[one.at]
         key = (lane, one.label)
-        if one.kind in (SENT, FORWARDED):
+        if one.kind in (harness.SENT, harness.FORWARDED):
             self.sent[key] = self.time
         elif one.kind == ACKNOWLEDGED:
             if key not in self.sent:
                 self.acknowledged.setdefault(key, []).append(self.time)
-        elif one.kind in (ARRIVED, LOST):
+        elif one.kind in (harness.ARRIVED, harness.LOST):
             source = self.number[one.others[0]]
             waiting = self.acknowledged.get((source, one.label))
             sent = waiting.pop(0) if waiting else self.sent.get((source, one.label), self.time)
             self.arrows.append(Arrow(one.label, source, sent, lane, self.time))
-        elif one.kind == HELD:
+        elif one.kind == harness.HELD:
             self.waiting[key] = Held(lane, one.label, self.time, None, one.others)
-        elif one.kind == JOINED:
+        elif one.kind == harness.JOINED:
             self.lanes[lane] = self.lanes[lane]._replace(begin=self.time)
-        elif one.kind == LEFT:
+        elif one.kind == harness.LEFT:
             self.lanes[lane] = self.lanes[lane]._replace(end=self.time)
-        if one.kind != HELD and (held := self.waiting.pop(key, None)) is not None:
+        if one.kind != harness.HELD and (held := self.waiting.pop(key, None)) is not None:
             self.holds.append(held._replace(end=self.time))
         if one.kind in MEANING:
             self.marks.append(Mark(lane, self.time, one.kind, one.label, _note(one), one.wrong))
@@ -148,13 +137,13 @@ def _note(one: Occurrence) -> str:
         return f"before {', '.join(one.early_for)}"
     if one.unlike:
         return f"after {one.unlike[1]}, unlike {one.unlike[0]}"
-    if one.kind == HELD:
+    if one.kind == harness.HELD:
         return f"waits for {', '.join(one.others)}" if one.others else "waits"
-    if one.kind == RELEASED:
+    if one.kind == harness.RELEASED:
         return f"without {', '.join(one.others)}"
-    if one.kind == LOST:
+    if one.kind == harness.LOST:
         return "is lost on the way"
-    if one.kind == DISCARDED:
+    if one.kind == harness.DISCARDED:
         return ", ".join(one.others)
     return ""
 

@@ -17,14 +17,7 @@ from antecede.core.protocols import ENTRIES, Relation, promise
 from antecede.core.protocols.options import options_of
 from antecede.errors import AntecedeError, LocalError, ScriptError
 from antecede.lab.check import is_file_target, load_class
-from antecede.lab.check.harness import (
-    SENT,
-    ImpossibleError,
-    called,
-    in_words,
-    raise_if_own,
-    watching,
-)
+from antecede.lab.check.harness import SENT, ImpossibleError, called, in_words, raise_own, watching
 from antecede.lab.check.scenario import (
     CommandResult,
     Occurrence,
@@ -157,7 +150,7 @@ class _Run:
         except AntecedeError as error:
             self.error = self._said(str(error))
         except BaseException as error:  # a protocol of the user's own may raise anything
-            raise_if_own(error)
+            raise_own(error)
             self.error = self._said(f"asked what it keeps, the protocol fails: {in_words(error)}")
         if self.playing is not None:
             self.results = self.results[: max(len(self.notes) - 1, 0)]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
         LIMIT_S,
         called,
         in_words,
-        raise_if_own,
+        raise_own,
         watching,
     )
     from antecede.lab.check.harness.network import (
@@ -32,7 +32,7 @@ else:
         {
             "driver": "ImpossibleError",
             "group_under_test": "flat",
-            "guarded_calls": "LIMIT_S called in_words raise_if_own watching",
+            "guarded_calls": "LIMIT_S called in_words raise_own watching",
             "network": "ARRIVED DELIVERED DISCARDED FORWARDED HELD JOINED LEFT LOST RELEASED SENT",
         },
     )

@@ -7,16 +7,9 @@ from collections.abc import Iterable
 from antecede.core.oracle import DELIVER, RECEIVE, SEND, Event
 from antecede.core.protocols import Addressing, Relation, relation_of
 from antecede.errors import EarlyError
+from antecede.lab.check.harness import network
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
-from antecede.lab.check.harness.network import (
-    ARRIVED,
-    DELIVERED,
-    JOINED,
-    RELEASED,
-    SENT,
-    Step,
-    World,
-)
+from antecede.lab.check.harness.network import Step, World
 from antecede.lab.check.harness.timing import InFlight
 from antecede.lab.check.scenario.actions import (
     Action,
@@ -29,7 +22,12 @@ from antecede.lab.check.scenario.actions import (
     line_of,
 )
 
-_KINDS = {SENT: SEND, ARRIVED: RECEIVE, DELIVERED: DELIVER, RELEASED: DELIVER}
+_KINDS = {
+    network.SENT: SEND,
+    network.ARRIVED: RECEIVE,
+    network.DELIVERED: DELIVER,
+    network.RELEASED: DELIVER,
+}
 
 
 class ImpossibleError(Exception):
@@ -168,13 +166,13 @@ def as_events(steps: Iterable[tuple[str, str, str, tuple[str, ...]]]) -> list[Ev
     known: dict[str, list[str]] = {}
     for member, kind, label, detail in steps:
         had = known.setdefault(member, [])
-        if kind == JOINED:
+        if kind == network.JOINED:
             (sponsor,) = detail
             had += known.get(sponsor, ())
             rows += [Event(kind=DELIVER, id=one, member=member) for one in had]
         elif kind in _KINDS:
-            parents = detail if kind == SENT else ()
+            parents = detail if kind == network.SENT else ()
             rows.append(Event(kind=_KINDS[kind], id=label, member=member, parents=parents))
-            if kind != ARRIVED:
+            if kind != network.ARRIVED:
                 had.append(label)
     return rows

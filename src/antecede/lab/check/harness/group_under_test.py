@@ -16,7 +16,7 @@ from antecede.core.protocols import factory as build
 from antecede.core.protocols.options import option_text, with_trial
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import LocalError
-from antecede.lab.check.harness.guarded_calls import called, in_words, raise_if_own
+from antecede.lab.check.harness.guarded_calls import called, in_words, raise_own
 from antecede.lab.check.harness.timing import TimingModel
 from antecede.lab.check.scenario.parse import Setup
 
@@ -180,7 +180,7 @@ def made_by(factory: Factory, name: str, *arguments: Any, **options: Any) -> Any
     try:
         return called(factory, *arguments, **options)
     except BaseException as error:
-        raise_if_own(error)
+        raise_own(error)
         raise UnmadeError(name, error) from error
 
 

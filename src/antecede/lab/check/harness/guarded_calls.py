@@ -164,7 +164,7 @@ def is_own(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt) and not ours and where(error) == ""
 
 
-def raise_if_own(error: BaseException) -> None:
+def raise_own(error: BaseException) -> None:
     """Raise the user's Ctrl-C again; any other error is a finding."""
     if is_own(error):
         raise error

@@ -19,7 +19,7 @@ from antecede.core.protocols import (
 )
 from antecede.lab.check.claims import Claim, claims_of, has_claims
 from antecede.lab.check.harness.effects import check_sent, effects_of
-from antecede.lab.check.harness.guarded_calls import called, in_words, raise_if_own
+from antecede.lab.check.harness.guarded_calls import called, in_words, raise_own
 from antecede.lab.check.harness.network import audience_of
 from antecede.lab.check.harness.timing import InFlight, TimingModel
 from antecede.lab.check.results import RAISED, SNAPSHOT, kind_of
@@ -138,7 +138,7 @@ class TransitionCache:
                 check_sent(effects, self.labels[label], member)
             return self._noted(member, effects, now_ns, label)
         except BaseException as error:
-            raise_if_own(error)
+            raise_own(error)
             return Reaction(0, (), (), in_words(error), kind_of(error))
 
     def _noted(

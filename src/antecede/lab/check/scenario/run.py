@@ -14,7 +14,7 @@ from antecede.core.protocols import Relation
 from antecede.errors import LocalError, OptionError, RemoteError, ScriptError
 from antecede.lab.check.harness.driver import ImpossibleError, Session
 from antecede.lab.check.harness.effects import MisuseError
-from antecede.lab.check.harness.guarded_calls import Hung, in_words, raise_if_own, watching
+from antecede.lab.check.harness.guarded_calls import Hung, in_words, raise_own, watching
 from antecede.lab.check.harness.network import FORWARDED, HELD, SENT, Step
 from antecede.lab.check.harness.timing import InFlight
 from antecede.lab.check.scenario.actions import Action, Blocked, Send, State, prints
@@ -168,7 +168,7 @@ class Playing:
         except (ImpossibleError, LocalError, MisuseError) as error:
             raise self.error(str(error)) from error
         except BaseException as error:  # a protocol of the user's own may raise anything
-            raise_if_own(error)
+            raise_own(error)
             what = in_words(error) if isinstance(error, Hung) else f"raised {in_words(error)}"
             raise self.error(f"the protocol {what}") from error
         told = {(step.at, step.label) for step in steps if step.kind in (SENT, FORWARDED)}
