@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,37 +14,9 @@ from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
 from antecede.lab.check.search_plans import SearchSize, searches
 from antecede.lab.check.target import Target, load_class
-from tests.lab.check import toys_timed
+from tests.lab.check import toys, toys_timed
 
 TOYS = toys_timed.__file__
-ECHO = """
-from typing import NamedTuple
-from antecede.core.protocols.base import Deliver, Discard, Guarantee, Protocol, Relation, Transmit
-
-class Note(NamedTuple):
-    sender: int
-    seq: int
-    payload: object
-
-class Echo(Protocol):
-    guarantee = Guarantee(Relation.NONE)
-
-    def __init__(self, me, members):
-        super().__init__(me, members)
-        self.sent = 0
-        self.seen = set()
-
-    def send(self, payload, *, now=None, after=()):
-        self.sent += 1
-        return [Transmit(self.others(), Note(self.me, self.sent, payload))]
-
-    def receive(self, message, *, now=None):
-        again = Transmit(self.others(), message)
-        if message.sender == self.me or message in self.seen:
-            return [Discard(message, "known"), again]
-        self.seen.add(message)
-        return [Deliver(message), again]
-"""
 
 
 def test_a_file_with_a_protocol_that_cannot_be_made_without_bounds_is_judged() -> None:
@@ -56,10 +27,8 @@ def test_a_file_with_a_protocol_that_cannot_be_made_without_bounds_is_judged() -
     assert any("VIOLATION" in line for moment in run.results for line in moment.output)
 
 
-def test_a_message_that_is_passed_on_for_ever_ends_the_check(tmp_path: Path) -> None:
-    file = tmp_path / "echo.py"
-    file.write_text(ECHO, encoding="utf-8")
-    (failure,) = run_check(f"{file}:Echo").failures
+def test_a_message_that_is_passed_on_for_ever_ends_the_check() -> None:
+    (failure,) = run_check(f"{toys.__file__}:PassingOn").failures
     assert failure.what == ENDLESS
     assert run_script(parse_script(failure.script())).results
 

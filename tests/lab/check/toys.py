@@ -195,3 +195,10 @@ class Echoing(Causal):
         (effect,) = super().send(payload)
         assert isinstance(effect, Transmit)
         return (Transmit(self.members, effect.message),)
+
+
+class PassingOn(Causal):
+    """Passes every copy on to all others, again and again."""
+
+    def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
+        return [*super().receive(message), Transmit(self.others(), message)]

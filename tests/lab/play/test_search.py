@@ -19,24 +19,12 @@ from antecede.lab.play.search import Finder, Search, told_of
 
 PATIENCE_S = 120.0
 OWN = '''
-from typing import NamedTuple
-from antecede.core.protocols.base import Deliver, Protocol, Transmit
+from antecede.core.protocols.base import Deliver, Protocol
+from antecede.core.protocols.basic.unordered import Unordered
 
-class M(NamedTuple):
-    sender: int
-    seq: int
-    payload: object
-
-class Careless(Protocol):
+class Careless(Unordered):
     """Delivers what comes as it comes, and promises causal order."""
-
-    def __init__(self, me, members):
-        super().__init__(me, members)
-        self.seq = 0
-
-    def send(self, payload, *, now=None, after=()):
-        self.seq += 1
-        return [Transmit(self.others(), M(self.me, self.seq, payload))]
+    guarantee = Protocol.guarantee
 
     def receive(self, message, *, now=None):
         return [Deliver(message)]

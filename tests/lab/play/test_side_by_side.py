@@ -24,30 +24,18 @@ from tests.lab.play.scenes import FLAT, JOINING, Making, scenes
 SCENARIOS = sorted((Path(__file__).parents[3] / "scenarios").rglob("*.scenario"))
 TWO = "protocol bss\nmembers A B C\n\nsend A m\narrive B m\nsend B n\narrive C n\n"
 BROKEN = """
-from antecede.core.protocols.base import Deliver, Protocol, Transmit
-from typing import NamedTuple
+from antecede.core.protocols.basic.unordered import Unordered
 
-class M(NamedTuple):
-    sender: int
-    seq: int
-    payload: object
-
-class Raises(Protocol):
-    seq = 0
-    def send(self, payload, *, now=None, after=()):
-        self.seq += 1
-        return [Transmit(self.others(), M(self.me, self.seq, payload))]
+class Raises(Unordered):
     def receive(self, message, *, now=None):
         raise ValueError("not today")
 
-class Hangs(Raises):
+class Hangs(Unordered):
     def receive(self, message, *, now=None):
         while True:
             pass
 
-class Mute(Raises):
-    def receive(self, message, *, now=None):
-        return [Deliver(message)]
+class Mute(Unordered):
     def blocked_on(self):
         raise RuntimeError("nobody asks me that")
 """
@@ -314,7 +302,7 @@ def test_an_own_class_is_loaded_anew(tmp_path: Path) -> None:
     file.write_text(BROKEN, encoding="utf-8")
     text = "protocol own.py:Raises\nmembers A B\nsend A m\narrive B m\n"
     assert bench(text, path=str(tmp_path / "x"))["runs"][0]["error"] is not None
-    better = BROKEN.replace('raise ValueError("not today")', "return [Deliver(message)]")
+    better = BROKEN.replace('raise ValueError("not today")', "return super().receive(message)")
     file.write_text(better, encoding="utf-8")
     assert bench(text, path=str(tmp_path / "x"))["runs"][0]["error"] is None
 
