@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antecede.core.protocols import registry
+from antecede.lab.check.check import find_target
 from antecede.lab.check.checked_run import JudgedRun
 from antecede.lab.check.conformance import SuitePlan, conform, play, replay_twice
 from antecede.lab.check.harness.group_under_test import flat
@@ -37,8 +38,7 @@ SHORT = SuitePlan(runs=15)
     ],
 )
 def test_built_in_protocols_pass(name: str, variant: str) -> None:
-    entry = registry.entry(name)
-    suite = conform(flat(name, entry.load(), 4, entry.options(variant)), SHORT)
+    suite = conform(find_target(name, variant).flat(4), SHORT)
     assert suite.failure is None
     assert suite.runs == SHORT.runs
     assert suite.deliveries > 100
@@ -76,16 +76,14 @@ def test_each_kind_of_failure_is_caught_and_shortened(toy: type, what: str) -> N
 
 
 def test_runs_come_from_the_seed_alone() -> None:
-    entry = registry.entry("idr")
-    group = flat("idr", entry.load(), 4)
+    group = find_target("idr").flat(4)
     first, again, other = (play(group, SuitePlan(), seed).actions for seed in ("1", "1", "2"))
     assert first == again
     assert first != other
 
 
 def test_the_network_does_all_it_claims_to() -> None:
-    entry = registry.entry("bss")
-    group = flat("bss", entry.load(), 4)
+    group = find_target("bss").flat(4)
     kinds = set()
     for seed in range(20):
         for action in play(group, SuitePlan(), str(seed)).actions:
@@ -101,8 +99,7 @@ def test_the_network_does_all_it_claims_to() -> None:
 
 
 def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
-    entry = registry.entry("bss")
-    run = JudgedRun(flat("bss", entry.load(), 3))
+    run = JudgedRun(find_target("bss").flat(3))
     failure = run.take_all(
         [
             Send("A", "a1"),
@@ -122,8 +119,7 @@ def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
 
 
 def test_impossible_actions_are_passed_over() -> None:
-    entry = registry.entry("fifo")
-    run = JudgedRun(flat("fifo", entry.load(), 2))
+    run = JudgedRun(find_target("fifo").flat(2))
     nonsense: list[Action] = [
         Arrive("A", "b1"),
         Send("Z", "z1"),

@@ -7,12 +7,11 @@ from itertools import permutations
 
 import pytest
 
-from antecede.core.protocols import registry
-from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
 from antecede.lab.check.causal_past import bits
+from antecede.lab.check.check import find_target
 from antecede.lab.check.checked_run import JudgedRun, replay
 from antecede.lab.check.conformance import replay_twice
-from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat, hierarchy
+from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat
 from antecede.lab.check.model_checker.explorer import Explorer, Move, SearchLimits, explore
 from antecede.lab.check.model_checker.invariants import Finding
 from antecede.lab.check.results import (
@@ -29,8 +28,7 @@ from tests.lab.check import refuted, toys, toys_timed
 
 
 def company(name: str, size: int, variant: str = "") -> GroupUnderTest:
-    entry = registry.entry(name)
-    return flat(name, entry.load(), size, entry.options(variant))
+    return find_target(name, variant).flat(size)
 
 
 @pytest.mark.few(2)
@@ -66,7 +64,7 @@ def test_the_state_space_of_two_members_is_what_can_be_counted_by_hand() -> None
     ],
 )
 def test_hierarchies_keep_every_promise(peers: int, limits: SearchLimits, states: int) -> None:
-    found = explore(hierarchy("hierarchical", hierarchical, Topology, (peers,), peers), limits)
+    found = explore(find_target("hierarchical").hierarchy((peers,), peers), limits)
     assert found.failure is None
     assert found.complete
     assert found.states > states

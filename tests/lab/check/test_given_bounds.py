@@ -98,9 +98,9 @@ def test_a_rule_of_topics_that_is_off_by_one_nanosecond_is_refuted() -> None:
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("name", ["linear", "linear-physical"])
 def test_the_network_keeps_given_bounds(name: str, given: str) -> None:
-    bounds, cls = GIVEN[given], entry(name).load()
+    bounds = GIVEN[given]
     options = {} if bounds is None else {"bounds": bounds}
-    group = flat(name, cls, 4, options)
+    group = flat(name, entry(name).load(), 4, options)
     assert conform(group, SuitePlan(runs=3, messages=6)).failure is None
     trial = play(group, SuitePlan(messages=6), "1")
     assert trial.world.now_ns > 0

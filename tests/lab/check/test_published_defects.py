@@ -12,9 +12,8 @@ import pytest
 
 from antecede.core.clocks.bounds import Bounds
 from antecede.core.clocks.nanoseconds import NS
-from antecede.core.protocols import registry
-from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
-from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat, hierarchy
+from antecede.lab.check.check import find_target
+from antecede.lab.check.harness.group_under_test import GroupUnderTest
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
 from antecede.lab.check.results import EARLY, STUCK, UNNECESSARY
 from antecede.lab.check.scenario.parse import load_script
@@ -34,21 +33,18 @@ class Defect(NamedTuple):
 
 
 def _flat(name: str, variant: str, size: int = 3) -> GroupUnderTest:
-    entry = registry.entry(name)
-    return flat(name, entry.load(), size, entry.options(variant))
+    return find_target(name, variant).flat(size)
 
 
 def _alike(name: str) -> GroupUnderTest:
     """Return a group with clocks off and all channels alike."""
-    entry = registry.entry(name)
-    bounds: Bounds[int] = Bounds(accuracy_s=1, least_s=1, most_s=2)
-    options = {**entry.options("as-published"), "bounds": bounds}
-    return flat(name, entry.load(), 3, options, (NS, NS, -NS))
+    target = find_target(name, "as-published")
+    options = {**target.options, "bounds": Bounds[int](accuracy_s=1, least_s=1, most_s=2)}
+    return target._replace(options=options).flat(3, (NS, NS, -NS))
 
 
 def _tree(inside: int, outside: int, variant: str) -> GroupUnderTest:
-    options = registry.entry("hierarchical").options(variant)
-    return hierarchy("hierarchical", hierarchical, Topology, (inside,), outside, options)
+    return find_target("hierarchical", variant).hierarchy((inside,), outside)
 
 
 def order_only(messages: int, *script: int, send_until: int = 2) -> SearchLimits:
@@ -116,10 +112,9 @@ def test_the_smallest_counterexample_is_the_golden_one(
 @pytest.mark.slow
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.file)
 def test_the_repaired_rule_is_clean_within_the_same_limits(defect: Defect) -> None:
-    entry = registry.entry(defect.group.protocol)
     size = len(defect.group.names)
-    if entry.flat:
-        repaired = flat(entry.name, entry.load(), size)
+    if not defect.group.internal:
+        repaired = _flat(defect.group.protocol, "", size)
     else:
         (_, peers), *_ = defect.group.internal
         repaired = _tree(len(peers), size - len(peers) - 1, "")

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from antecede.core.protocols import registry
-from antecede.core.protocols.hierarchical import roles
 from antecede.lab.check import shrink as shrinking
 from antecede.lab.check.check import find_target
 from antecede.lab.check.checked_run import replay
 from antecede.lab.check.conformance import SuitePlan, conform, play, shorten
-from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat, hierarchy
+from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat
 from antecede.lab.check.results import EARLY, ENDLESS, HUNG, Failure
 from antecede.lab.check.scenario.actions import Action, Arrive, Join, Send
 from antecede.lab.check.scenario.parse import parse_script
@@ -118,7 +116,7 @@ def test_members_are_named_and_their_messages_numbered_without_holes() -> None:
 
 
 def test_bounds_clocks_and_subscriptions_go_with_their_members() -> None:
-    group = flat("tv-pt", registry.entry("tv-pt").load(), 4, offsets=(1, 2, 3, 4))
+    group = find_target("tv-pt").flat(4, (1, 2, 3, 4))
     fewer = group.without("B")
     assert fewer is not None
     assert fewer.renamed == {"C": "B", "D": "C", **_later("EFGHIJKLMNOPQR")}
@@ -131,7 +129,7 @@ def test_bounds_clocks_and_subscriptions_go_with_their_members() -> None:
     assert fewer.group.timing.offsets_ns == {0: 1, 1: 3, 2: 4}
     for at, before in old.items():
         assert fewer.group.subscriptions[at] == group.subscriptions[before]
-    assert flat("tv-pt", registry.entry("tv-pt").load(), 2).without("A") is None
+    assert find_target("tv-pt").flat(2).without("A") is None
 
 
 def _later(names: str) -> dict[str, str]:
@@ -139,8 +137,7 @@ def _later(names: str) -> dict[str, str]:
 
 
 def test_a_hierarchy_loses_peers_and_then_their_super_peer() -> None:
-    make = roles.hierarchical
-    group = hierarchy("hierarchical", make, roles.Topology, (2, 1), 1)
+    group = find_target("hierarchical").hierarchy((2, 1), 1)
     assert group.without("S") is None
     fewer = group.without("C")
     assert fewer is not None
