@@ -22,7 +22,7 @@ from antecede.formatting import shown
 from antecede.lab.check import Failure, Target
 from antecede.lab.check.checked_run import JudgedRun
 from antecede.lab.check.conformance import SuitePlan, conform, play
-from antecede.lab.check.harness import LIMIT_S, in_words, is_own, watching
+from antecede.lab.check.harness import LIMIT_S, in_words, raise_own, watching
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
 from antecede.lab.check.harness.network import Step
 from antecede.lab.check.model_checker import SearchLimits, explore
@@ -282,8 +282,7 @@ def _outcome(
     except _TimeUpError:
         return MutantResult(mutant, None, unjudged=f"took longer than {until.seconds:.3g} s")
     except BaseException as error:
-        if is_own(error):
-            raise
+        raise_own(error)
         # The explorer reports what members raise; this is code that does not even start.
         what = in_words(error)
         setup = _small(targets[0]).setup

@@ -20,7 +20,7 @@ from antecede.core.protocols.options.checks import fits
 from antecede.core.protocols.options.declared import option_text, read_option
 from antecede.core.protocols.registry import flat_class
 from antecede.errors import InputError, LocalError, OptionError
-from antecede.lab.check.loader import load_class
+from antecede.lab.check.target import load_class
 from antecede.lab.simulate.config.model import Scenario
 from antecede.lab.simulate.members import make_members
 from antecede.lab.simulate.topology import Mesh

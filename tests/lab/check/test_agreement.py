@@ -11,13 +11,14 @@ from antecede.core.protocols.base import Deliver, Effect, Guarantee, Relation, T
 from antecede.core.protocols.total.sequencer import Sequencer
 from antecede.core.protocols.total.timestamps import AgreedTimestamps
 from antecede.core.protocols.vector.idr import Idr
+from antecede.lab.check.causal_past import find_disagreement
 from antecede.lab.check.conformance import SuitePlan, conform
 from antecede.lab.check.harness.group_under_test import flat
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
 from antecede.lab.check.results import DISAGREED, EARLY, STUCK
-from antecede.lab.check.scenario.agreement import Disagreement, disagreement
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
+from tests.lab.check import refuted
 
 
 class CausalAtOnce(Idr):
@@ -61,8 +62,7 @@ class AnyOrderOfASender(Sequencer):
 )
 def test_the_explorer_and_the_network_find_it(cls: Any, what: str) -> None:
     group = flat("toy", cls, 2 if cls is not NoGaps else 3)
-    found = explore(group, SearchLimits(2 if cls is not NoGaps else 3)).failure
-    assert found is not None
+    found = refuted(explore(group, SearchLimits(2 if cls is not NoGaps else 3)).failure)
     assert found.what == what
     assert what != DISAGREED or len(found.missing) == 1
     suite = conform(flat("toy", cls, 4), SuitePlan(runs=60, twins=False))
@@ -72,14 +72,13 @@ def test_the_explorer_and_the_network_find_it(cls: Any, what: str) -> None:
 
 
 def test_a_sequencer_that_lets_a_sender_overtake_itself_is_early() -> None:
-    found = explore(flat("toy", AnyOrderOfASender, 2), SearchLimits(2)).failure
-    assert found is not None
+    found = refuted(explore(flat("toy", AnyOrderOfASender, 2), SearchLimits(2)).failure)
     assert found.what == EARLY
 
 
 def test_what_only_one_member_delivers_says_nothing() -> None:
-    assert disagreement({1: "abc", 2: "b", 3: "ac", 4: ""}) is None
-    assert disagreement({1: "abc", 2: "bx", 3: "cyb"}) == Disagreement(1, 3, "b", "c")
+    assert find_disagreement({1: "abc", 2: "b", 3: "ac", 4: ""}) is None
+    assert find_disagreement({1: "abc", 2: "bx", 3: "cyb"}) == (1, 3, "b", "c")
 
 
 def test_a_scenario_marks_the_delivery_that_differs(tmp_path: Any) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from antecede.lab.check.scenario.channels import channel_line
+from antecede.lab.check.scenario.execution import channel_line
 from antecede.lab.check.scenario.parse import load_script, parse_script
 from antecede.lab.check.scenario.run import run_script
 
@@ -19,10 +19,7 @@ SCENARIOS = Path(__file__).resolve().parents[3] / "scenarios"
     ("name", "line"),
     [
         ("bss-in-order", "Arrivals: causal. Deliveries: causal."),
-        (
-            "bss-overtaking",
-            "Arrivals: FIFO, not causal (a after b at P1). Deliveries: causal.",
-        ),
+        ("bss-overtaking", "Arrivals: FIFO, not causal (a after b at P1). Deliveries: causal."),
         (
             "bss-condition-2-as-published",
             "Arrivals: FIFO, not causal (a after b at P1). "

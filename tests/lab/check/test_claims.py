@@ -11,6 +11,7 @@ from antecede.lab.check.check import find_target, run_check
 from antecede.lab.check.checked_run import replay
 from antecede.lab.check.conformance import SuitePlan, conform
 from antecede.lab.check.results import CLAIMED, MISUSED, RAISED, Failure, Verdict
+from tests.lab.check import refuted
 
 TOYS = Path(__file__).with_name("toys_claims.py")
 
@@ -54,8 +55,7 @@ def test_a_claim_about_a_newcomer_is_found_in_the_network() -> None:
 
 def test_a_saved_counterexample_fails_in_the_same_way() -> None:
     failure = failure_of("OneOfAll")
-    again = replay(find_target(f"{TOYS}:OneOfAll").flat(3), failure.actions)
-    assert again is not None
+    again = refuted(replay(find_target(f"{TOYS}:OneOfAll").flat(3), failure.actions))
     assert (again.what, again.detail) == (CLAIMED, failure.detail)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antecede.core.protocols import registry
+from antecede.lab.check.check import find_target
 from antecede.lab.check.checked_run import JudgedRun
 from antecede.lab.check.conformance import SuitePlan, conform, play, replay_twice
 from antecede.lab.check.harness.group_under_test import flat
@@ -20,7 +21,7 @@ from antecede.lab.check.results import (
     WIRE,
 )
 from antecede.lab.check.scenario.actions import Action, Arrive, Join, Leave, Send
-from tests.lab.check import toys
+from tests.lab.check import refuted, toys
 
 SHORT = SuitePlan(runs=15)
 
@@ -37,8 +38,7 @@ SHORT = SuitePlan(runs=15)
     ],
 )
 def test_built_in_protocols_pass(name: str, variant: str) -> None:
-    entry = registry.entry(name)
-    suite = conform(flat(name, entry.load(), 4, entry.options(variant)), SHORT)
+    suite = conform(find_target(name, variant).flat(4), SHORT)
     assert suite.failure is None
     assert suite.runs == SHORT.runs
     assert suite.deliveries > 100
@@ -67,27 +67,23 @@ def test_right_protocols_of_one_file_pass(toy: type) -> None:
 )
 def test_each_kind_of_failure_is_caught_and_shortened(toy: type, what: str) -> None:
     group = flat("toys", toy, 4)
-    failure = conform(group, SuitePlan(runs=40)).failure
-    assert failure is not None
+    failure = refuted(conform(group, SuitePlan(runs=40)).failure)
     assert failure.what == what
     assert len(failure.actions) <= 8
     group = flat("toys", toy, len(failure.setup.members))
-    again = replay_twice(group, failure.actions)
-    assert again is not None
+    again = refuted(replay_twice(group, failure.actions))
     assert again.what == failure.what
 
 
 def test_runs_come_from_the_seed_alone() -> None:
-    entry = registry.entry("idr")
-    group = flat("idr", entry.load(), 4)
+    group = find_target("idr").flat(4)
     first, again, other = (play(group, SuitePlan(), seed).actions for seed in ("1", "1", "2"))
     assert first == again
     assert first != other
 
 
 def test_the_network_does_all_it_claims_to() -> None:
-    entry = registry.entry("bss")
-    group = flat("bss", entry.load(), 4)
+    group = find_target("bss").flat(4)
     kinds = set()
     for seed in range(20):
         for action in play(group, SuitePlan(), str(seed)).actions:
@@ -103,9 +99,7 @@ def test_the_network_does_all_it_claims_to() -> None:
 
 
 def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
-    """D joins with B's frontier: a1 is covered, b1 is owed, and D's message depends on both."""
-    entry = registry.entry("bss")
-    run = JudgedRun(flat("bss", entry.load(), 3))
+    run = JudgedRun(find_target("bss").flat(3))
     failure = run.take_all(
         [
             Send("A", "a1"),
@@ -125,8 +119,7 @@ def test_a_newcomer_is_judged_from_its_sponsors_frontier_on() -> None:
 
 
 def test_impossible_actions_are_passed_over() -> None:
-    entry = registry.entry("fifo")
-    run = JudgedRun(flat("fifo", entry.load(), 2))
+    run = JudgedRun(find_target("fifo").flat(2))
     nonsense: list[Action] = [
         Arrive("A", "b1"),
         Send("Z", "z1"),

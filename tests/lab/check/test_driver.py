@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from antecede.core.protocols.basic.fifo import Fifo
-from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
-from antecede.core.protocols.registry import entry
+from antecede.lab.check.check import find_target
 from antecede.lab.check.checked_run import JudgedRun
 from antecede.lab.check.harness.driver import ImpossibleError, Session
-from antecede.lab.check.harness.group_under_test import flat, hierarchy
+from antecede.lab.check.harness.group_under_test import flat
 from antecede.lab.check.scenario.actions import (
     Action,
     Arrive,
@@ -56,7 +55,7 @@ def test_what_cannot_be_is_said_by_a_session_and_passed_over_by_a_judged_run(
 
 
 def test_in_groups_with_clocks_time_and_copies_keep_the_bounds() -> None:
-    session = Session(flat("linear", entry("linear").load(), 2))
+    session = Session(find_target("linear").flat(2))
     session.carry_out(Send("A", "a1"))
     most_ns = session.world.timing.most_ns(0, 1)
     assert session.world.timing.least_ns(0, 1) > 0
@@ -67,7 +66,7 @@ def test_in_groups_with_clocks_time_and_copies_keep_the_bounds() -> None:
 
 
 def test_super_peers_do_not_send_and_nobody_joins_a_hierarchy() -> None:
-    session = Session(hierarchy("hierarchical", hierarchical, Topology, (1,), 1))
+    session = Session(find_target("hierarchical").hierarchy((1,), 1))
     with pytest.raises(ImpossibleError, match="S only forwards"):
         session.carry_out(Send("S", "s1"))
     with pytest.raises(ImpossibleError, match="flat groups only"):
@@ -75,7 +74,7 @@ def test_super_peers_do_not_send_and_nobody_joins_a_hierarchy() -> None:
 
 
 def test_a_judged_run_lets_nobody_answer_what_it_has_not_and_keeps_two_members() -> None:
-    run = JudgedRun(flat("sb", entry("sb").load(), 2))
+    run = JudgedRun(find_target("sb").flat(2))
     assert run.take(Send("A", "a1"))
     assert not run.take(Send("B", "b1", ("a1",)))
     assert not run.take(Leave("A"))
@@ -84,7 +83,6 @@ def test_a_judged_run_lets_nobody_answer_what_it_has_not_and_keeps_two_members()
 
 
 def test_a_script_can_bring_a_message_back_to_its_sender() -> None:
-    """As random runs do: such a counterexample can be told as a script."""
     done = run_script(parse_script("protocol bss\nmembers A B\nsend A m\narrive A m again\n"))
     assert done.results[-1].output == ("A discards m: own message",)
 

@@ -11,6 +11,7 @@ from antecede.lab.check.conformance import SuitePlan, conform
 from antecede.lab.check.harness.group_under_test import flat
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
 from antecede.lab.check.results import BEGINNING, ENDLESS
+from tests.lab.check import refuted
 
 
 class Said(NamedTuple):
@@ -31,22 +32,17 @@ class Chatty(Protocol):
         super().__init__(me, members)
         self.sent = self.heard = 0
 
-    def send(
-        self, payload: Any, *, now: int | None = None, after: Sequence[Any] = ()
-    ) -> Sequence[Effect]:
-        """Transmit at once."""
+    def send(self, payload: Any, **given: Any) -> Sequence[Effect]:
         self.sent += 1
         return [Transmit(self.others(), Said(self.me, self.sent, payload))]
 
     def receive(self, message: Said, *, now: int | None = None) -> Sequence[Effect]:
-        """Deliver a message; answer it, and every note, with notes."""
         self.heard += 1
         note = Transmit((message.sender,), Said(self.me, 0, self.note_payload))
         deliver = [] if self.is_note(message) else [Deliver(message)]
         return [*deliver, *[note] * self.answers]
 
     def is_note(self, message: Said) -> bool:
-        """Tell whether a message is between members only."""
         return message.seq == 0
 
 
@@ -63,12 +59,10 @@ class Doubling(Beating):
 
     @classmethod
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
-        """Return clocks that are right, and delays of a second or two."""
         return {"bounds": Bounds[int](least_s=1, most_s=2)}
 
 
 def test_an_answer_to_every_answer_ends_the_search() -> None:
-    """States have ever new numbers of notes heard: there is no end to them."""
     found = explore(flat("chatty", Chatty, 2), SearchLimits(1))
     assert found.failure is not None
     assert found.failure.what == ENDLESS
@@ -76,10 +70,9 @@ def test_an_answer_to_every_answer_ends_the_search() -> None:
 
 
 def test_an_answer_to_every_answer_ends_a_run_before_time_passes() -> None:
-    failure = conform(
-        flat("beating", Beating, 2), SuitePlan(runs=1, messages=2, twins=False)
-    ).failure
-    assert failure is not None
+    failure = refuted(
+        conform(flat("beating", Beating, 2), SuitePlan(runs=1, messages=2, twins=False)).failure
+    )
     assert failure.what == ENDLESS
 
 

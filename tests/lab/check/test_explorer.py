@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 
 import pytest
 
-from antecede.core.protocols import registry
-from antecede.core.protocols.hierarchical.roles import Topology, hierarchical
+from antecede.lab.check.causal_past import bits
+from antecede.lab.check.check import find_target
 from antecede.lab.check.checked_run import JudgedRun, replay
 from antecede.lab.check.conformance import replay_twice
-from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat, hierarchy
+from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat
 from antecede.lab.check.model_checker.explorer import Explorer, Move, SearchLimits, explore
 from antecede.lab.check.model_checker.invariants import Finding
 from antecede.lab.check.results import (
@@ -24,12 +24,11 @@ from antecede.lab.check.results import (
     UNNECESSARY,
     UNSENT,
 )
-from tests.lab.check import toys
+from tests.lab.check import refuted, toys, toys_timed
 
 
 def company(name: str, size: int, variant: str = "") -> GroupUnderTest:
-    entry = registry.entry(name)
-    return flat(name, entry.load(), size, entry.options(variant))
+    return find_target(name, variant).flat(size)
 
 
 @pytest.mark.few(2)
@@ -56,31 +55,19 @@ def test_the_state_space_of_two_members_is_what_can_be_counted_by_hand() -> None
     assert one_each.states == 1 + 2 + 4
 
 
-def test_hierarchical_with_two_messages() -> None:
-    group = hierarchy("hierarchical", hierarchical, Topology, (2,), 2)
-    found = explore(group, SearchLimits(2))
+@pytest.mark.parametrize(
+    ("peers", "limits", "states"),
+    [
+        (2, SearchLimits(2), 3_000),
+        pytest.param(2, SearchLimits(3), 300_000, marks=pytest.mark.slow),
+        (1, SearchLimits(4, script=(0, 2, 0, 2)), 0),
+    ],
+)
+def test_hierarchies_keep_every_promise(peers: int, limits: SearchLimits, states: int) -> None:
+    found = explore(find_target("hierarchical").hierarchy((peers,), peers), limits)
     assert found.failure is None
     assert found.complete
-    assert found.states > 3_000
-
-
-@pytest.mark.slow
-def test_hierarchical_with_three_messages() -> None:
-    group = hierarchy("hierarchical", hierarchical, Topology, (2,), 2)
-    found = explore(group, SearchLimits(3))
-    assert found.failure is None
-    assert found.complete
-    assert found.states > 300_000
-
-
-def test_hierarchical_with_four_messages_in_a_fixed_order_of_senders() -> None:
-    group = hierarchy("hierarchical", hierarchical, Topology, (1,), 1)
-    found = explore(group, SearchLimits(4, script=(0, 2, 0, 2)))
-    assert found.failure is None
-    assert found.complete
-
-
-# -- the judge against the oracle ------------------------------------------------------------
+    assert found.states > states
 
 
 def every_path(
@@ -97,6 +84,19 @@ def every_path(
     assert not ended or explorer.unpack(state).flight == ()
 
 
+def judged_by_the_oracle(
+    explorer: Explorer, path: Sequence[Move], found: Finding | None
+) -> JudgedRun:
+    """Replay a path; the oracle finds what the explorer has found."""
+    run = JudgedRun(explorer.group)
+    failure = run.take_all(explorer.actions(path))
+    # The network also asks what is said about an arrival; the explorer does not.
+    broken = failure if failure is not run.doubt else None
+    what = found.what if found is not None else None
+    assert (broken.what if broken is not None else None) == what, run.actions
+    return run
+
+
 @pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("group", "limits"),
@@ -111,6 +111,8 @@ def every_path(
         (flat("toys", toys.Lossy, 2), SearchLimits(2)),
         (flat("toys", toys.Twice, 2), SearchLimits(2)),
         (flat("toys", toys.Replies, 2), SearchLimits(3)),
+        (flat("toys", toys_timed.Forgetful, 3), SearchLimits(2)),
+        (flat("toys", toys_timed.Gossip, 3), SearchLimits(1)),
     ],
     ids=lambda value: value.protocol if isinstance(value, GroupUnderTest) else str(value[:2]),
 )
@@ -121,22 +123,11 @@ def test_the_judge_agrees_with_the_oracle_on_every_path(
     paths = 0
     for path, found in every_path(explorer, explorer.start(), ()):
         paths += 1
-        run = JudgedRun(group)
-        failure = run.take_all(explorer.actions(path))
+        run = judged_by_the_oracle(explorer, path, found)
         assert len(run.actions) == len(path)
-        what = found.what if found is not None else None
-        # The network also asks what is said about an arrival; the explorer does not.
-        broken = failure if failure is not run.doubt else None
-        assert (broken.what if broken is not None else None) == what, run.actions
-        if failure is not None and found is not None and what == EARLY:
-            missing = {
-                explorer.labels[k] for k in range(len(explorer.labels)) if found.missing >> k & 1
-            }
-            assert set(failure.missing) == missing
+        if run.failure is not None and found is not None and found.what == EARLY:
+            assert set(run.failure.missing) == {explorer.labels[k] for k in bits(found.missing)}
     assert paths > 10
-
-
-# -- what it finds, and how small -------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -156,22 +147,19 @@ def test_each_kind_of_failure_is_found(toy: type, what: str) -> None:
     assert found.failure is not None
     assert found.failure.what == what
     assert not found.complete
-    again = replay_twice(flat("toys", toy, 3), found.failure.actions)
-    assert again is not None
+    again = refuted(replay_twice(flat("toys", toy, 3), found.failure.actions))
     assert again.what == what
 
 
 def test_nobody_transmits_to_itself() -> None:
-    found = explore(flat("toys", toys.Echoing, 2), SearchLimits(1)).failure
-    assert found is not None
+    found = refuted(explore(flat("toys", toys.Echoing, 2), SearchLimits(1)).failure)
     assert found.what == MISUSED
     assert "returned Transmit to the member itself" in found.detail
 
 
 def test_the_counterexample_is_a_smallest_one() -> None:
     group = flat("toys", toys.Eager, 3)
-    found = explore(group, SearchLimits(2)).failure
-    assert found is not None
+    found = refuted(explore(group, SearchLimits(2)).failure)
     assert found.lines() == ["send A a1", "send A a2", "arrive B a2"]
     for fewer in permutations(found.actions, len(found.actions) - 1):
         assert replay(group, fewer) is None
@@ -186,8 +174,7 @@ def test_a_search_ends_at_the_allowed_number_of_states() -> None:
 
 def test_ignored_kinds_are_passed_over() -> None:
     group = company("bss", 3, "as-published")
-    first = explore(group, SearchLimits(2)).failure
-    assert first is not None
+    first = refuted(explore(group, SearchLimits(2)).failure)
     assert first.what == UNNECESSARY
     second = explore(group, SearchLimits(2, ignored=frozenset({UNNECESSARY, STUCK}))).failure
     assert second is not None

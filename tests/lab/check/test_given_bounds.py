@@ -21,7 +21,7 @@ from antecede.lab.check.results import EARLY, STUCK
 from antecede.lab.check.scenario.verdict import explored
 from antecede.lab.check.search_plans import SearchSize, clock_settings, searches
 from antecede.lab.check.target import Target
-from tests.lab.check import toys_timed
+from tests.lab.check import refuted, toys_timed
 
 TENTHS = Bounds[int](accuracy_s=0.1, least_s=0.1, most_s=0.3)
 ODD = Bounds[int](accuracy_ns=100_000_003, least_ns=100_000_001, most_ns=300_000_007)
@@ -67,8 +67,7 @@ def what_is_found(cls: type, given: str) -> set[str]:
         group = flat("own", cls, 3, options, offsets)
         failure = explore(group, SearchLimits(2, send_until=2, extremes=True)).failure
         if failure is not None:
-            again = replay(group, failure.actions)
-            assert again is not None
+            again = refuted(replay(group, failure.actions))
             assert again.what == failure.what
             found.add(failure.what)
     return found
@@ -99,9 +98,9 @@ def test_a_rule_of_topics_that_is_off_by_one_nanosecond_is_refuted() -> None:
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("name", ["linear", "linear-physical"])
 def test_the_network_keeps_given_bounds(name: str, given: str) -> None:
-    bounds, cls = GIVEN[given], entry(name).load()
+    bounds = GIVEN[given]
     options = {} if bounds is None else {"bounds": bounds}
-    group = flat(name, cls, 4, options)
+    group = flat(name, entry(name).load(), 4, options)
     assert conform(group, SuitePlan(runs=3, messages=6)).failure is None
     trial = play(group, SuitePlan(messages=6), "1")
     assert trial.world.now_ns > 0
@@ -156,7 +155,6 @@ def test_the_verdict_says_in_which_steps_time_went_by() -> None:
 
 
 def test_what_only_takes_long_is_not_called_stuck() -> None:
-    """Null messages every 100 s: everything is delivered, after minutes."""
     offsets = (NS, -NS, NS)
     group = flat("linear-physical", LinearPhysical, 3, {"heartbeat_s": 100.0}, offsets)
     assert explore(group, SearchLimits(1, send_until=1)).failure is None

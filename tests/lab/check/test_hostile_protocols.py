@@ -2,55 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from antecede.core.clocks.bounds import Bounds
 from antecede.lab.check.check import run_check
-from antecede.lab.check.loader import load_class
 from antecede.lab.check.model_checker.explorer import explore
 from antecede.lab.check.results import EARLY, ENDLESS
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
 from antecede.lab.check.search_plans import SearchSize, searches
-from antecede.lab.check.target import Target
-from tests.lab.check import toys_timed
+from antecede.lab.check.target import Target, load_class
+from tests.lab.check import toys, toys_timed
 
 TOYS = toys_timed.__file__
-ECHO = """
-from typing import NamedTuple
-from antecede.core.protocols.base import Deliver, Discard, Guarantee, Protocol, Relation, Transmit
-
-class Note(NamedTuple):
-    sender: int
-    seq: int
-    payload: object
-
-class Echo(Protocol):
-    guarantee = Guarantee(Relation.NONE)
-
-    def __init__(self, me, members):
-        super().__init__(me, members)
-        self.sent = 0
-        self.seen = set()
-
-    def send(self, payload, *, now=None, after=()):
-        self.sent += 1
-        return [Transmit(self.others(), Note(self.me, self.sent, payload))]
-
-    def receive(self, message, *, now=None):
-        again = Transmit(self.others(), message)
-        if message.sender == self.me or message in self.seen:
-            return [Discard(message, "known"), again]
-        self.seen.add(message)
-        return [Deliver(message), again]
-"""
 
 
 def test_a_file_with_a_protocol_that_cannot_be_made_without_bounds_is_judged() -> None:
-    """`trial_options` says what it is made with, for the trial of the loader too."""
     assert load_class(f"{TOYS}:Impatient").__name__ == "Impatient"
     verdict = run_check(f"{TOYS}:Impatient")
     assert verdict.failures[0].what == EARLY
@@ -58,10 +27,8 @@ def test_a_file_with_a_protocol_that_cannot_be_made_without_bounds_is_judged() -
     assert any("VIOLATION" in line for moment in run.results for line in moment.output)
 
 
-def test_a_message_that_is_passed_on_for_ever_ends_the_check(tmp_path: Path) -> None:
-    file = tmp_path / "echo.py"
-    file.write_text(ECHO, encoding="utf-8")
-    (failure,) = run_check(f"{file}:Echo").failures
+def test_a_message_that_is_passed_on_for_ever_ends_the_check() -> None:
+    (failure,) = run_check(f"{toys.__file__}:PassingOn").failures
     assert failure.what == ENDLESS
     assert run_script(parse_script(failure.script())).results
 
@@ -76,7 +43,6 @@ class WideClocks(toys_timed.Patient):
 
 @pytest.mark.slow
 def test_somebody_can_answer_however_long_the_least_delay_is() -> None:
-    """With sends in the first 2 s alone there was no causal pair of two members to be seen."""
     target = Target("wide", WideClocks)
     found = [explore(*search).failure for search in searches(target, SearchSize())]
     failures = [failure for failure in found if failure is not None]

@@ -12,30 +12,22 @@ from antecede.lab.check.check import run_check
 from antecede.lab.check.scenario.parse import load_script
 
 OWN = """
-from typing import NamedTuple
-from antecede.core.protocols.base import Deliver, Guarantee, Protocol, Relation, Transmit
+from antecede.core.protocols.base import Deliver, Guarantee, Relation
+from antecede.core.protocols.basic.unordered import Unordered
 
-class Note(NamedTuple):
-    sender: int
-    seq: int
-    payload: object
-
-class Hopeful(Protocol):
+class Hopeful(Unordered):
     guarantee = Guarantee(Relation.FIFO)
 
     def __init__(self, me, members, *, r: int, fails: bool = False):
         super().__init__(me, members)
-        self.r, self.fails, self.sent = r, fails, 0
-
-    def send(self, payload, *, now=None, after=()):
-        self.sent += 1
-        return [Transmit(self.others(), Note(self.me, self.sent, payload))]
+        self.fails = fails
 
     def receive(self, message, *, now=None):
         if self.fails:
             raise ValueError("one line\\nand another")
         return [Deliver(message)]
 """
+FAILS = OWN.splitlines().index("        if self.fails:") + 2
 
 
 @pytest.fixture
@@ -74,7 +66,7 @@ def test_what_raises_is_saved_and_drawn_too(
     assert main(["explain", str(saved)]) == 2
     error = capsys.readouterr().err
     assert "ValueError: one line" in error
-    assert "own.py, line 23, in receive" in error
+    assert f"own.py, line {FAILS}, in receive" in error
 
 
 def test_the_protocols_own_file_is_not_overwritten(

@@ -10,15 +10,7 @@ import pytest
 
 from antecede.errors import InputError
 from antecede.lab.check.check import run_check
-from antecede.lab.check.results import (
-    ENDLESS,
-    HUNG,
-    MISUSED,
-    RAISED,
-    REASON,
-    SHARED,
-    Failure,
-)
+from antecede.lab.check.results import ENDLESS, HUNG, MISUSED, RAISED, REASON, SHARED, Failure
 
 START = """
 import itertools, sys, time
@@ -77,13 +69,8 @@ TICK = """
 
 
 def found(
-    tmp_path: Path,
-    *,
-    limit_s: float = 5.0,
-    parts: Mapping[str, str] | None = None,
-    **lines_of: str,
+    tmp_path: Path, *, limit_s: float = 5.0, parts: Mapping[str, str] | None = None, **lines_of: str
 ) -> Failure:
-    """Return what the check finds in a class with these lines."""
     file = tmp_path / "mine.py"
     lines_of |= parts or {}
     lines = {name: lines_of.get(name, "pass") for name in ("init", "send", "receive")}
@@ -94,6 +81,10 @@ def found(
     failures = run_check(f"{file}:Mine", limit_s=limit_s).failures
     assert failures
     return failures[0]
+
+
+def transmit(message: str) -> str:
+    return f"return [Transmit(self.others(), {message})]"
 
 
 @pytest.mark.slow
@@ -112,30 +103,18 @@ def test_the_class_without_a_mistake_passes(tmp_path: Path) -> None:
         ("receive", "return [None]", "receive returned None among its effects"),
         ("receive", "return ['x']", "receive returned 'x' (str) among its effects"),
         ("receive", "return [[Deliver(message)]]", "; join the sequences into one"),
+        ("send", transmit("self.note(payload, [1])"), "its field extra holds a list; use a tuple"),
         (
             "send",
-            "return [Transmit(self.others(), self.note(payload, [1]))]",
-            "its field extra holds a list; use a tuple",
-        ),
-        (
-            "send",
-            "return [Transmit(self.others(), self.note(payload, {}))]",
+            transmit("self.note(payload, {})"),
             "its field extra holds a dict; use a tuple of pairs",
         ),
-        (
-            "send",
-            "return [Transmit(self.others(), Plain(self.me, 1, payload))]",
-            "a Plain, which is compared by identity",
-        ),
-        ("send", "return [Transmit(self.others(), payload)]", "which has no sender"),
+        ("send", transmit("Plain(self.me, 1, payload)"), "a Plain, which is compared by identity"),
+        ("send", transmit("payload"), "which has no sender"),
         ("send", "return [Transmit(self.members, self.note(payload))]", "to the member itself"),
         ("send", "return [Transmit((7,), self.note(payload))]", "to 7 (int), who was never in"),
         ("send", "return [Transmit(1 - self.me, self.note(payload))]", "`to` is a tuple of member"),
-        (
-            "send",
-            "return [Transmit(self.others(), self.note((payload, 1)))]",
-            "`payload` stays as it is",
-        ),
+        ("send", transmit("self.note((payload, 1))"), "`payload` stays as it is"),
         ("receive", "return [Hold(message, 3)]", "it is a tuple of MessageId"),
         ("receive", "return [Hold(message, (3,))]", "which are MessageId(sender, seq)"),
     ],
@@ -220,7 +199,6 @@ BLOCKED = """
 def test_what_a_group_asks_must_be_answered(
     tmp_path: Path, line: str, what: str, words: str
 ) -> None:
-    """`blocked_on` decides nothing about the order, but a `Group` asks it."""
     failure = found(tmp_path, limit_s=0.3, receive="pass" + BLOCKED + line)
     assert (failure.what, words in failure.detail) == (what, True)
 

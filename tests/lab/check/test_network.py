@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from antecede.core.protocols.basic.fifo import Fifo
-from antecede.errors import LocalError
 from antecede.lab.check.harness.network import DELIVERED, DISCARDED, HELD, Step, World
 from antecede.lab.check.harness.timing import InFlight
 
@@ -47,13 +44,6 @@ def test_copies_from_a_member_that_left_arrive_and_copies_to_it_vanish() -> None
     assert world.arrive(2, "a")[-1] == Step(2, DELIVERED, "a")
     world.send(1, "c")
     assert all(copy.target != 0 for copy in world.in_flight)
-
-
-def test_numbers_of_members_are_never_reused() -> None:
-    world = fifo_world()
-    world.leave(0)
-    with pytest.raises(LocalError, match="never reused"):
-        world.join(0, Fifo(0, range(3)), sponsor=1)
 
 
 def test_a_copy_handed_over_twice_is_a_duplicate() -> None:

@@ -70,7 +70,6 @@ def test_with_a_hook_of_its_own_the_index_is_not_used(name: str) -> None:
 
 
 def test_with_a_relation_of_its_own_the_index_is_not_used() -> None:
-    """It knows the times by which the three relations go, and no others."""
     bounds = Bounds[int](accuracy_s=1, least_s=1, most_s=3)
     member = LinearPhysical(0, (0, 1, 2), bounds=bounds)
     own = type("Own", (type(member.relation),), {})

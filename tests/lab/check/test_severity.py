@@ -11,17 +11,9 @@ from antecede.lab.check.check import find_target, run_check
 from antecede.lab.check.checked_run import replay
 from antecede.lab.check.conformance import SuitePlan, conform
 from antecede.lab.check.harness.group_under_test import flat
-from antecede.lab.check.results import (
-    CLAIMED,
-    EARLY,
-    LESSER,
-    STUCK,
-    UNNECESSARY,
-    Failure,
-    Verdict,
-)
+from antecede.lab.check.results import CLAIMED, EARLY, LESSER, STUCK, UNNECESSARY, Failure, Verdict
 from antecede.lab.check.scenario.actions import Tick
-from tests.lab.check import toys, toys_timed
+from tests.lab.check import refuted, toys, toys_timed
 
 TOYS = Path(__file__).with_name("toys_severity.py")
 
@@ -41,8 +33,7 @@ def test_an_early_delivery_of_larger_groups_is_reported(name: str, found: list[s
 
 
 def test_a_run_shows_its_gravest_failure() -> None:
-    failure = conform(flat("toys", toys.Lazy, 4), SuitePlan(runs=40)).failure
-    assert failure is not None
+    failure = refuted(conform(flat("toys", toys.Lazy, 4), SuitePlan(runs=40)).failure)
     assert failure.what == STUCK, "what is stuck was held without need before"
     assert failure.severity > LESSER.index(UNNECESSARY)
 
@@ -79,8 +70,7 @@ def test_a_message_held_for_ever_is_shown_with_few_ticks(
     assert failure.what == STUCK
     assert len(failure.lines()) <= lines, failure.lines()
     target = find_target(protocol, variant)
-    again = replay(target.flat(len(failure.setup.members)), failure.actions)
-    assert again is not None
+    again = refuted(replay(target.flat(len(failure.setup.members)), failure.actions))
     assert (again.what, again.at, again.label) == (STUCK, failure.at, failure.label)
 
 
@@ -93,6 +83,5 @@ def test_ticks_in_a_row_become_one(name: str) -> None:
 
 
 def test_ticks_in_a_row_become_one_in_the_network() -> None:
-    failure = conform(flat("toys", toys_timed.Stuck, 3), SuitePlan(runs=40)).failure
-    assert failure is not None
+    failure = refuted(conform(flat("toys", toys_timed.Stuck, 3), SuitePlan(runs=40)).failure)
     assert failure.lines() == ["send B b1", "tick 3", "arrive A b1", "tick 9"]

@@ -9,20 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from antecede.core.protocols import registry
-from antecede.core.protocols.hierarchical import roles
 from antecede.lab.check import shrink as shrinking
 from antecede.lab.check.check import find_target
 from antecede.lab.check.checked_run import replay
 from antecede.lab.check.conformance import SuitePlan, conform, play, shorten
-from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat, hierarchy
+from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat
 from antecede.lab.check.results import EARLY, ENDLESS, HUNG, Failure
 from antecede.lab.check.scenario.actions import Action, Arrive, Join, Send
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
 from antecede.lab.check.search_plans import SearchSize, suites
 from antecede.lab.check.shrink import HANGING, GroupFailure, shrink, smaller
-from tests.lab.check import toys
+from tests.lab.check import refuted, toys
 from tests.lab.check import toys_timed as timed
 
 ROW = re.compile(r"^\| (\w[\w-]*) \| ([\w-]+) \| E\d+ .*? \| ([\w ]+) \| (\d+) \| (\d+) \|", re.M)
@@ -72,8 +70,7 @@ def everybody(found: Failure) -> int:
 def test_nothing_more_can_be_left_out_and_it_still_fails(name: str, variant: str) -> None:
     company, failure = found_by_the_network(name, variant)
     found = small(company, failure)
-    again = replay(found.group, found.failure.actions)
-    assert again is not None
+    again = refuted(replay(found.group, found.failure.actions))
     assert again.what == failure.what
     assert found.size < GroupFailure(company, failure).size
     for one in smaller(found):
@@ -84,13 +81,11 @@ def test_nothing_more_can_be_left_out_and_it_still_fails(name: str, variant: str
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("toy", "least"),
-    [(toys.Eager, 2), (toys.Replies, 2), (timed.Forgetful, 3), (timed.Hearsay, 4)],
+    ("toy", "least"), [(toys.Eager, 2), (toys.Replies, 2), (timed.Forgetful, 3), (timed.Hearsay, 4)]
 )
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_group_of_any_toy_becomes_as_small_as_it_can(toy: type, least: int, seed: int) -> None:
-    failure = conform(flat("toys", toy, 5), SuitePlan(runs=600, twins=False), seed).failure
-    assert failure is not None
+    failure = refuted(conform(flat("toys", toy, 5), SuitePlan(runs=600, twins=False), seed).failure)
     assert failure.what == EARLY
     assert everybody(failure) == least
     sent = [one.label for one in failure.actions if isinstance(one, Send)]
@@ -112,8 +107,7 @@ def test_members_are_named_and_their_messages_numbered_without_holes() -> None:
         Send("B", "b1"), Send("C", "c1"), Send("E", "e1"), Arrive("C", "e1"), Send("C", "c2"),
         Arrive("D", "c2"), Send("D", "d1"), Arrive("B", "d1"),
     )  # fmt: skip
-    failure = replay(group, actions)
-    assert failure is not None
+    failure = refuted(replay(group, actions))
     found = small(group, failure).failure
     assert found.setup.members == ("A", "B")
     (first, then) = (one.label for one in found.actions if isinstance(one, Send))
@@ -122,7 +116,7 @@ def test_members_are_named_and_their_messages_numbered_without_holes() -> None:
 
 
 def test_bounds_clocks_and_subscriptions_go_with_their_members() -> None:
-    group = flat("tv-pt", registry.entry("tv-pt").load(), 4, offsets=(1, 2, 3, 4))
+    group = find_target("tv-pt").flat(4, (1, 2, 3, 4))
     fewer = group.without("B")
     assert fewer is not None
     assert fewer.renamed == {"C": "B", "D": "C", **_later("EFGHIJKLMNOPQR")}
@@ -135,7 +129,7 @@ def test_bounds_clocks_and_subscriptions_go_with_their_members() -> None:
     assert fewer.group.timing.offsets_ns == {0: 1, 1: 3, 2: 4}
     for at, before in old.items():
         assert fewer.group.subscriptions[at] == group.subscriptions[before]
-    assert flat("tv-pt", registry.entry("tv-pt").load(), 2).without("A") is None
+    assert find_target("tv-pt").flat(2).without("A") is None
 
 
 def _later(names: str) -> dict[str, str]:
@@ -143,8 +137,7 @@ def _later(names: str) -> dict[str, str]:
 
 
 def test_a_hierarchy_loses_peers_and_then_their_super_peer() -> None:
-    make = roles.hierarchical
-    group = hierarchy("hierarchical", make, roles.Topology, (2, 1), 1)
+    group = find_target("hierarchical").hierarchy((2, 1), 1)
     assert group.without("S") is None
     fewer = group.without("C")
     assert fewer is not None

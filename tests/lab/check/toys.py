@@ -41,9 +41,7 @@ class Causal(Protocol):
     def past(self) -> frozenset[MessageId]:
         return self.done
 
-    def send(
-        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
-    ) -> Sequence[Effect]:
+    def send(self, payload: Any, *, now: int | None = None, **given: Any) -> Sequence[Effect]:
         past = self.past()
         self.sent += 1
         self.done |= {MessageId(self.me, self.sent)}
@@ -193,9 +191,14 @@ class Drifting(Causal):
 class Echoing(Causal):
     """Transmits to everybody, itself too."""
 
-    def send(
-        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
-    ) -> Sequence[Effect]:
+    def send(self, payload: Any, *, now: int | None = None, **given: Any) -> Sequence[Effect]:
         (effect,) = super().send(payload)
         assert isinstance(effect, Transmit)
         return (Transmit(self.members, effect.message),)
+
+
+class PassingOn(Causal):
+    """Passes every copy on to all others, again and again."""
+
+    def receive(self, message: Note, *, now: int | None = None) -> Sequence[Effect]:
+        return [*super().receive(message), Transmit(self.others(), message)]

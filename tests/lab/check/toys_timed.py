@@ -45,14 +45,7 @@ class Post(Protocol):
         self.done: set[MessageId] = set()
         self.held: list[Letter] = []
 
-    def send(
-        self,
-        payload: Any,
-        *,
-        now: int | None = None,
-        after: Sequence[MessageId] = (),
-        to: Sequence[int] = (),
-    ) -> Sequence[Effect]:
+    def send(self, payload: Any, *, to: Sequence[int] = (), **given: Any) -> Sequence[Effect]:
         self.sent += 1
         targets = tuple(to) or self.others()
         letter = Letter(self.me, self.sent, payload, targets, tuple(sorted(self.known.items())))
@@ -90,14 +83,7 @@ class Forgetful(Post):
 class Gossip(Post):
     """Sends everything to everybody, whoever it is for."""
 
-    def send(
-        self,
-        payload: Any,
-        *,
-        now: int | None = None,
-        after: Sequence[MessageId] = (),
-        to: Sequence[int] = (),
-    ) -> Sequence[Effect]:
+    def send(self, payload: Any, *, to: Sequence[int] = (), **given: Any) -> Sequence[Effect]:
         (transmit,) = super().send(payload, to=to)
         assert isinstance(transmit, Transmit)
         return (Transmit(self.others(), transmit.message),)
@@ -131,9 +117,7 @@ class Patient(Protocol):
     def trial_options(cls, members: Sequence[int]) -> Mapping[str, Any]:
         return {"bounds": Bounds(accuracy_s=1, least_s=3, most_s=4)}
 
-    def send(
-        self, payload: Any, *, now: int | None = None, after: Sequence[MessageId] = ()
-    ) -> Sequence[Effect]:
+    def send(self, payload: Any, *, now: int | None = None, **given: Any) -> Sequence[Effect]:
         assert now is not None
         self.sent += 1
         return (Transmit(self.others(), Stamped(self.me, self.sent, payload, now)),)
@@ -199,12 +183,7 @@ class Topical(Patient):
         return {"bounds": bounds, "subscriptions": Subscriptions(topics)}
 
     def send(
-        self,
-        payload: Any,
-        *,
-        now: int | None = None,
-        after: Sequence[MessageId] = (),
-        topics: Sequence[str] = (),
+        self, payload: Any, *, now: int | None = None, topics: Sequence[str] = (), **given: Any
     ) -> Sequence[Effect]:
         assert now is not None
         self.sent += 1

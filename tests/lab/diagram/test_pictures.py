@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from antecede.cli import main
 from antecede.core.diagram_model import State
 from antecede.core.protocols.base import Relation
-from antecede.errors import LocalError, ScriptError
+from antecede.errors import LocalError
 from antecede.lab.check.scenario.parse import load_script, parse_script
 from antecede.lab.check.scenario.run import run_script, under
 from antecede.lab.diagram.scenario_diagram import from_run, stacked
@@ -153,9 +153,6 @@ def test_states_are_written_where_they_change() -> None:
     assert not from_run(run_script(parse_script(HELD))).states
 
 
-# -- several protocols on one axis -----------------------------------------------------------------
-
-
 def test_one_action_stands_at_one_time_under_every_protocol() -> None:
     script = load_script(OVERTAKING)
     runs = [
@@ -171,20 +168,6 @@ def test_one_action_stands_at_one_time_under_every_protocol() -> None:
     assert len(shifts) == 2
     legends = [e for e in picture.iter(f"{SVG}text") if e.text == "delivered before its cause"]
     assert len(legends) == 2  # one legend: a text and its halo
-
-
-def test_what_a_protocol_promises_is_not_what_is_judged() -> None:
-    script = under(load_script(OVERTAKING), "none")
-    assert not run_script(script).violations()
-    assert run_script(script, relation=Relation.BY_DELIVERY).violations()
-
-
-def test_a_protocol_that_cannot_play_it_says_so() -> None:
-    with pytest.raises(ScriptError, match="magic"):
-        run_script(under(load_script(OVERTAKING), "magic"))
-
-
-# -- the command -----------------------------------------------------------------------------------
 
 
 def explain(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:

@@ -15,7 +15,7 @@ from antecede.errors import InputError
 from antecede.lab.check.scenario.execution import ScriptRun, rows_of
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
-from antecede.lab.play.cuts import Execution, above, below, consistent, cut_of, execution
+from antecede.lab.play.cuts import Execution, above, below, cut_of, execution
 from antecede.tables.trace.schema import RECEIVE, SEND
 from tests.lab.play.scenes import Making, scenes
 
@@ -43,9 +43,9 @@ def made_of(text: str, *, deliveries: bool = False) -> Execution:
 
 
 def all_cuts(of: Execution) -> Iterator[dict[str, int]]:
-    lengths = of.lengths()
-    for counts in product(*(range(lengths[name] + 1) for name in of.members)):
-        yield dict(zip(of.members, counts, strict=True))
+    lengths = of.lengths
+    for counts in product(*(range(lengths[name] + 1) for name in of.lengths)):
+        yield dict(zip(of.lengths, counts, strict=True))
 
 
 def slow(run: ScriptRun, cut: dict[str, int], received: str) -> bool:
@@ -70,7 +70,7 @@ def test_every_cut_is_what_the_definition_says(made: Making, deliveries: bool) -
     assume(len(everything) <= 3_000)
     received = "deliver" if deliveries else "arrive"
     good = [cut for cut in everything if slow(run, cut, received)]
-    assert [cut for cut in everything if consistent(of, cut)] == good
+    assert [cut for cut in everything if cut_of(of, cut)["consistent"]] == good
     for cut in everything[:: max(1, len(everything) // 40)]:
         lower = [one for one in good if all(one[m] <= cut[m] for m in cut)]
         upper = [one for one in good if all(one[m] >= cut[m] for m in cut)]
@@ -83,7 +83,7 @@ def test_every_cut_is_what_the_definition_says(made: Making, deliveries: bool) -
 def test_cuts_and_channels_are_those_of_the_oracle(made: Making, data: Any) -> None:
     run = run_of(made.text("unordered"))
     of = execution(run, tuple(made.members))
-    cut = {name: data.draw(st.integers(0, n)) for name, n in of.lengths().items()}
+    cut = {name: data.draw(st.integers(0, n)) for name, n in of.lengths.items()}
     oracle = Cuts(row for row in rows_of(run) if row.kind in (SEND, RECEIVE))
     told = cut_of(of, cut)
     if any(cut.values()):
@@ -120,8 +120,8 @@ def test_by_deliveries_what_is_held_is_in_the_channel() -> None:
     text = TEXT.format("bss").replace("arrive C m\nsend C o\n", "")
     held = cut_of(made_of(text, deliveries=True), {"A": 1, "B": 2})
     assert {"source": "B", "target": "C", "labels": ["n"]} in held["channels"]
-    assert made_of(text, deliveries=True).lengths() == {"A": 1, "B": 2, "C": 0}
-    assert made_of(text).lengths() == {"A": 1, "B": 2, "C": 1}
+    assert made_of(text, deliveries=True).lengths == {"A": 1, "B": 2, "C": 0}
+    assert made_of(text).lengths == {"A": 1, "B": 2, "C": 1}
 
 
 def test_what_a_super_peer_hands_on_comes_from_there() -> None:

@@ -6,7 +6,7 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +20,7 @@ from antecede.lab.play.sandbox_process import ACTS
 from antecede.lab.play.server import Bench, Opened
 from antecede.lab.play.side_by_side import bench
 
+PLAIN = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
 TEXT = "title <img src=x onerror=alert(1)>\nprotocol bss\nmembers A B C\n\nsend A m\narrive B m\n"
 
 
@@ -69,6 +70,23 @@ class Asked:
         return self.ask("POST", self.word + name, body, **given)
 
 
+Serve = Callable[..., Asked]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Yield what serves a bench as it is opened."""
+    made: list[Asked] = []
+
+    def begin(*given: Any, **named: Any) -> Asked:
+        made.append(Asked(Opened(*given, **named)))
+        return made[-1]
+
+    yield begin
+    for one in made:
+        one.end()
+
+
 @pytest.fixture(scope="module")
 def asked() -> Iterator[Asked]:
     made = Asked(Opened())
@@ -87,9 +105,6 @@ def test_the_first_scene_shows_what_protocols_are_for(asked: Asked) -> None:
     assert Opened(exercise="bss-overtaking").judge == (
         exercises.opened("bss-overtaking").judge or None
     )
-
-
-# -- the locks -----------------------------------------------------------------------------------
 
 
 def test_only_who_knows_the_word_and_names_this_host_is_answered(asked: Asked) -> None:
@@ -185,9 +200,6 @@ def test_the_line_of_an_error_is_told(asked: Asked) -> None:
     assert told["error"].startswith("unknown command 'dance'")
 
 
-# -- what is answered ----------------------------------------------------------------------------
-
-
 def test_the_page_begins_with_what_the_bench_was_started_with(asked: Asked) -> None:
     told = asked.get("start")
     assert told["protocols"] == ["unordered", "fifo", "bss"]
@@ -206,11 +218,7 @@ def test_a_run_is_the_bench_s(asked: Asked) -> None:
 
 
 def test_markup_stays_text(asked: Asked) -> None:
-    status, body, headers = asked.said("run", json.dumps({"text": TEXT}).encode())
-    assert status == 200
-    assert json.loads(body)["title"] == "<img src=x onerror=alert(1)>"
-    assert headers["Content-Type"].startswith("application/json")
-    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert asked.say("run", text=TEXT)["title"] == "<img src=x onerror=alert(1)>"
     odd = "protocol fifo\nmembers <b> A\n\nsend <b> \ud800\narrive A \ud800\n"
     assert asked.say("run", text=odd)["runs"][0]["error"] is None
 
@@ -257,7 +265,7 @@ def test_a_search_is_begun_watched_and_stopped(asked: Asked) -> None:
 
 
 @pytest.mark.slow
-def test_a_search_is_stopped_while_something_is_played(files: Path) -> None:
+def test_a_search_is_stopped_while_something_is_played(serve: Serve, files: Path) -> None:
     own = files / "own.py"
     code = own.read_text("utf-8").replace(
         "return [Deliver(message)]",
@@ -265,20 +273,16 @@ def test_a_search_is_stopped_while_something_is_played(files: Path) -> None:
         1,
     )
     own.write_text(code, encoding="utf-8")
-    slow = Asked(Opened(protocols=[f"{own}:Careless"]))
-    try:
-        (name,) = slow.get("start")["own"]
-        job = slow.say("find", protocol="matrix", members=4, messages=8, thorough=True)["job"]
-        text = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
-        plays = threading.Thread(target=slow.say, args=("run",),
-                                 kwargs={"text": text, "protocols": [name]})  # fmt: skip
-        plays.start()
-        time.sleep(1)
-        assert slow.say("stop", job=job)["stopped"]
-        assert plays.is_alive()
-        plays.join(60)
-    finally:
-        slow.end()
+    slow = serve(protocols=[f"{own}:Careless"])
+    (name,) = slow.get("start")["own"]
+    job = slow.say("find", protocol="matrix", members=4, messages=8, thorough=True)["job"]
+    plays = threading.Thread(target=slow.say, args=("run",),
+                             kwargs={"text": PLAIN, "protocols": [name]})  # fmt: skip
+    plays.start()
+    time.sleep(1)
+    assert slow.say("stop", job=job)["stopped"]
+    assert plays.is_alive()
+    plays.join(60)
 
 
 def test_exercises_are_opened_and_answered(asked: Asked) -> None:
@@ -304,9 +308,6 @@ def test_a_fault_of_the_bench_is_an_answer_too(
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
-# -- files ---------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     from tests.lab.play.test_search import OWN as CODE
@@ -317,66 +318,59 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_no_file_named_by_a_request_is_loaded(files: Path) -> None:
-    asked = Asked(Opened(protocols=[f"{files}/own.py:Careless"]))
-    try:
-        (own,) = asked.get("start")["own"]
-        text = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
-        assert asked.say("run", text=text, protocols=[own, "fifo"])["runs"][0]["error"] is None
-        assert (files / "own.seen").exists()
-        other = own.replace("own.py", "other.py")
-        named = text.replace("fifo", other, 1)
-        for name, said in (
-            ("run", {"text": text, "protocols": [other]}),
-            ("run", {"text": named}),
-            ("run", {"text": named, "protocols": ["fifo"]}),
-            ("run", {"text": text, "protocols": [f"{other} k=1"]}),
-            ("run", {"text": text, "protocols": [f"fifo\u2028{other}"]}),
-            ("run", {"text": text, "protocols": [f" {other.replace('other', './other')}"]}),
-            ("run", {"text": text, "protocols": [own.replace("Careless", "Stubborn")]}),
-            ("run", {"text": text, "protocols": ["a\0b.py:X"]}),
-            ("run", {"text": text, "protocols": ["x" * 5_000 + ".py:X"]}),
-            ("edit", {"text": text, "edit": {"kind": "setup", "line": f"protocol {other}"}}),
-            ("edit", {"text": named, "edit": {"kind": "arrive-all"}}),
-            ("edit", {"text": named, "edit": {"kind": "fresh", "members": ["A"]}}),
-            ("cut", {"text": text, "protocol": other, "counts": {}}),
-            ("text", {"text": named}),
-            ("find", {"protocol": other}),
-        ):
-            told = asked.refused(name, **said)
-            assert "runs no file that it was not started with" in told["error"] or (
-                "option" in told["error"]
-            )
-        assert not (files / "other.seen").exists()
-        link = files / "link.py"
-        link.symlink_to(files / "own.py")
-        linked = own.replace("own.py", "link.py")
-        assert asked.say("run", text=text, protocols=[linked])["runs"][0]["error"] is None
-    finally:
-        asked.end()
+def test_no_file_named_by_a_request_is_loaded(serve: Serve, files: Path) -> None:
+    asked = serve(protocols=[f"{files}/own.py:Careless"])
+    (own,) = asked.get("start")["own"]
+    assert asked.say("run", text=PLAIN, protocols=[own, "fifo"])["runs"][0]["error"] is None
+    assert (files / "own.seen").exists()
+    other = own.replace("own.py", "other.py")
+    named = PLAIN.replace("fifo", other, 1)
+    for name, said in (
+        ("run", {"text": PLAIN, "protocols": [other]}),
+        ("run", {"text": named}),
+        ("run", {"text": named, "protocols": ["fifo"]}),
+        ("run", {"text": PLAIN, "protocols": [f"{other} k=1"]}),
+        ("run", {"text": PLAIN, "protocols": [f"fifo\u2028{other}"]}),
+        ("run", {"text": PLAIN, "protocols": [f" {other.replace('other', './other')}"]}),
+        ("run", {"text": PLAIN, "protocols": [own.replace("Careless", "Stubborn")]}),
+        ("run", {"text": PLAIN, "protocols": ["a\0b.py:X"]}),
+        ("run", {"text": PLAIN, "protocols": ["x" * 5_000 + ".py:X"]}),
+        ("edit", {"text": PLAIN, "edit": {"kind": "setup", "line": f"protocol {other}"}}),
+        ("edit", {"text": named, "edit": {"kind": "arrive-all"}}),
+        ("edit", {"text": named, "edit": {"kind": "fresh", "members": ["A"]}}),
+        ("cut", {"text": PLAIN, "protocol": other, "counts": {}}),
+        ("text", {"text": named}),
+        ("find", {"protocol": other}),
+    ):
+        told = asked.refused(name, **said)
+        assert "runs no file that it was not started with" in told["error"] or (
+            "option" in told["error"]
+        )
+    assert not (files / "other.seen").exists()
+    link = files / "link.py"
+    link.symlink_to(files / "own.py")
+    linked = own.replace("own.py", "link.py")
+    assert asked.say("run", text=PLAIN, protocols=[linked])["runs"][0]["error"] is None
 
 
-def test_a_file_of_the_scenario_is_found_beside_it_and_watched(files: Path) -> None:
+def test_a_file_of_the_scenario_is_found_beside_it_and_watched(serve: Serve, files: Path) -> None:
     scene = files / "x.scenario"
     text = "protocol own.py:Careless\nmembers A B\n\nsend A m\narrive B m\n"
     scene.write_text(text, encoding="utf-8")
-    asked = Asked(Opened(text, scene, ["fifo", f"{files}/other.py:Careless"]))
-    try:
-        told = asked.get("start")
-        assert told["protocols"] == ["fifo", "other.py:Careless"]
-        assert told["own"] == ["own.py:Careless", "other.py:Careless"]
-        assert told["path"] == str(scene)
-        runs = asked.say("run", text=text, protocols=told["own"])["runs"]
-        assert [run["error"] for run in runs] == [None, None]
-        version = asked.ask("GET", asked.word + "version")[1]
-        time.sleep(0.02)
-        changed = (files / "own.py").read_text("utf-8").replace("Deliver(message)", "")
-        (files / "own.py").write_text(changed, encoding="utf-8")
-        assert asked.ask("GET", asked.word + "version")[1] != version
-        marks = asked.say("run", text=text)["runs"][0]["marks"]
-        assert [mark["kind"] for mark in marks] == ["send"]
-    finally:
-        asked.end()
+    asked = serve(text, scene, ["fifo", f"{files}/other.py:Careless"])
+    told = asked.get("start")
+    assert told["protocols"] == ["fifo", "other.py:Careless"]
+    assert told["own"] == ["own.py:Careless", "other.py:Careless"]
+    assert told["path"] == str(scene)
+    runs = asked.say("run", text=text, protocols=told["own"])["runs"]
+    assert [run["error"] for run in runs] == [None, None]
+    version = asked.ask("GET", asked.word + "version")[1]
+    time.sleep(0.02)
+    changed = (files / "own.py").read_text("utf-8").replace("Deliver(message)", "")
+    (files / "own.py").write_text(changed, encoding="utf-8")
+    assert asked.ask("GET", asked.word + "version")[1] != version
+    marks = asked.say("run", text=text)["runs"][0]["marks"]
+    assert [mark["kind"] for mark in marks] == ["send"]
 
 
 @pytest.mark.few(1)
@@ -388,65 +382,55 @@ def test_a_file_of_the_scenario_is_found_beside_it_and_watched(files: Path) -> N
         ("while True: pass", "did not return within"),
     ],
 )
-def test_whatever_an_own_class_does_the_bench_goes_on(files: Path, does: str, says: str) -> None:
+def test_whatever_an_own_class_does_the_bench_goes_on(
+    serve: Serve, files: Path, does: str, says: str
+) -> None:
     own = files / "own.py"
     code = own.read_text("utf-8").replace("return [Deliver(message)]", does, 1)
     own.write_text(code, encoding="utf-8")
-    asked = Asked(Opened(protocols=[f"{own}:Careless"]))
-    try:
-        (name,) = asked.get("start")["own"]
-        text = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
-        runs = asked.say("run", text=text, protocols=["bss", name])["runs"]
-        assert (runs[0]["error"], runs[1]["own"]) == (None, True)
-        assert says in runs[1]["error"]["message"]
-        edit = {"kind": "add", "at": 2, "line": "tick 1"}
-        told = asked.say("edit", text=text, protocols=[name, "bss"], edit=edit)
-        assert [one["text"] for one in told["commands"]][2:] == ["tick 1"]
-        assert says in told["runs"][0]["error"]["message"]
-        own.write_text(code.replace(does, "return [Deliver(message)]"), encoding="utf-8")
-        assert asked.say("run", text=text, protocols=[name, "fifo"])["runs"][0]["error"] is None
-        edit = {"kind": "remove", "command": 1}
-        assert len(asked.say("edit", text=text, protocols=[name], edit=edit)["commands"]) == 1
-        told = asked.say("cut", text=text, protocol=name, counts={"B": 1})
-        assert told["consistent"] is False
-        owned = text.replace("fifo", name, 1)
-        assert "= B delivers m" in asked.say("text", text=owned)["text"]
-    finally:
-        asked.end()
+    asked = serve(protocols=[f"{own}:Careless"])
+    (name,) = asked.get("start")["own"]
+    runs = asked.say("run", text=PLAIN, protocols=["bss", name])["runs"]
+    assert (runs[0]["error"], runs[1]["own"]) == (None, True)
+    assert says in runs[1]["error"]["message"]
+    edit = {"kind": "add", "at": 2, "line": "tick 1"}
+    told = asked.say("edit", text=PLAIN, protocols=[name, "bss"], edit=edit)
+    assert [one["text"] for one in told["commands"]][2:] == ["tick 1"]
+    assert says in told["runs"][0]["error"]["message"]
+    own.write_text(code.replace(does, "return [Deliver(message)]"), encoding="utf-8")
+    assert asked.say("run", text=PLAIN, protocols=[name, "fifo"])["runs"][0]["error"] is None
+    edit = {"kind": "remove", "command": 1}
+    assert len(asked.say("edit", text=PLAIN, protocols=[name], edit=edit)["commands"]) == 1
+    told = asked.say("cut", text=PLAIN, protocol=name, counts={"B": 1})
+    assert told["consistent"] is False
+    owned = PLAIN.replace("fifo", name, 1)
+    assert "= B delivers m" in asked.say("text", text=owned)["text"]
 
 
-def test_of_several_files_the_one_that_ends_the_process_is_told(files: Path) -> None:
+def test_of_several_files_the_one_that_ends_the_process_is_told(serve: Serve, files: Path) -> None:
     own = files / "own.py"
     code = own.read_text("utf-8").replace("return [Deliver(message)]", "import os; os._exit(4)", 1)
     own.write_text(code, encoding="utf-8")
-    asked = Asked(Opened(protocols=[f"{files}/other.py:Careless", f"{own}:Careless"]))
-    try:
-        names = asked.get("start")["own"]
-        text = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
-        runs = asked.say("run", text=text, protocols=[*names, "fifo"])["runs"]
-        assert [run["error"] is None for run in runs] == [True, False, True]
-        assert "(exit code 4)" in runs[1]["error"]["message"]
-        move = {"kind": "move", "command": 1, "to": 2}
-        told = asked.refused("edit", text=text, protocols=[names[1]], edit=move)
-        assert "(exit code 4)" in told["error"]
-    finally:
-        asked.end()
+    asked = serve(protocols=[f"{files}/other.py:Careless", f"{own}:Careless"])
+    names = asked.get("start")["own"]
+    runs = asked.say("run", text=PLAIN, protocols=[*names, "fifo"])["runs"]
+    assert [run["error"] is None for run in runs] == [True, False, True]
+    assert "(exit code 4)" in runs[1]["error"]["message"]
+    move = {"kind": "move", "command": 1, "to": 2}
+    told = asked.refused("edit", text=PLAIN, protocols=[names[1]], edit=move)
+    assert "(exit code 4)" in told["error"]
 
 
 @pytest.mark.slow
 def test_a_class_that_catches_what_ends_it_is_given_up(
-    files: Path, capfd: pytest.CaptureFixture[str]
+    serve: Serve, files: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    asked = Asked(Opened(protocols=[f"{files}/own.py:Stubborn"]))
-    try:
-        (name,) = asked.get("start")["own"]
-        text = "protocol fifo\nmembers A B\n\nsend A m\narrive B m\n"
-        (run,) = asked.say("run", text=text, protocols=[name])["runs"]
-        assert "did not return and caught what stops it" in run["error"]["message"]
-        assert "own.py, line" in capfd.readouterr().err
-        assert asked.say("run", text=text, protocols=["fifo"])["runs"][0]["error"] is None
-    finally:
-        asked.end()
+    asked = serve(protocols=[f"{files}/own.py:Stubborn"])
+    (name,) = asked.get("start")["own"]
+    (run,) = asked.say("run", text=PLAIN, protocols=[name])["runs"]
+    assert "did not return and caught what stops it" in run["error"]["message"]
+    assert "own.py, line" in capfd.readouterr().err
+    assert asked.say("run", text=PLAIN, protocols=["fifo"])["runs"][0]["error"] is None
 
 
 def test_what_it_is_started_with_is_looked_at() -> None:

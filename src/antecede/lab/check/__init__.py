@@ -25,9 +25,8 @@ if TYPE_CHECKING:
         explore,
         play,
     )
-    from antecede.lab.check.loader import is_file_target, load_class, not_made
     from antecede.lab.check.results import EARLY, STUCK, UNNECESSARY, Failure, Verdict, named_from
-    from antecede.lab.check.target import Target
+    from antecede.lab.check.target import Target, is_file_target, load_class, not_made
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -36,8 +35,7 @@ else:
             "check": "find_target run_check",
             "check_all": "CaseResult cases judge_all",
             "global_states": "CHANNELS Copy FIFO MOST_STATES StateFailure World explore play",
-            "loader": "is_file_target load_class not_made",
             "results": "EARLY Failure STUCK UNNECESSARY Verdict named_from",
-            "target": "Target",
+            "target": "Target is_file_target load_class not_made",
         },
     )

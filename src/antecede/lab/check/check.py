@@ -1,10 +1,7 @@
-"""`run_check`: the explorer and the conformance suite on one protocol, as one verdict.
+"""Explorer and conformance suite on one protocol, as one verdict.
 
-State that members share although each should have its own.
-
-A snapshot is the state of one member; what lies outside (an attribute of the class, a variable
-of its module, a list that a default value hands to everybody) is neither saved nor separate, and
-a group in one process would behave otherwise than one on a network.
+Members must not share state. An attribute of the class, a variable of its module or a mutable
+default value is in no snapshot, and separate processes on a network do not share it.
 """
 
 from __future__ import annotations
@@ -14,59 +11,51 @@ import importlib
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 from antecede.core.protocols import Protocol, entry, promise, smallest
 from antecede.core.protocols.options import read_options
 from antecede.errors import LocalError, OptionError
+from antecede.lab.check import results
 from antecede.lab.check.conformance import SuitePlan, conform
 from antecede.lab.check.harness.group_under_test import GroupUnderTest, UnmadeError
 from antecede.lab.check.harness.guarded_calls import LIMIT_S, in_words, watching
-from antecede.lab.check.loader import is_file_target
 from antecede.lab.check.model_checker.explorer import SearchLimits, explore
-from antecede.lab.check.results import (
-    ENDLESS,
-    LESSER,
-    SHARED,
-    Exploration,
-    Failure,
-    Suite,
-    Verdict,
-    kind_of,
-)
+from antecede.lab.check.results import Exploration, Failure, Suite, Verdict, kind_of
 from antecede.lab.check.scenario.parse import Setup
 from antecede.lab.check.search_plans import SearchSize, searches, suites
-from antecede.lab.check.target import Target, load_target
+from antecede.lab.check.target import Target, is_file_target, load_target
 
 _MUTABLE = (list, dict, set, bytearray, deque)
 
 
-class SharedState:
-    """What can be changed in a class and its module, as it was when this was made."""
-
-    def __init__(self, cls: type[Protocol]) -> None:
-        self.cls = cls
-        self.before: dict[str, tuple[Any, Any]] = {}
-        for name, value in _outside(cls):
-            try:
-                self.before[name] = value, copy.deepcopy(value)
-            except Exception:  # what cannot be copied is not watched
-                continue
-
-    def changed(self) -> str:
-        """Say what was changed since, and what to do; empty when nothing was."""
-        for name, (value, before) in self.before.items():
-            if value != before:
-                return (
-                    f"{name} changed while members acted, and all have the same one; "
-                    "set it in __init__, as an attribute of self"
-                )
-        return ""
+Copies = Mapping[str, tuple[Any, Any]]
 
 
-def _outside(cls: type[Protocol]) -> Iterator[tuple[str, Any]]:
-    """Yield name and value of what is mutable in the class, its bases and its module."""
+def _copy_outside(found: Target) -> Copies:
+    """Return the mutable values of a user's class and its module; none of a built-in protocol."""
+    copies: dict[str, tuple[Any, Any]] = {}
+    if is_file_target(found.name) and isinstance(found.factory, type):
+        for name, value in _outside(found.factory):
+            with suppress(Exception):  # values without a copy are not watched
+                copies[name] = value, copy.deepcopy(value)
+    return copies
+
+
+def _find_change(copies: Copies) -> str:
+    for name, (value, before) in copies.items():
+        if value != before:
+            return (
+                f"{name} changed while members acted, and all have the same one; "
+                "set it in __init__, as an attribute of self"
+            )
+    return ""
+
+
+def _outside(cls: type) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of mutable attributes of the class and its bases, and of modules."""
     own = [base for base in cls.__mro__ if not base.__module__.startswith("antecede.")]
     for base in own:
         for name, value in vars(base).items():
@@ -79,7 +68,7 @@ def _outside(cls: type[Protocol]) -> Iterator[tuple[str, Any]]:
 
 
 def shared_by(members: Mapping[int, Protocol], names: Mapping[int, str]) -> str:
-    """Say which mutable object two members of a new group have in common; empty: none."""
+    """Return a sentence on a mutable object that two members of a new group share; "": none."""
     seen: dict[int, tuple[int, str]] = {}
     for at, member in members.items():
         for field, value in vars(member).items():
@@ -96,20 +85,20 @@ def shared_by(members: Mapping[int, Protocol], names: Mapping[int, str]) -> str:
 
 
 STATES_AFTER_FAILURE = 30_000
-IGNORABLE = frozenset(LESSER)
-"""What a protocol can do wrong and still be asked whether it delivers anything early."""
+IGNORABLE = frozenset(results.LESSER)
+"""Failures after which the search for a graver failure goes on."""
 
 Part = TypeVar("Part", Exploration, Suite)
 Progress = Callable[[str, int], None]
-"""Called with the group under examination and the number of states or runs so far."""
+"""Called with the examined group and the number of states or runs so far."""
 
 
 def find_target(name: str, variant: str = "", options: Iterable[tuple[str, str]] = ()) -> Target:
     """Return a built-in protocol by name, or the user's FILE.py:CLASS or FILE.py:FUNCTION.
 
-    `options` are names and texts of options, read by the types of the class. Raises InputError
-    for a file or class that cannot be used, OptionError for an option that there is not or
-    that the protocol refuses, LocalError for an unknown name or variant.
+    `options`: names and texts, read by the types of the class. Raises InputError for an unusable
+    file or class, OptionError for an unknown or refused option, LocalError for an unknown name or
+    variant.
     """
     given = tuple(options)
     if is_file_target(name):
@@ -143,13 +132,11 @@ def run_check(
 ) -> Verdict:
     """Judge a protocol by its own guarantee.
 
-    Explores from small groups to `members` and `messages` (default 3 and 4; hierarchies 2
-    internal, 1 super, 2 external peers and 3), then runs the adversarial network with all
-    randomness from `seed`. Stops at the first failure, whose counterexample is the smallest;
-    when that is one of `results.LESSER`, it goes on for a graver one for a while.
-    `quick`: smaller bounds, for a protocol that passed within the default ones before.
-    `first_failure`: any failure ends the search, and is reported as it was found.
-    `limit_s`: a call into the class that takes longer counts as one that never returns.
+    Explores groups up to `members` and `messages` (default 3 and 4; hierarchies: 2 internal, 1
+    super, 2 external peers and 3 messages), then runs the adversarial network seeded by `seed`.
+    Stops at the first failure, the smallest; after one of `results.LESSER` a graver one is
+    searched for. `quick`: smaller bounds. `first_failure`: any failure ends the search, and is
+    reported as found. `limit_s`: longest time of a call into the class.
     """
     found = find_target(target, variant, options)
     size = SearchSize(members, messages, thorough, quick)
@@ -169,7 +156,7 @@ def run_check(
 def _judged(
     found: Target, size: SearchSize, ignorable: frozenset[str], seed: int, progress: Progress | None
 ) -> Verdict:
-    own = _watched(found)
+    outside = _copy_outside(found)
     group, _ = next(searches(found, size))
     title, kept = _title(found), promise(group.make())
 
@@ -177,9 +164,9 @@ def _judged(
         return Verdict(found.name, title, kept, tuple(explored), tuple(played))
 
     first = conform(group, SuitePlan(runs=1, messages=2, twins=False), seed)
-    if wrong := shared_by(group.make(), group.names) or (own.changed() if own else ""):
+    if wrong := shared_by(group.make(), group.names) or _find_change(outside):
         return verdict([_shared(group, wrong)], ())
-    if first.failure is not None and first.failure.what == ENDLESS:
+    if first.failure is not None and first.failure.what == results.ENDLESS:
         # The explorer would follow every one of endlessly many copies.
         return verdict((), (first,))
     explored = _explore_all(found, size, ignorable, progress)
@@ -187,25 +174,14 @@ def _judged(
     if not known <= ignorable:
         return verdict(explored, ())
     played = _play_all(found, size, ignorable, known, seed, progress)
-    if own is not None and (wrong := own.changed()):
+    if wrong := _find_change(outside):
         explored = [_shared(group, wrong), *explored]
     return verdict(explored, played)
 
 
-def _watched(found: Target) -> SharedState | None:
-    """Return what the user's class has outside of its objects; a built-in one is not asked."""
-    cls = found.factory
-    return SharedState(cls) if is_file_target(found.name) and isinstance(cls, type) else None
-
-
 def _shared(group: GroupUnderTest, wrong: str) -> Exploration:
-    failure = Failure.of(group, SHARED, found_at(group), detail=wrong)
+    failure = Failure.of(group, results.SHARED, group.protocol.rpartition(":")[2], detail=wrong)
     return Exploration(failure.setting, 0, 0, False, failure)
-
-
-def found_at(group: GroupUnderTest) -> str:
-    """Return whom a failure is about that concerns everybody."""
-    return group.protocol.rpartition(":")[2]
 
 
 def _explore_all(
@@ -216,7 +192,7 @@ def _explore_all(
     ) -> Exploration:
         if ignored:
             limits = limits._replace(ignored=ignored, max_states=STATES_AFTER_FAILURE)
-        return explore(group, limits, _under(progress, group.describe()))
+        return explore(group, limits, progress and partial(progress, group.describe()))
 
     runs = (partial(explored, group, limits) for group, limits in searches(found, size))
     return _run_all(runs, ignorable, frozenset())
@@ -230,11 +206,9 @@ def _play_all(
     seed: int,
     progress: Progress | None,
 ) -> list[Suite]:
-    """Play every suite; `ignored` are failures that are known by now."""
-
     def played(group: GroupUnderTest, plan: SuitePlan, ignored: frozenset[str]) -> Suite:
-        under = _under(progress, group.describe())
-        return conform(group, plan, seed, under, ignored=ignored)
+        told = progress and partial(progress, group.describe())
+        return conform(group, plan, seed, told, ignored=ignored)
 
     runs = (partial(played, group, plan) for group, plan in suites(found, size))
     return _run_all(runs, ignorable, ignored)
@@ -245,10 +219,9 @@ def _run_all(
     ignorable: frozenset[str],
     ignored: frozenset[str],
 ) -> list[Part]:
-    """Repeat each run, without the failures that it found, until it finds none.
+    """Repeat each run, ignoring the failures found before, until it finds none.
 
-    A failure that is not `ignorable` ends all. Parts without a failure are left out if others
-    have one.
+    A failure that is not `ignorable` ends all. Parts without failure are left out if others fail.
     """
     parts: list[Part] = []
     for run in runs:
@@ -262,13 +235,5 @@ def _run_all(
 
 
 def _title(found: Target) -> str:
-    if not is_file_target(found.name):
-        return entry(found.name).title
-    return found.name.rpartition(":")[2]
-
-
-def _under(progress: Progress | None, what: str) -> Callable[[int], None] | None:
-    if progress is None:
-        return None
-    known = progress
-    return lambda count: known(what, count)
+    own = is_file_target(found.name)
+    return found.name.rpartition(":")[2] if own else entry(found.name).title

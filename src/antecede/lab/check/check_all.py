@@ -1,7 +1,4 @@
-"""Every built-in protocol and every variant against what is expected of it.
-
-What the registry lists as defective must be refuted; all else must keep what it promises.
-"""
+"""Verdicts on all built-in protocols and variants: those listed as defective are refuted."""
 
 from __future__ import annotations
 
@@ -17,40 +14,38 @@ from antecede.lab.check.check import run_check
 from antecede.lab.check.results import HUNG, MISUSED, RAISED, SHARED, SNAPSHOT, WIRE
 
 PASSES, REFUTED, FAILS = "passes", "refuted", "FAILS"
-"""All is kept; a promise is broken; it raises, hangs or gives back what it may not."""
+"""FAILS: the protocol raises, hangs or violates the contract of `core.protocols.base`."""
 _BROKEN = (RAISED, HUNG, MISUSED, SHARED, SNAPSHOT, WIRE)
 
 
 class Case(NamedTuple):
-    """One protocol in one variant, and the verdict expected."""
+    """One protocol in one variant, and the expected verdict."""
 
     protocol: str
     variant: str
-    """Empty: the protocol as it is by default."""
     expected: str
 
     @property
     def name(self) -> str:
-        """Return how `antecede check` is asked for it."""
+        """Arguments of `antecede check`."""
         return f"{self.protocol} --variant {self.variant}" if self.variant else self.protocol
 
 
 class CaseResult(NamedTuple):
-    """What became of one case."""
+    """Result of one case."""
 
     case: Case
     found: str
     states: int
     runs: int
     complete: bool
-    """Whether every search visited all that it set out to visit, or found a failure."""
+    """Whether every search visited all its states or found a failure."""
     said: str
-    """The failure, in a sentence; empty when there is none."""
     seconds: float
 
     @property
     def ok(self) -> bool:
-        """Whether the verdict is the one that is expected."""
+        """Whether the verdict is the expected one."""
         return self.found == self.case.expected
 
     def as_dict(self) -> dict[str, Any]:
@@ -61,9 +56,9 @@ class CaseResult(NamedTuple):
 
 
 def cases(only: Iterable[str] = (), *, quick: bool = False) -> tuple[Case, ...]:
-    """Return every protocol (of those named) with its variants, in the order of the registry.
+    """Return all protocols, or those named, with their variants, in the order of the registry.
 
-    `quick`: without the variants that keep their promises. Raises LocalError for an unknown name.
+    `quick`: only the defective variants. Raises LocalError for an unknown name.
     """
     wanted = set(only)
     if unknown := sorted(wanted - ENTRIES.keys()):
@@ -77,10 +72,7 @@ def cases(only: Iterable[str] = (), *, quick: bool = False) -> tuple[Case, ...]:
 
 
 def judge(case: Case, quick: bool = False) -> CaseResult:
-    """Check one case until its first broken promise.
-
-    Within the default bounds; with `quick` within smaller ones, unless it is to be refuted.
-    """
+    """Check one case until its first failure; `quick`: smaller bounds where it should pass."""
     began = time.process_time()
     verdict = run_check(
         case.protocol,
@@ -100,21 +92,19 @@ def judge(case: Case, quick: bool = False) -> CaseResult:
 def judge_all(
     asked: Sequence[Case], jobs: int | None = None, *, quick: bool = False
 ) -> Iterator[CaseResult]:
-    """Yield what became of each case, in their order, several at a time."""
+    """Yield the results in the order of the cases; `jobs` processes (default: all cores)."""
     workers = min(jobs or os.cpu_count() or 1, len(asked))
     if workers < 2:
         yield from (judge(case, quick) for case in asked)
         return
     with ProcessPoolExecutor(workers) as pool:
-        # What takes longest begins first, so that no worker is left with it alone at the end.
-        begun = {case: pool.submit(judge, case, quick) for case in sorted(asked, key=_weight)}
+        # The longest searches (several roles, not refuted) begin first.
+        longest_first = sorted(
+            asked, key=lambda case: (ENTRIES[case.protocol].flat, case.expected == REFUTED)
+        )
+        begun = {case: pool.submit(judge, case, quick) for case in longest_first}
         try:
             yield from (begun[case].result() for case in asked)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-
-
-def _weight(case: Case) -> tuple[bool, bool]:
-    """Sort what is searched longest to the front: several roles, and what is not refuted."""
-    return ENTRIES[case.protocol].flat, case.expected == REFUTED

@@ -1,65 +1,42 @@
-"""One run of a group under given actions, judged by the oracle when it is over.
-
-Nothing is assumed about the actions: one that is impossible is passed over, so that a run can be
-shortened by leaving out actions.
-"""
+"""Run of a group under given actions, judged by the oracle; impossible actions are skipped."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from antecede.core.clocks import NS, down_ns
 from antecede.core.oracle import Event, history
 from antecede.core.protocols import Guarantee, MessageId, Protocol, Relation
 from antecede.errors import LocalError
+from antecede.lab.check import results
+from antecede.lab.check.causal_past import find_disagreement
 from antecede.lab.check.claims import claims_of, has_claims
 from antecede.lab.check.harness.driver import ImpossibleError, Session, as_events
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
-from antecede.lab.check.harness.guarded_calls import called, in_words, is_own
+from antecede.lab.check.harness.guarded_calls import called, in_words, raise_own
 from antecede.lab.check.harness.network import ARRIVED, DELIVERED, DISCARDED, HELD, RELEASED, Step
 from antecede.lab.check.harness.timing import InFlight, delays_ns, step_ns
-from antecede.lab.check.results import (
-    ASTRAY,
-    CLAIMED,
-    DISAGREED,
-    EARLY,
-    ENDLESS,
-    REASON,
-    SILENT,
-    SNAPSHOT,
-    STUCK,
-    TWICE,
-    UNNECESSARY,
-    UNSENT,
-    WIRE,
-    Failure,
-    kind_of,
-)
+from antecede.lab.check.results import Failure, kind_of
 from antecede.lab.check.scenario.actions import Action, Arrive, Join, Leave, Send, Tick, tick_of
-from antecede.lab.check.scenario.agreement import disagreement
 
 _FAULTS = {
-    history.TWICE: TWICE,
-    history.UNSENT: UNSENT,
-    history.STUCK: STUCK,
-    history.UNNECESSARY: UNNECESSARY,
+    history.TWICE: results.TWICE,
+    history.UNSENT: results.UNSENT,
+    history.UNNECESSARY: results.UNNECESSARY,
 }
-
-
+"""Faults that the oracle names; STUCK is judged here, by messages that were lost."""
 STEPS_AT_END, SHOWN_AT_END = 60, 10
-"""Where messages wait for time to pass: steps before a held one is called stuck, and shown."""
+"""Time-dependent groups: steps before a held message counts as stuck; steps shown of these."""
 DOUBLED_AT_END = 24
-"""More steps, each twice as long."""
+"""Further steps, each twice as long."""
 MOST_COPIES = 200
-"""Of one message, before a run is called endless; repeating what was lost takes some dozens."""
+"""Copies of one message after which a run counts as endless."""
 MOST_NOTES = 1_000
-"""Heartbeats, requests and answers while no time passes, before a run is called endless."""
+"""Heartbeats, requests and replies without passing time after which a run counts as endless."""
 
 
 def _wrong_reason(step: Step, delivered: Collection[str]) -> str:
-    """Return in words why what a held message waits for cannot be; empty when it can."""
     if step.label in step.detail:
         return "it names itself as what it waits for; name the messages that must come before it"
     if delivered:
@@ -72,14 +49,8 @@ def _wrong_reason(step: Step, delivered: Collection[str]) -> str:
     return ""
 
 
-def _causes(member: Protocol, message: Any) -> None:
-    """Let a member name the causes of a message; a protocol may refuse with LocalError."""
-    with suppress(LocalError):
-        tuple(member.causes(message))
-
-
 class JudgedRun(Session):
-    """A group at work; `restoring` puts members through their snapshot after each action."""
+    """A judged session; `restoring`: members go through snapshot and restore after each action."""
 
     def __init__(self, group: GroupUnderTest, *, restoring: bool = False) -> None:
         super().__init__(group)
@@ -88,23 +59,29 @@ class JudgedRun(Session):
             at: member.guarantee for at, member in self.world.members.items() if member.application
         }
         self.actions: list[Action] = []
-        """Those that were possible."""
         self.failure: Failure | None = None
         self.doubt: Failure | None = None
-        """The first answer that says nothing or something untrue; the order may be kept."""
-
-    # -- actions ----------------------------------------------------------------------------
+        """The first missing or wrong answer; deliveries may still be in order."""
 
     def take_all(self, actions: Iterable[Action]) -> Failure | None:
-        """Take all actions that are possible, then judge; returns what failed first."""
+        """Take all possible actions, then judge; returns the first failure."""
         for action in actions:
             self.take(action)
             if self.failure is not None:
                 return self.failure
         return self.judge()
 
+    @contextmanager
+    def _noting(self, at: int, label: str = "", what: str = "") -> Iterator[None]:
+        """Turn an error of a member into `failure`, of the kind `what` or else of the error's."""
+        try:
+            yield
+        except BaseException as error:
+            raise_own(error)
+            self._fail(what or kind_of(error), self.names[at], label, in_words(error))
+
     def take(self, action: Action) -> bool:
-        """Take one action; False when it is impossible. Errors of members become `failure`."""
+        """Take one action; False if it is impossible. Errors of members become `failure`."""
         in_flight, at = len(self.world.in_flight), getattr(action, "at", "everybody")
         try:
             if not self._is_honest(action):
@@ -113,8 +90,7 @@ class JudgedRun(Session):
         except ImpossibleError:
             return False
         except BaseException as error:
-            if is_own(error):
-                raise
+            raise_own(error)
             self.actions.append(action)
             self._fail(kind_of(error), at, getattr(action, "label", ""), in_words(error))
             return True
@@ -135,7 +111,6 @@ class JudgedRun(Session):
         return True
 
     def _is_honest(self, action: Action) -> bool:
-        """Tell whether a run may have the action: members answer what they have, two stay."""
         match action:
             case Send(at, _, after, to):
                 has = self.world.covered[self.address(at)]
@@ -145,27 +120,25 @@ class JudgedRun(Session):
         return True
 
     def _check_steps(self, steps: Sequence[Step]) -> None:
-        """An arrival must be answered, and a hold must name something that is not there."""
+        """Check that arrivals are answered and that holds name missing messages."""
         for step in steps:
             if step.kind == ARRIVED and step.at in self.guarantees:
-                if not self._is_application(step.label):
-                    continue
-                if not any(s.label == step.label for s in steps if s.kind != ARRIVED):
-                    self._doubt(SILENT, step)
+                answered = any(s.label == step.label for s in steps if s.kind != ARRIVED)
+                if step.label in self.said and not answered:
+                    self._doubt(results.SILENT, step)
             elif step.kind in (DELIVERED, RELEASED) and step.label in self.addressed:
                 if step.at not in self.addressed[step.label] and self.failure is None:
-                    self._fail(ASTRAY, self.names[step.at], step.label)
+                    self._fail(results.ASTRAY, self.names[step.at], step.label)
             elif step.kind == HELD and self.world.members[step.at].guarantee.no_unnecessary_wait:
                 delivered = self.world.covered[step.at].intersection(step.detail)
                 if wrong := _wrong_reason(step, delivered):
-                    self._doubt(REASON, step, wrong)
+                    self._doubt(results.REASON, step, wrong)
 
     def _check_end(self, copies: Sequence[InFlight]) -> None:
-        """What is transmitted for ever would never be judged."""
         for copy in copies:
             label = str(copy.message.payload)
             if self.world.copies.get(label, 0) > MOST_COPIES or self.world.notes > MOST_NOTES:
-                self._fail(ENDLESS, self.names[copy.source], label)
+                self._fail(results.ENDLESS, self.names[copy.source], label)
                 return
 
     def _doubt(self, what: str, step: Step, detail: str = "") -> None:
@@ -173,16 +146,13 @@ class JudgedRun(Session):
             self.doubt = self._failure(what, self.names[step.at], step.label, detail)
 
     def _check_claims(self, name: str | None) -> None:
-        """Compare what a member, or all (None), claim of others with what these have."""
+        """Compare claims of a member, or of all (None), with the messages of the others."""
         for at, member in self.world.members.items():
             if name not in (None, self.names[at]) or not has_claims(member):
                 continue
-            try:
+            with self._noting(at):
                 self._disprove(at, member)
-            except BaseException as error:
-                if is_own(error):
-                    raise
-                self._fail(kind_of(error), self.names[at], "", in_words(error))
+            if self.failure is not None:
                 return
 
     def _disprove(self, at: int, member: Protocol) -> None:
@@ -193,13 +163,12 @@ class JudgedRun(Session):
             label = label_of.get(MessageId(claim.sender, claim.number), "")
             of_itself = claim.about == claim.sender
             if not label or not (of_itself or label in world.covered[claim.about]):
-                detail = claim.words(self.names, label)
-                self.doubt = self.doubt or self._failure(CLAIMED, self.names[at], label, detail)
-
-    # -- snapshot and wire ------------------------------------------------------------------
+                words = claim.words(self.names, label)
+                self.doubt = self.doubt or self._failure(
+                    results.CLAIMED, self.names[at], label, words
+                )
 
     def _restore(self, name: str | None) -> None:
-        """Replace a member, or all (None), by a new object that has only the snapshot."""
         for at, member in self.world.members.items():
             if name not in (None, self.names[at]):
                 continue
@@ -207,12 +176,12 @@ class JudgedRun(Session):
             state = called(member.snapshot)
             called(copy.restore, state)
             if called(copy.snapshot) != state:
-                self._fail(SNAPSHOT, self.names[at], "", "the restored member's state differs")
+                what = "the restored member's state differs"
+                self._fail(results.SNAPSHOT, self.names[at], "", what)
                 return
             self.world.members[at] = copy
 
     def _fresh(self, at: int) -> Protocol:
-        """Return a member as it was when it was made: alone, where members are made one by one."""
         group = self.group
         if group.newcomer is None:
             return group.make()[at]
@@ -220,21 +189,18 @@ class JudgedRun(Session):
         return group.newcomer(at, everybody, self.names[at])
 
     def _check_wire(self, copies: Sequence[InFlight]) -> None:
-        """Encode and decode what was just put in flight, where the protocol says how."""
+        """Encode and decode new copies, where the protocol has an encoding."""
         for source, target, message, _ in copies:
             sender, receiver = self.world.members.get(source), self.world.members[target]
             if sender is None or type(sender).encode is Protocol.encode:
                 continue
             label = str(message.payload)
-            try:
+            with self._noting(source, label, results.WIRE):
                 back = called(receiver.decode, called(sender.encode, message), message.payload)
-            except BaseException as error:
-                if is_own(error):
-                    raise
-                self._fail(WIRE, self.names[source], label, in_words(error))
-                return
-            if back != message:
-                self._fail(WIRE, self.names[source], label, f"{message} came back as {back}")
+                if back != message:
+                    what = f"{message} came back as {back}"
+                    self._fail(results.WIRE, self.names[source], label, what)
+            if self.failure is not None:
                 return
 
     def _fail(
@@ -248,13 +214,8 @@ class JudgedRun(Session):
         known, done = sorted(missing), self.actions
         return Failure.of(self.group, what, at, label, missing=known, detail=detail, actions=done)
 
-    # -- judgement --------------------------------------------------------------------------
-
     def judge(self) -> Failure | None:
-        """Ask the oracle about everything that happened; returns the first broken promise.
-
-        Where messages wait for time to pass, it passes first.
-        """
+        """Return the gravest broken promise; where messages wait for time, it passes first."""
         if any(guarantee.needs_time for guarantee in self.guarantees.values()):
             if self._delivered_early(self._history()):
                 return self.failure
@@ -266,11 +227,10 @@ class JudgedRun(Session):
         past = self._history()
         if self._delivered_early(past):
             return self.failure
-        name_of = {str(at): name for at, name in self.names.items()}
         if self.relation is Relation.TOTAL and self._disagree():
             return self.failure
         found = [
-            self._failure(_FAULTS[fault.what], name_of[fault.member], fault.message)
+            self._failure(_FAULTS[fault.what], self.names[int(fault.member)], fault.message)
             for fault in past.faults(self.relation.value)
             if self._counts(fault)
         ]
@@ -279,68 +239,55 @@ class JudgedRun(Session):
         return self.failure
 
     def _delivered_early(self, past: history.History) -> bool:
-        """Return True if a member delivered a message before a cause that it lacked."""
         released = {(str(s.at), s.label) for s in self.world.steps if s.kind == RELEASED}
         for early in past.early(self.relation.value):
             at = int(early.member)
             if self.guarantees[at].safe and (early.member, early.message) not in released:
-                self._fail(EARLY, self.names[at], early.message, missing=early.missing)
+                self._fail(results.EARLY, self.names[at], early.message, missing=early.missing)
                 return True
         return False
 
     def _unanswered(self) -> bool:
-        """Tell whether a question that a `Group` asks is not answered: what is held, and why."""
         for at, member in self.world.members.items():
-            try:
+            with self._noting(at):
                 held = called(lambda one=member: tuple(one.blocked_on()))
-                called(lambda one=member: one.held_count())
+                called(member.held_count)
                 for waiting in held:
-                    called(_causes, member, waiting.message)
-            except BaseException as error:
-                if is_own(error):
-                    raise
-                self._fail(kind_of(error), self.names[at], "", in_words(error))
+                    with suppress(LocalError):  # a protocol may refuse to name causes
+                        called(lambda one=member, of=waiting: tuple(one.causes(of.message)))
+            if self.failure is not None:
                 return True
         return False
 
     def _disagree(self) -> bool:
-        """Tell whether two members deliver the same two messages in different orders."""
         orders: dict[int, list[str]] = {at: [] for at in self.guarantees}
         for step in self.world.steps:
             if step.kind in (DELIVERED, RELEASED) and self.guarantees[step.at].safe:
                 orders[step.at].append(step.label)
-        differs = disagreement(orders)
-        if differs is not None:
-            one, other = self.names[differs.one], self.names[differs.other]
-            detail = f"{one} delivers {differs.first} before {differs.then}"
-            self._fail(DISAGREED, other, differs.then, detail, (differs.first,))
-        return differs is not None
+        differs = find_disagreement(orders)
+        if differs is None:
+            return False
+        at, other, first, then = differs
+        detail = f"{self.names[at]} delivers {first} before {then}"
+        self._fail(results.DISAGREED, self.names[other], then, detail, (first,))
+        return True
 
     def _history(self) -> history.History:
-        def name(at: int) -> str:
-            return str(at)
-
-        addressed = {label: set(map(name, to)) for label, to in self.addressed.items()}
-        subscribed = {name(at): own for at, own in self.group.subscriptions.items()}
+        addressed = {label: set(map(str, to)) for label, to in self.addressed.items()}
+        subscribed = {str(at): own for at, own in self.group.subscriptions.items()}
         return history.History(self.rows(), addressed, self.topics, subscribed)
 
     def _counts(self, fault: history.Fault) -> bool:
-        """Tell whether a fault breaks this member's promise."""
         at = int(fault.member)
         if fault.what == history.UNNECESSARY:
-            return self.guarantees[at].no_unnecessary_wait and not self._given_up(at, fault.message)
-        return fault.what != history.STUCK
-
-    def _given_up(self, at: int, label: str) -> bool:
-        return any(
-            s.at == at and s.label == label and s.kind == DISCARDED for s in self.world.steps
-        )
+            given_up = {(s.at, s.label) for s in self.world.steps if s.kind == DISCARDED}
+            return self.guarantees[at].no_unnecessary_wait and (at, fault.message) not in given_up
+        return fault.what in _FAULTS
 
     def _let_time_pass(self) -> None:
-        """Let copies arrive as late as they can, step after step, until nothing is left.
+        """Let copies arrive as late as they can, in steps that grow at the end.
 
-        What takes very long is let go on, in ever longer steps. Where it ends as it was, few steps
-        are shown: so nothing is called stuck that only takes long.
+        A run that stays unfinished is shown without its last, idle steps.
         """
         shown = len(self.actions)
         for number in range(STEPS_AT_END + DOUBLED_AT_END):
@@ -359,44 +306,40 @@ class JudgedRun(Session):
             del self.actions[shown:]
 
     def _idle_ns(self) -> int:
-        """Return how long nothing but notes has been sent or has come."""
+        """Return the time since the last step of a message of the application."""
         idle_ns = 0
         for action in reversed(self.actions):
             if isinstance(action, Tick):
                 idle_ns += down_ns(action.seconds)
-            elif not isinstance(action, Arrive) or self._is_application(action.label):
+            elif not isinstance(action, Arrive) or action.label in self.said:
                 break
         return idle_ns
 
     def _step_ns(self) -> int:
-        """Return the next step of time."""
         bounds = self.group.timing.bounds
         if bounds is None:
             return NS
         return step_ns(bounds) or self._no_later_ns(delays_ns(bounds)[-1])
 
     def _no_later_ns(self, ns: int) -> int:
-        """Return that time, or what is left until the next copy in flight must arrive."""
+        """Return `ns`, or the time until the next copy must arrive, if that is shorter."""
         dues = (self.world.timing.due_ns(copy) - self.world.now_ns for copy in self.world.in_flight)
         return min([ns, *(due for due in dues if due > 0)])
 
     def unfinished(self) -> bool:
-        """Tell whether a message is still under way or held back."""
+        """Return True if a message is still under way or held back."""
         return self._under_way() or self._left_over() is not None
 
     def _under_way(self) -> bool:
-        """Tell whether anything is on its way that may let a message go.
-
-        Where time counts, that is no heartbeat: those never end.
-        """
+        """Return True if copies are in flight; heartbeats, which never end, do not count."""
         timed = any(guarantee.needs_time for guarantee in self.guarantees.values())
         flying = self.world.in_flight
-        return any(not timed or self._is_application(copy.message.payload) for copy in flying)
+        return any(not timed or copy.message.payload in self.said for copy in flying)
 
     def _left_over(self) -> Failure | None:
-        """With nothing in flight, everybody present must have delivered all that was sent.
+        """Return a message that a member lacks although no copy is in flight.
 
-        A protocol that survives loss may give messages up, but must hold nothing back for ever.
+        A protocol that survives loss may give messages up, but must not hold them back for ever.
         """
         if self._under_way():
             return None
@@ -408,19 +351,16 @@ class JudgedRun(Session):
                 if at not in self.addressed.get(label, self.world.members):
                     continue
                 lost = guarantee.survives_loss and last.get((at, label)) != HELD
-                if self._is_application(label) and not lost:
-                    return self._failure(STUCK, self.names[at], label)
+                if label in self.said and not lost:
+                    return self._failure(results.STUCK, self.names[at], label)
         return None
 
-    def _is_application(self, label: str) -> bool:
-        return label in self.said
-
     def rows(self) -> list[Event]:
-        """Return the steps of all members that send and deliver, as events."""
+        """Return the steps of members of the application as events."""
         steps = (step for step in self.world.steps if step.at in self.guarantees)
         return as_events((str(one.at), one.kind, one.label, one.detail) for one in steps)
 
 
 def replay(group: GroupUnderTest, actions: Sequence[Action]) -> Failure | None:
-    """Return the failure when these actions are taken, those impossible left out."""
+    """Return the failure of these actions, if there is one."""
     return JudgedRun(group).take_all(actions)

@@ -1,7 +1,6 @@
-"""Claims of members about each other, `stable()` and `knows(member, of)`, as a checker asks them.
+"""Claims of members about messages that others have sent or delivered: `stable()`, `knows()`.
 
-A claim names one message by sender and number, and a member that is said to have it. Messages are
-sent or delivered where they are had. A claim may be smaller than the truth, and never larger.
+A claim may be smaller than the truth, never larger.
 """
 
 from __future__ import annotations
@@ -18,17 +17,16 @@ from antecede.lab.check.harness.guarded_calls import called
 
 
 class Claim(NamedTuple):
-    """One message that a member is said to have."""
+    """Claim that member `about` has message `number` of `sender`."""
 
     about: int
-    """Address of the member that is said to have it."""
     sender: int
     number: int
     is_stable: bool
-    """Said by `stable()`; otherwise by `knows()`."""
+    """Claimed by `stable()`; otherwise by `knows()`."""
 
     def words(self, names: Mapping[int, str], label: str) -> str:
-        """Return why the claim is wrong; `label` of the message, empty if it was never sent."""
+        """Return why the claim is wrong; `label`: of the message, "" if it was never sent."""
         about, sender = names[self.about], names[self.sender]
         said = "stable()" if self.is_stable else f"knows({about}, {sender})"
         if not label:
@@ -43,10 +41,10 @@ def has_claims(member: Protocol) -> bool:
 
 
 def claims_of(member: Protocol, present: Sequence[int], senders: Iterable[int]) -> Iterator[Claim]:
-    """Yield what a member claims of the others present; smaller numbers follow from these.
+    """Yield the largest claims of a member about the others present.
 
-    Raises MisuseError for an answer that is no number of messages, and what the class raises; a
-    LocalError means that the member cannot tell.
+    Raises MisuseError for an answer that is no number of messages, and errors of the class. On
+    LocalError the member claims nothing.
     """
     others = [about for about in present if about != member.me]
     if _takes(member, "stable", 0):

@@ -1,12 +1,9 @@
-"""The conformance suite: random runs on an adversarial network, judged by the oracle.
+"""Conformance suite: random runs on an adversarial network, judged by the oracle.
 
-The network reorders freely, brings copies twice, and in flat groups back to their sender;
-members join and leave, time passes, and copies are lost, each where the guarantee says that the
-protocol lives with it. Where a protocol is promised bounds of clocks and delays, the network
-keeps them, and clocks are off by as much as they may be. Every run is then repeated with
-members put through snapshot and restore after every action: all steps must be the same. Every
-message in flight goes through the wire encoding, if there is one. Of a failing run members,
-messages and actions are left out for as long as it still fails in the same way (`shrink`).
+As far as the guarantee allows, the network reorders, duplicates and loses copies, members join and
+leave, and time passes; promised bounds of clocks and delays are kept, at their extremes. Each run
+is repeated with snapshot and restore after every action, and all messages pass the wire encoding.
+Failing runs are made small (`shrink`).
 """
 
 from __future__ import annotations
@@ -36,26 +33,23 @@ from antecede.lab.check.shrink import shrink
 LONG_S = 3600.0
 ROUNDS = 20
 TIMED_ROUNDS = 60
-"""Seconds that pass at the end where clocks and channels have bounds."""
 
 
 class SuitePlan(NamedTuple):
-    """What a suite does."""
+    """Sizes of a suite."""
 
     runs: int = 40
     messages: int = 12
     parents: int = 1
-    """Most messages that one message may answer."""
     duplicates: float = 0.1
-    """Probability that a copy comes twice."""
+    """Probability of a second copy."""
     changes: float = 0.12
-    """Probability of a tick, or a join or leave where members may come and go."""
+    """Probability of a tick, join or leave."""
     losses: float = 0.15
-    """Probability that a copy is lost, where the protocol survives loss."""
+    """Probability of a loss, where the protocol survives loss."""
     twins: bool = True
-    """Repeat each run with snapshot and restore after every action."""
     replays: int = 5_000
-    """Most replays to make a failing run small; time passes at the end of each, where it counts."""
+    """Replays to shrink a failing run."""
 
 
 def conform(
@@ -66,10 +60,7 @@ def conform(
     *,
     ignored: Collection[str] = (),
 ) -> Suite:
-    """Run the suite with all randomness from `seed`; stop at the first failure.
-
-    `ignored`: kinds of failures that are not reported.
-    """
+    """Run the suite seeded by `seed`; stop at the first failure whose kind is not `ignored`."""
     deliveries = 0
     words = f"{group.describe()}, {counted(plan.messages, 'message')}, seed {seed}"
     for number in range(plan.runs):
@@ -89,7 +80,6 @@ def play(group: GroupUnderTest, plan: SuitePlan, seed: str) -> JudgedRun:
 
 
 def _twin(run: JudgedRun) -> Failure | None:
-    """Repeat a run with snapshot and restore after every action; all steps must be the same."""
     twin = JudgedRun(run.group, restoring=True)
     failure = twin.take_all(run.actions)
     if failure is None and twin.world.steps == run.world.steps:
@@ -105,7 +95,7 @@ def _twin(run: JudgedRun) -> Failure | None:
 
 
 def replay_twice(group: GroupUnderTest, actions: Sequence[Action]) -> Failure | None:
-    """Do what `replay` does, then again with snapshot and restore after every action."""
+    """Return the failure of `replay`, or of a second run with snapshots and restores."""
     run = JudgedRun(group)
     return run.take_all(actions) or _twin(run)
 
@@ -116,10 +106,9 @@ def shorten(
     plan: SuitePlan = SuitePlan(),  # noqa: B008 (immutable)
     seed: int = 0,
 ) -> Failure:
-    """Return the smallest run found that fails in the same way (see `shrink`).
+    """Return the smallest run found that fails in the same way (`shrink`).
 
-    What no step makes smaller may still need fewer members in another run: so runs of smaller
-    groups follow, of each size one for 50 replays at most, until one fails in the same way.
+    Random runs of smaller groups follow, of each size one for 50 replays at most.
     """
     twins = failure.what == SNAPSHOT
     again = replay_twice if twins else replay
@@ -140,7 +129,7 @@ def shorten(
 
 
 def _smaller_groups(group: GroupUnderTest, members: int) -> list[GroupUnderTest]:
-    """Return the same group with fewer members than that, the smallest first."""
+    """Return the same group with fewer members than `members`, the smallest first."""
     found: list[GroupUnderTest] = []
     while not group.internal and len(group.names) > 2:
         fewer = group.without(group.names[max(group.names)])
@@ -152,8 +141,6 @@ def _smaller_groups(group: GroupUnderTest, members: int) -> list[GroupUnderTest]
 
 
 class _Adversary:
-    """Chooses the actions of one run."""
-
     def __init__(self, group: GroupUnderTest, plan: SuitePlan, rng: random.Random) -> None:
         self.group, self.plan, self.rng = group, plan, rng
         self.run = JudgedRun(group)
@@ -166,13 +153,12 @@ class _Adversary:
         self.sent = dict.fromkeys(group.names.values(), 0)
         self.left = plan.messages
         self.coming: list[Callable[[], Action | None]] = []
-        """Choices to follow at the same time."""
+        """Next actions, all at the same time."""
         # Long chains of causes that overtake each other need these; both at once, too.
         self.newest_first = rng.random() < 0.3
         self.one_to_one = rng.random() < 0.3
 
     def play(self) -> JudgedRun:
-        """Send all messages, let everything arrive, and let time pass at the end."""
         while self.run.failure is None and (self.left or self._under_way()):
             chosen = self._choose()
             self.run.take(chosen)
@@ -188,7 +174,6 @@ class _Adversary:
         return self.run
 
     def _under_way(self) -> bool:
-        """Tell whether a message of the application is in flight; heartbeats never end."""
         members = self.run.world.members
         return any(
             not members[copy.target].is_note(copy.message) for copy in self.run.world.in_flight
@@ -211,21 +196,21 @@ class _Adversary:
         return self._pass_on() or self._tick()
 
     def _pass_on(self) -> Action | None:
-        """Let a copy arrive whose time has come; with clocks, rather let time pass at times."""
+        """Return the arrival of a copy that may arrive now; None: time should pass first."""
         world = self.run.world
         ready = [copy for copy in world.in_flight if world.may_arrive(copy)]
-        if not ready or (self.timed and self._may_pass() and self.rng.random() < 0.3):
+        may_pass = self.timed and world.may_pass(self._tick().seconds)
+        if not ready or (may_pass and self.rng.random() < 0.3):
             return None
         newest = self.newest_first and self.rng.random() < 0.8
         copy = ready[-1] if newest else self.rng.choice(ready)
         return Arrive(self._name(copy.target), str(copy.message.payload))
 
     def _may_pass(self) -> bool:
-        """Tell whether time can pass before a copy must arrive."""
         return self.run.world.may_pass(self._tick().seconds)
 
     def _tick(self) -> Tick:
-        """Return the next step of time; where steps are unequal, one to where a copy may arrive."""
+        """Return the next step of time; where steps are unequal, up to a possible arrival."""
         bounds, world = self.group.timing.bounds, self.run.world
         if bounds is None:
             return Tick(1.0)
@@ -238,7 +223,7 @@ class _Adversary:
         return tick_of(self.rng.choice(steps))
 
     def _again(self, copy: InFlight) -> Action:
-        """Bring a copy again, or back to a sender who hears everybody itself."""
+        """Bring a copy again, or back to its sender in flat groups."""
         label = str(copy.message.payload)
         back = copy.source in self.run.world.members and not self.group.internal
         at = copy.source if back and self.rng.random() < 0.2 else copy.target
@@ -248,7 +233,6 @@ class _Adversary:
         return self.run.names[at]
 
     def _present(self) -> list[int]:
-        """Return those who send and deliver, and are still here."""
         return [at for at in self.run.guarantees if at in self.run.world.members]
 
     def _send(self, by: int | None = None) -> Action:
@@ -264,7 +248,6 @@ class _Adversary:
         return Send(name, label, tuple(after), self._to(at), self._topics())
 
     def _to(self, at: int) -> tuple[str, ...]:
-        """Choose whom a message is for: everybody, or one, or some."""
         if self.run.world.members[at].addressing is not Addressing.MEMBERS:
             return ()
         others = [self._name(other) for other in self._present() if other != at]
@@ -293,15 +276,14 @@ class _Adversary:
         return self.rng.choice(changes)()
 
     def _join(self, newcomer: str, sponsor: int) -> Action:
-        """Let a member join; in groups with clocks every other time it answers at once."""
         if self.timed and self.left > 1 and len(self.run.actions) % 2:
             return self._answer_at_once(newcomer, sponsor)
         return Join(newcomer, self._name(sponsor))
 
     def _answer_at_once(self, newcomer: str, sponsor: int) -> Action:
-        """Let a sponsor send, and a newcomer answer before any time has passed.
+        """Let a sponsor send, and a newcomer reply at the same time.
 
-        An order by clocks may separate the two by the least delay, which has not passed then.
+        An order by clocks may separate the two only by the least delay, which has not passed.
         """
 
         def answer() -> Action | None:
@@ -313,7 +295,6 @@ class _Adversary:
         return self._send(sponsor)
 
     def _wait(self) -> None:
-        """Let time pass and everything on its way arrive, some rounds long."""
         for _ in range(TIMED_ROUNDS if self.timed else ROUNDS):
             while (action := self._pass_on()) is not None and self.run.failure is None:
                 self.run.take(action)

@@ -1,9 +1,8 @@
-"""Judges snapshot algorithms: every interleaving of small groups, and long random runs.
+"""Judge of snapshot algorithms: every interleaving of small groups, and long random runs.
 
-Members send messages to each other over channels that keep their order ("fifo") or do not ("any"),
-and one or more of them begin the same snapshot at any moment. What the algorithm records, states as
-positions and what was in the channels, is judged by `antecede.core.oracle.cuts`: positions are to
-be a consistent cut, and channels are to hold what was sent inside and received outside.
+Members send over channels that keep their order ("fifo") or do not ("any"), and begin the same
+snapshot at any moment. `antecede.core.oracle.cuts` judges the recorded state: positions form a
+consistent cut, and channels hold the messages sent inside and received outside.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ UNFINISHED = "the snapshot was never complete"
 
 
 class Copy(NamedTuple):
-    """What travels on a channel: a message of the application, or a marker."""
+    """Copy on a channel: of an application message, or of a marker."""
 
     sender: str
     to: str
     name: str
-    """Of the message; of a marker "snapshot N"."""
+    """Label of the message, or "snapshot N" for a marker."""
     stamp: int = 0
     marker: Marker | None = None
 
@@ -52,11 +51,10 @@ class Move(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Who sends to whom, in each member's own order, and who begins a snapshot."""
+    """Sends in the order of each member, and the members that begin a snapshot."""
 
     members: tuple[str, ...]
     sends: tuple[tuple[str, str], ...]
-    """(sender, receiver) of each message; a sender's go in this order."""
     begins: tuple[str, ...]
 
 
@@ -70,34 +68,34 @@ class StateFailure(NamedTuple):
 
 
 class Explored(NamedTuple):
-    """What was looked at, and the smallest failure; None: there was none."""
+    """Sizes of a search, and the smallest failure (None: none)."""
 
     plans: int
     states: int
     ends: int
-    """States in which nothing more can happen; each was judged."""
+    """States without a further move; each was judged."""
     failure: StateFailure | None
 
 
 class World:
-    """A run so far: algorithms, channels, what happened; can be copied."""
+    """State of a run: algorithms, channels, history; can be copied."""
 
     def __init__(self, kind: Make, plan: Plan, channels: str) -> None:
         self.plan, self.fifo = plan, channels == FIFO
         self.algorithms = {name: kind(name, plan.members) for name in plan.members}
         self.kind = kind
         self.flying: tuple[Copy, ...] = ()
-        """In the order of their sending."""
+        """Copies in flight, in the order of sending."""
         self.next = dict.fromkeys(plan.members, 0)
         self.begins = set(plan.begins)
         self.rows: list[Event] = []
-        """What the oracle reads; not part of the state."""
+        """Rows for the oracle; not part of the state."""
         self.moves: list[Move] = []
         self.cut: dict[str, int] = {}
         self.content: dict[tuple[str, str], tuple[str, ...]] = {}
         self.complete: set[str] = set()
         self.said: dict[str, tuple[bool, bool | None]] = {}
-        """Message -> (sent inside, received inside; None: under way): what a verdict depends on."""
+        """Message -> (sent inside, received inside; None: in flight)."""
 
     def copy(self) -> World:
         """Return a run that goes on by itself from here."""
@@ -112,17 +110,15 @@ class World:
         return other
 
     def state(self) -> Any:
-        """Return what the future and the verdict depend on, as one hashable value."""
+        """Return all that the future and the verdict depend on, as a hashable value."""
         of = tuple(one.snapshot() for one in self.algorithms.values())
         flying = self.flying if self.fifo else tuple(sorted(self.flying, key=repr))
         rest = frozenset(self.begins), tuple(sorted(self.said.items())), frozenset(self.complete)
         content = tuple(sorted((ends, tuple(sorted(ids))) for ends, ids in self.content.items()))
         return of, flying, tuple(self.next.values()), rest, frozenset(self.cut), content
 
-    # -- what may happen -----------------------------------------------------------------------
-
     def moves_now(self) -> Iterator[Move]:
-        """Yield what can happen next."""
+        """Yield the possible next moves."""
         for name in sorted(self.begins):
             if not self.algorithms[name].number:
                 yield Move("begin", name)
@@ -181,8 +177,6 @@ class World:
             elif isinstance(effect, Complete):
                 self.complete.add(member)
 
-    # -- the verdict ---------------------------------------------------------------------------
-
     def failure(self) -> StateFailure | None:
         """Judge a run after which nothing more can happen."""
         if len(self.complete) < len(self.plan.members):
@@ -203,11 +197,8 @@ class World:
         return found
 
 
-# -- every interleaving ------------------------------------------------------------------------
-
-
 def plans(members: int, messages: int) -> Iterator[Plan]:
-    """Yield every way to send up to so many messages, by one who begins and by two at once."""
+    """Yield every plan of up to so many messages; one or two members begin the snapshot."""
     names = tuple("PQRSTUVW"[:members])
     pairs = [(a, b) for a in names for b in names if a != b]
     for count in range(1, messages + 1):
@@ -225,9 +216,9 @@ def explore(
     messages: int = 2,
     most_states: int = MOST_STATES,
 ) -> Explored:
-    """Play every interleaving of every plan; stops at the first, so smallest, failure.
+    """Play every interleaving of every plan; stop at the first and smallest failure.
 
-    `channels`: "fifo" or "any". Raises LimitError where there are more than `most_states` states.
+    `channels`: "fifo" or "any". Raises LimitError above `most_states` states.
     """
     looked = ends = count = 0
     for count, plan in enumerate(plans(members, messages), 1):
@@ -258,13 +249,10 @@ def _after(world: World, moves: Sequence[Move], seen: set[Any]) -> Iterator[Worl
             yield further
 
 
-# -- random runs -------------------------------------------------------------------------------
-
-
 def play(
     kind: Make, channels: str, *, members: int, messages: int, seed: int
 ) -> StateFailure | None:
-    """Play one random run of many messages, and judge it; what happens follows from the seed."""
+    """Play a random run seeded by `seed`, and judge it."""
     chance = random.Random(seed)
     names = tuple(f"m{k}" for k in range(members))
     pairs = [(a, b) for a in names for b in names if a != b]

@@ -1,4 +1,4 @@
-"""What a check found: failures with their counterexample, and what was examined."""
+"""Results of a check: failures with their counterexamples, and sizes of searches."""
 
 from __future__ import annotations
 
@@ -34,16 +34,13 @@ SNAPSHOT = "snapshot and restore change something"
 WIRE = "encode and decode change something"
 
 LESSER = (REASON, SILENT, UNNECESSARY, CLAIMED, STUCK)
-"""Failures beside which a graver one is searched for, the least severe first.
-
-All others are graver: a message is delivered too early, in another order, twice, to the wrong
-member or unsent, or a member does not work at all.
+"""Failures after which a graver one is searched for, the least severe first; all others are graver.
 """
 
 RIGHT = "nothing"
-"""By how much clocks are off that are right, in `Exploration.clocks`."""
+"""`Exploration.clocks` of right clocks."""
 BEGINNING = 40
-"""Actions shown of a run without an end: it goes on as it began."""
+"""Actions shown of an endless run."""
 
 
 def named_from(folder: Path, protocol: str) -> str:
@@ -71,21 +68,17 @@ class Failure(NamedTuple):
     """One broken promise and the shortest known way to it."""
 
     what: str
-    """One of the constants above."""
     at: str
-    """Name of the member."""
     label: str
-    """The message; empty where the failure is about none."""
+    """Label of the message; "" if the failure concerns none."""
     missing: tuple[str, ...]
-    """Labels of the messages that should have been delivered first."""
+    """Labels that should have been delivered first."""
     detail: str
-    """The error or difference in words; may be empty."""
+    """Error or difference in words; may be empty."""
     actions: tuple[Action, ...]
-    """The counterexample: what to do, in order, to see it."""
+    """Counterexample: actions that lead to the failure."""
     setting: str
-    """The group it was found in, in words."""
     setup: Setup
-    """The group as a script names it."""
 
     @classmethod
     def of(
@@ -109,7 +102,7 @@ class Failure(NamedTuple):
         return LESSER.index(self.what) if self.what in LESSER else len(LESSER)
 
     def sentence(self) -> str:
-        """Say in one line what went wrong, and where."""
+        """Return the failure in one line."""
         what = (
             f"{self.label} at {self.at}: {self.what}" if self.label else f"{self.at}: {self.what}"
         )
@@ -131,8 +124,7 @@ class Failure(NamedTuple):
     def script(self, title: str = "", source: str = "", folder: Path | None = None) -> str:
         """Return the counterexample as the text of a script file.
 
-        Scripts name a protocol of one's own relative to their own folder: to `folder`, or to
-        the working folder when there is none.
+        A user's protocol is named relative to `folder` (default: the working folder).
         """
         protocol = named_from(folder, self.setup.protocol) if folder else self.setup.protocol
         setup = self.setup._replace(protocol=protocol)
@@ -143,16 +135,15 @@ class Exploration(NamedTuple):
     """One exhaustive search."""
 
     setting: str
-    """The group and its limits in words."""
     states: int
     transitions: int
     complete: bool
-    """False when it stopped at the allowed number of states, or at a failure."""
+    """False if the search stopped at its limit or at a failure."""
     failure: Failure | None
     clocks: str = ""
-    """By how much the members' clocks are off; empty where no bounds of them are promised."""
+    """Offsets of the clocks; "" without promised bounds."""
     steps: str = ""
-    """How time passes, in words; empty where it does not count."""
+    """Steps of time in words; "" without clocks."""
 
 
 class Suite(NamedTuple):
@@ -170,7 +161,6 @@ class Verdict(NamedTuple):
     target: str
     title: str
     promise: str
-    """The guarantee in words."""
     explorations: tuple[Exploration, ...]
     suites: tuple[Suite, ...]
 
@@ -183,7 +173,7 @@ class Verdict(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether every promise was kept."""
+        """True if every promise was kept."""
         return not self.failures
 
     @property

@@ -1,4 +1,4 @@
-"""Which groups a check looks at: small ones first, so that counterexamples are small."""
+"""Groups of a check, small ones first, so that counterexamples are small."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ from antecede.lab.check.target import Target
 
 MEMBERS, MESSAGES = 3, 4
 ADDRESSED_MESSAGES = 3
-"""Where a message can be for some members only, there are more states to a message."""
+"""Addressed messages multiply the states."""
 TIMED_MESSAGES, HIERARCHY_MESSAGES = 2, 3
 RUNS, THOROUGH_RUNS, QUICK_RUNS = 60, 400, 20
-"""Runs of the adversarial network for each group."""
 TOTAL_STATES = 150_000
 MOST_FIRST = 5
-"""Most steps of time waited for answers: each multiplies states."""
+"""Steps of time before replies; each multiplies the states."""
 
 
 class SearchSize(NamedTuple):
-    """What the caller asked for; None: the default."""
+    """Requested sizes; None: default."""
 
     members: int | None = None
     messages: int | None = None
     thorough: bool = False
     quick: bool = False
-    """One message less, and fewer settings of clocks; for a protocol that passed in full before."""
+    """Smaller search for protocols that passed the default one before."""
 
 
 def searches(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
@@ -64,14 +63,14 @@ def searches(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest,
 def _total(
     target: Target, members: int, messages: int
 ) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
-    """Yield smaller groups: who agrees on an order sends notes to everybody, at every message."""
+    """Yield smaller groups: agreement on an order takes notes to all members."""
     yield target.flat(2), SearchLimits(3)
     yield target.flat(min(3, members)), SearchLimits(min(2, messages), duplicates=1)
     yield target.flat(members), SearchLimits(messages, max_states=TOTAL_STATES)
 
 
 def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, SearchLimits]]:
-    """Yield groups whose clocks are off by nothing, and by all that they may be."""
+    """Yield groups with right clocks, and with clocks off by their accuracy."""
     members, messages = size.members or MEMBERS, size.messages or TIMED_MESSAGES
     lossy = int(_member(target).guarantee.survives_loss)
     # Nobody can answer before the first copy has arrived.
@@ -85,11 +84,10 @@ def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
     for offsets in every:
         yield target.flat(members, offsets), SearchLimits(messages, send_until=second)
     # A third message shows that nothing earlier can come; who sends it matters, not its name.
-    has_third = messages == TIMED_MESSAGES and not size.quick
-    for senders in _third_messages(members) if has_third else ():
+    if messages == TIMED_MESSAGES and members > 2 and not size.quick:
+        limits = SearchLimits(3, send_until=first, script=(0, 0, 1), extremes=True)
         for offsets in every:
-            group = target.flat(members, offsets)
-            yield group, SearchLimits(len(senders), send_until=first, script=senders, extremes=True)
+            yield target.flat(members, offsets), limits
     if size.thorough:
         for offsets in every:
             group = target.flat(members, offsets)
@@ -97,14 +95,8 @@ def _timed(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
             yield group, SearchLimits(messages + 1, send_until=first)
 
 
-def _third_messages(members: int) -> Iterator[tuple[int, ...]]:
-    """Yield who sends three messages, in their order: one twice and then another."""
-    if members > 2:
-        yield 0, 0, 1
-
-
 def _least(target: Target, members: int) -> int:
-    """Return the least delay of the fastest channel, in steps of time."""
+    """Return the least delay of the fastest channel, in steps."""
     group = target.flat(members)
     assert group.timing.bounds is not None
     pairs = permutations(group.names, 2)
@@ -114,11 +106,10 @@ def _least(target: Target, members: int) -> int:
 
 
 def clock_settings(target: Target, members: int) -> Iterator[tuple[int, ...]]:
-    """Yield the offsets of a group's clocks, in nanoseconds.
+    """Yield offsets of a group's clocks, ns: all right, then each early or late by its accuracy.
 
-    All right; then each early or late by all that it may be, in every combination. To be all
-    early is the same as to be all late, and as to be all right where all may be off by the same:
-    only differences of readings matter.
+    Only differences of readings count: all early equals all late, and all right if accuracies are
+    equal.
     """
     bounds = target.flat(members).timing.bounds
     assert bounds is not None
@@ -186,10 +177,9 @@ def suites(target: Target, size: SearchSize) -> Iterator[tuple[GroupUnderTest, S
 
 
 def with_notes(target: Target) -> Target | None:
-    """Return a hierarchy in which notes go out in runs of a few messages, too: acknowledgements
-    of internal peers after each delivery, and what super peers say of I after every other one.
+    """Return a hierarchy with notes after every or every other delivery too.
 
-    None where there are none, the options say when, or a user's factory has no such options.
+    None without such notes or options of a user's factory, or if the options already set them.
     """
     options = {"flush_after": 2}
     if target.options.get("pruning") != "none":

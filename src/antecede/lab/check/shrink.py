@@ -1,29 +1,22 @@
 """Counterexamples made small: fewest members, then messages, then actions.
 
-Theory of operation
--------------------
-A counterexample is a list of actions, and one that is impossible is passed over when they are
-taken (`session`). So parts of it are left out, the rest is taken anew, and what still fails in the
-same way is kept, in this order:
+Parts of a counterexample are left out, the rest is replayed without its impossible actions, and
+kept if it fails in the same way and (members, messages, actions) became smaller. In this order:
 
-    members   one left out with all that it does; or another takes its part: what it sent, the
-              other sends, and what came to it comes to the other. All are named anew without
-              holes.
-    messages  one left out with its copies, and out of what later ones answer
+    members   one left out, or its part taken by another
+    messages  one left out with its copies and the references of replies
     joins     the first newcomer is a member from the beginning
     actions   in ever smaller blocks, at last one by one
     ticks     several in a row become one
 
-A step is kept when members, messages and actions, compared in that order, have become fewer. It
-ends when no step helps any more, or after as many replays as are allowed, `MOST_ACTIONS` in them
-all, or `HANGING` replays that ran into the limit of a call.
+It ends when no step helps, or at the limits of replays, `MOST_ACTIONS` or `HANGING`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from antecede.core.clocks import down_ns
 from antecede.lab.check.harness.group_under_test import GroupUnderTest, UnmadeError
@@ -36,18 +29,17 @@ from antecede.lab.check.scenario.actions import (
     Lose,
     Send,
     Tick,
+    rename,
     tick_of,
 )
 
 HANGING = 6
-"""Replays that may hang: each takes as long as the limit of a call."""
 
 MOST_ACTIONS = 400_000
-"""Actions taken in all replays together: some runs wait for time to pass, with thousands."""
+"""Actions of all replays together; runs in time have thousands."""
 FOLDING = 100
-"""Replays to put ticks together."""
 OF_THE_ENDLESS = 100
-"""Replays of a run without an end: each has hundreds of actions."""
+"""Replays of an endless run, which has hundreds of actions."""
 
 Replay = Callable[[GroupUnderTest, Sequence[Action]], Failure | None]
 Extent = tuple[int, int, int]
@@ -69,10 +61,9 @@ class GroupFailure(NamedTuple):
 
 
 def shrink(group: GroupUnderTest, failure: Failure, replay: Replay, replays: int) -> GroupFailure:
-    """Return the smallest counterexample found, with its group, within so many replays.
+    """Return the smallest counterexample found within so many replays, with its group.
 
-    `replay` takes actions in a group, and returns what fails first. A run without an end loses
-    members and messages only, and its beginning is returned.
+    An endless run loses members and messages only, and its beginning is returned.
     """
     shrinking = _Shrinking(GroupFailure(group, failure), replay, replays)
     if failure.what == ENDLESS:
@@ -97,21 +88,18 @@ def fold_ticks(group: GroupUnderTest, failure: Failure, replay: Replay) -> Failu
 
 
 class Candidate(NamedTuple):
-    """What may be a smaller counterexample."""
+    """Candidate for a smaller counterexample."""
 
     group: GroupUnderTest
     actions: tuple[Action, ...]
 
 
 class _Shrinking:
-    """One counterexample on its way to a small one."""
-
     def __init__(self, best: GroupFailure, replay: Replay, replays: int) -> None:
         self.best, self.replay, self.left = best, replay, replays
         self.actions_left, self.hanging = MOST_ACTIONS, HANGING
 
     def result(self) -> GroupFailure:
-        """Take every step as often as it helps."""
         while (
             self._any(_members)
             or self._any(_messages)
@@ -123,7 +111,6 @@ class _Shrinking:
         return self._numbered()
 
     def _numbered(self) -> GroupFailure:
-        """Return the best with messages numbered without holes, where it still fails."""
         group, failure = self.best
         actions = _renamed(failure.actions, {})
         if actions == failure.actions:
@@ -133,25 +120,22 @@ class _Shrinking:
         return GroupFailure(group, again) if again is not None and same else self.best
 
     def folded(self) -> Failure:
-        """Take the steps that put ticks together."""
         self._any(_ticks)
         return self.best.failure
 
     def fewer(self) -> GroupFailure:
-        """Take the steps that leave out members or messages."""
         while self._any(_members) or self._any(_messages):
             pass
         return self.best
 
     def _any(self, steps: Callable[[GroupFailure], Iterator[Candidate]]) -> bool:
-        """Take steps of one kind while they help; returns whether one did."""
         helped = False
         while any(self._better(one) for one in steps(self.best)):
             helped = True
         return helped
 
     def _actions(self) -> bool:
-        """Leave out blocks of actions, at last single ones; returns whether it helped."""
+        """Leave out blocks of actions, at last single ones; returns True if that helped."""
         helped = False
         block = max(1, len(self.best.failure.actions) // 2)
         while self.left > 0:
@@ -167,7 +151,7 @@ class _Shrinking:
         return helped
 
     def _better(self, one: Candidate) -> bool:
-        """Replay a candidate, and keep it when it fails in the same way and is smaller."""
+        """Replay a candidate; keep it if it fails in the same way and is smaller."""
         if self.left <= 0:
             return False
         self.left -= 1
@@ -196,43 +180,31 @@ def _block(found: GroupFailure, start: int, length: int) -> Candidate:
 
 
 def _ticks(found: GroupFailure) -> Iterator[Candidate]:
-    """Yield the counterexample with several ticks in a row as one: all of a row, or two of it."""
     actions = found.failure.actions
     for start, first in enumerate(actions):
         if not isinstance(first, Tick):
             continue
-        row = [one for one in takewhile(_passes, actions[start:]) if isinstance(one, Tick)]
+        row = list(takewhile(lambda one: isinstance(one, Tick), actions[start:]))
         for length in dict.fromkeys((len(row), 2)):
             if 2 <= length <= len(row):
-                total = tick_of(sum(down_ns(one.seconds) for one in row[:length]))
+                ticks = (one for one in row[:length] if isinstance(one, Tick))
+                total = tick_of(sum(down_ns(one.seconds) for one in ticks))
                 left = actions[start + length :]
                 yield Candidate(found.group, (*actions[:start], total, *left))
 
 
-def _passes(action: Action) -> bool:
-    return isinstance(action, Tick)
-
-
 def _messages(found: GroupFailure) -> Iterator[Candidate]:
-    """Yield the counterexample without one message, the newest first."""
     actions = found.failure.actions
     for label in reversed([one.label for one in actions if isinstance(one, Send)]):
         left = (
-            _unanswered(one, label)
+            _left(one, "", {label})
             for one in actions
             if not (isinstance(one, Send | Arrive | Lose) and one.label == label)
         )
         yield Candidate(found.group, tuple(left))
 
 
-def _unanswered(action: Action, label: str) -> Action:
-    if not isinstance(action, Send):
-        return action
-    return action._replace(after=tuple(one for one in action.after if one != label))
-
-
 def _members(found: GroupFailure) -> Iterator[Candidate]:
-    """Yield the counterexample without one member, or with its part taken by another."""
     actions = found.failure.actions
     joined = [one.at for one in actions if isinstance(one, Join)]
     names = [*found.group.names.values(), *joined]
@@ -241,16 +213,18 @@ def _members(found: GroupFailure) -> Iterator[Candidate]:
         if fewer is None:
             continue
         gone = {one.label for one in actions if isinstance(one, Send) and one.at == name}
-        alone = tuple(_left(one, name, gone) for one in actions if _at(one) != name)
+        alone = tuple(_left(one, name, gone) for one in actions if getattr(one, "at", "") != name)
         yield Candidate(fewer.group, _renamed(alone, fewer.renamed))
         for other in names:
             if other != name:
-                taken = tuple(_taken(one, name, other) for one in actions if not _moves(one, name))
+                staying = (
+                    one for one in actions if not (isinstance(one, Join | Leave) and one.at == name)
+                )
+                taken = tuple(_taken(one, name, other) for one in staying)
                 yield Candidate(fewer.group, _renamed(taken, fewer.renamed))
 
 
 def _founders(found: GroupFailure) -> Iterator[Candidate]:
-    """Yield the counterexample with the first newcomer in the group from the beginning."""
     actions = found.failure.actions
     first = next((one for one in actions if isinstance(one, Join)), None)
     more = found.group.more() if first is not None else None
@@ -258,17 +232,7 @@ def _founders(found: GroupFailure) -> Iterator[Candidate]:
         yield Candidate(more, tuple(one for one in actions if one != first))
 
 
-def _at(action: Action) -> str:
-    return str(getattr(action, "at", ""))
-
-
-def _moves(action: Action, name: str) -> bool:
-    """Tell whether a member comes or goes by this action."""
-    return isinstance(action, Join | Leave) and action.at == name
-
-
 def _left(action: Action, name: str, gone: set[str]) -> Action:
-    """Return an action of others without a member and what it sent."""
     if not isinstance(action, Send):
         return action
     return action._replace(
@@ -278,7 +242,6 @@ def _left(action: Action, name: str, gone: set[str]) -> Action:
 
 
 def _taken(action: Action, name: str, other: str) -> Action:
-    """Return an action with one member's part taken by another."""
     if isinstance(action, Join) and action.sponsor == name:
         return action._replace(sponsor=other)
     if isinstance(action, Send):
@@ -286,33 +249,16 @@ def _taken(action: Action, name: str, other: str) -> Action:
         to = dict.fromkeys(other if one == name else one for one in action.to)
         to.pop(at, None)
         return action._replace(at=at, to=tuple(to))
-    return action._replace(at=other) if _at(action) == name else action  # type: ignore[call-arg]
+    at_it = getattr(action, "at", "") == name
+    return action._replace(at=other) if at_it else action  # type: ignore[call-arg]
 
 
 def _renamed(actions: Sequence[Action], names: Mapping[str, str]) -> tuple[Action, ...]:
-    """Return actions with members named anew, and their messages numbered a1, a2, ... again."""
-    words = {f"{kind}-{old}": f"{kind}-{new}" for old, new in names.items() for kind in _KINDS}
+    labels: dict[str, str] = {}
     sent: dict[str, int] = {}
     for action in actions:
         if isinstance(action, Send):
             at = names.get(action.at, action.at)
             sent[at] = sent.get(at, 0) + 1
-            words[action.label] = f"{at.lower()}{sent[at]}"
-    return tuple(_in_words(action, names, words) for action in actions)
-
-
-_KINDS = ("note", "ack")
-"""What labels of a protocol's own messages begin with, before the member's name."""
-
-
-def _in_words(action: Action, names: Mapping[str, str], words: Mapping[str, str]) -> Action:
-    """Return an action with its members and messages called anew."""
-    table = dict.fromkeys(("at", "sponsor", "to"), names) | dict.fromkeys(("label", "after"), words)
-
-    def anew(field: str, value: Any) -> Any:
-        called = table.get(field, {})
-        if isinstance(value, tuple):
-            return tuple(called.get(one, one) for one in value)
-        return called.get(value, value)
-
-    return type(action)(*(anew(*one) for one in action._asdict().items()))
+            labels[action.label] = f"{at.lower()}{sent[at]}"
+    return tuple(rename(action, names, labels) for action in actions)

@@ -1,37 +1,41 @@
-"""Targets of a check: a built-in protocol, FILE.py:CLASS, or what FILE.py:FUNCTION returns."""
+"""Targets of a check: a built-in protocol, FILE.py:CLASS, or the result of FILE.py:FUNCTION."""
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
+import sys
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
-from antecede.core.protocols import Factory
+from antecede.core.protocols import MOST_MEMBERS, Factory, Guarantee, Protocol
 from antecede.core.protocols import factory as build
-from antecede.core.protocols.options import read_options
+from antecede.core.protocols.options import read_options, with_trial
 from antecede.errors import InputError, LocalError
 from antecede.lab.check.harness.group_under_test import GroupUnderTest, flat, hierarchy
-from antecede.lab.check.harness.guarded_calls import called, is_own, said, watching
-from antecede.lab.check.loader import check_member, line_in, load_class, load_named
+from antecede.lab.check.harness.guarded_calls import called, in_words, raise_own, said, watching
 
+LOADING_S = 60.0
+_HINT = (
+    "derive it from antecede.core.protocols.base.Protocol; docs/design/judging.md has an example"
+)
 _EXAMPLE = "docs/own-protocol.md has an example"
 _SMALLEST = {1: (0,)}, (2,)
 _ROLES = {0: "internal peer", 1: "super peer", 2: "external peer"}
 
 
 class Target(NamedTuple):
-    """What is to be judged, and how to make it."""
+    """Protocol under test, and how to make it."""
 
     name: str
     factory: Factory
-    """The class, or with `topology` the function that makes all roles.
-
-    Such a function is called with a topology and the options, and returns address -> process.
-    """
+    """The class, or with `topology` a function (topology, options) -> {address: process}."""
     topology: Factory | None = None
-    """Called with super peer -> internal peers, and external peers, all by address."""
+    """Called with super peer -> internal peers, and external peers, by address."""
     options: Mapping[str, Any] = {}
 
     @property
@@ -40,7 +44,7 @@ class Target(NamedTuple):
         return 2 if self.options.get("several_parents") else 1
 
     def flat(self, size: int, offsets: tuple[int, ...] = ()) -> GroupUnderTest:
-        """Return a group of so many alike members, whose clocks are off by this."""
+        """Return a group of `size` alike members; `offsets` of their clocks, ns."""
         return flat(self.name, self.factory, size, self.options, offsets)
 
     def hierarchy(self, groups: tuple[int, ...], external: int) -> GroupUnderTest:
@@ -50,10 +54,9 @@ class Target(NamedTuple):
 
 
 def load_target(text: str, options: Iterable[tuple[str, str]] = ()) -> Target:
-    """Return the target of FILE.py:CLASS or FILE.py:FUNCTION; `options` by name and text.
+    """Return the target of FILE.py:CLASS or FILE.py:FUNCTION; `options`: names and texts.
 
-    Raises InputError for a file, class or function that cannot be used, and OptionError for an
-    option that there is not.
+    Raises InputError for an unusable file, class or function, OptionError for an unknown option.
     """
     given = tuple(options)
     if not inspect.isfunction(function := load_named(text)):
@@ -66,12 +69,12 @@ def load_target(text: str, options: Iterable[tuple[str, str]] = ()) -> Target:
     except LocalError as error:
         raise InputError(str(error), path=file) from error
     target = found._replace(name=text, options=chosen)
-    _try(target, function.__name__, file)
+    _try_target(target, function.__name__, file)
     return target
 
 
 def _returned(function: Callable[..., Any], file: str) -> Target:
-    """Return what a function of the user's gives back. Raises InputError if it is no target."""
+    """Return the result of a user's function. Raises InputError if it is no Target."""
     name, line = function.__name__, function.__code__.co_firstlineno
     try:
         inspect.signature(function).bind()
@@ -83,8 +86,7 @@ def _returned(function: Callable[..., Any], file: str) -> Target:
         with watching():
             found = called(function)
     except BaseException as error:
-        if is_own(error):
-            raise
+        raise_own(error)
         at = line_in(error, Path(file)) or line
         raise InputError(f"{name}() fails: {said(error)}", path=file, line=at) from error
     if not isinstance(found, Target):
@@ -98,8 +100,8 @@ def _returned(function: Callable[..., Any], file: str) -> Target:
     return found
 
 
-def _try(target: Target, name: str, file: str) -> None:
-    """Make the smallest group, so that misfits are named before any search."""
+def _try_target(target: Target, name: str, file: str) -> None:
+    """Make the smallest group: misfits are reported before any search."""
     if target.topology is None:
         make = target.flat(2).make
     else:
@@ -109,8 +111,7 @@ def _try(target: Target, name: str, file: str) -> None:
         with watching():
             made = called(make)
     except BaseException as error:
-        if is_own(error):
-            raise
+        raise_own(error)
         what = f"the smallest group of {name}() cannot be made: {said(error)}"
         raise InputError(what, path=file, line=line_in(error, Path(file))) from error
     if not isinstance(made, Mapping):
@@ -128,3 +129,128 @@ def _try(target: Target, name: str, file: str) -> None:
     for at, member in made.items():
         role = f"{_ROLES[at]} of {name}()" if target.topology is not None else f"{name}()"
         check_member(member, role, file)
+
+
+def is_file_target(target: str) -> bool:
+    """Return True if a target names a user's file, not a built-in protocol."""
+    return ".py" in target
+
+
+def load_class(target: str, options: Iterable[tuple[str, str]] = ()) -> type[Protocol]:
+    """Return the class of FILE.py:CLASS, tried once with `options` (names and texts).
+
+    Raises OptionError for an unknown option, InputError for a missing or failing file, and for a
+    class that is no protocol: not derived from `Protocol`, without `send` or `receive`, not made as
+    CLASS(me, members), or without hashable snapshot.
+    """
+    file, _, name = target.rpartition(":")
+    found = load_named(target)
+    if inspect.isfunction(found):
+        what = f"{name} is a function, and a class is needed here"
+        raise InputError(f"{what}; functions are for `antecede check` and scenarios", path=file)
+    if not isinstance(found, type) or not issubclass(found, Protocol):
+        raise InputError(f"{name} is no protocol: {_HINT}", path=file)
+    lacking = [m for m in ("send", "receive") if getattr(found, m) is getattr(Protocol, m)]
+    if lacking:
+        raise InputError(f"{name} does not implement {' and '.join(lacking)}", path=file)
+    try:
+        given = read_options(target, found, options)
+    except LocalError as error:
+        raise InputError(str(error), path=file, line=_line_of(found, Path(file))) from error
+    _try_class(found, file, given)
+    return found
+
+
+def load_named(target: str) -> Any:
+    """Return the class or function of FILE.py:NAME; raises InputError."""
+    file, _, name = target.rpartition(":")
+    if not file or not name:
+        raise InputError("name the class too: FILE.py:CLASS", path=target)
+    found = getattr(_run(Path(file)), name, None)
+    if found is None:
+        raise InputError(f"there is no class or function {name}", path=file)
+    return found
+
+
+def _run(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise InputError("there is no such file", path=str(path))
+    name = f"antecede_checked_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError("is not a Python file", path=str(path))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        with watching(LOADING_S):
+            called(spec.loader.exec_module, module)
+    except BaseException as error:  # a file may call sys.exit at its end
+        raise_own(error)
+        line = getattr(error, "lineno", None) or line_in(error, path)
+        what = f"does not run: {said(error)}"
+        raise InputError(what, path=str(path), line=line) from error
+    return module
+
+
+def _try_class(cls: type[Protocol], file: str, options: Mapping[str, Any]) -> None:
+    try:
+        # What it can not be made without (bounds, subscriptions), it says itself.
+        with watching():
+            tried = called(with_trial, cls, range(MOST_MEMBERS), options)
+            member = called(cls, 0, (0, 1), **tried)
+            called(member.snapshot)
+    except BaseException as error:
+        raise_own(error)
+        raise not_made(cls, file, options, error) from error
+    check_member(member, cls.__name__, file)
+
+
+def check_member(member: Any, name: str, file: str) -> None:
+    """Raise InputError unless a member is a protocol with a guarantee and a hashable snapshot."""
+    if not isinstance(member, Protocol):
+        raise InputError(f"{name} is a {type(member).__name__}, no protocol: {_HINT}", path=file)
+    needed = ("send", "receive") if member.application else ("receive",)
+    lacking = [m for m in needed if getattr(type(member), m) is getattr(Protocol, m)]
+    if lacking:
+        raise InputError(f"{name} does not implement {' and '.join(lacking)}", path=file)
+    if not isinstance(member.guarantee, Guarantee):
+        what = f"{name}.guarantee is a {type(member.guarantee).__name__}, no Guarantee"
+        raise InputError(what, path=file)
+    try:
+        with watching():
+            hash(called(member.snapshot))
+    except TypeError as error:
+        what = f"the snapshot of {name} is not hashable ({error}): use tuples"
+        raise InputError(what, path=file) from error
+
+
+def not_made(
+    cls: type[Protocol], file: str, options: Mapping[str, Any], error: BaseException
+) -> InputError:
+    """Return an InputError for a member that could not be made, with the line in the file."""
+    line = line_in(error, Path(file))
+    given = "".join(f", {name}={value!r}" for name, value in options.items())
+    # What we refuse ourselves is about the class, wherever the refusal stands.
+    clear = line is not None or isinstance(error, LocalError)
+    words = said(error) if clear else in_words(error)
+    what = f"{cls.__name__}(me, members{given}) fails: {words}"
+    return InputError(what, path=file, line=line or _line_of(cls, Path(file)))
+
+
+def _line_of(cls: type[Protocol], path: Path) -> int | None:
+    """Return the line of the constructor in the user's file, or of the class."""
+    code = getattr(vars(cls).get("__init__"), "__code__", None)
+    if code is not None and Path(code.co_filename) == path.absolute():
+        return int(code.co_firstlineno)
+    try:
+        return inspect.getsourcelines(cls)[1]
+    except (OSError, TypeError):  # made by a call, not written
+        return None
+
+
+def line_in(error: BaseException, path: Path) -> int | None:
+    """Return the last line of the user's file that the error passed through."""
+    own = path.absolute()
+    passed = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in passed if Path(frame.f_code.co_filename) == own]
+    return lines[-1] if lines else None

@@ -6,8 +6,7 @@ from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
     from antecede.lab.diagram.notebook import Picture, picture, state_table, states_of
-    from antecede.lab.diagram.scenario_diagram import from_run, stacked, widths
-    from antecede.lab.diagram.snapshot_diagram import from_failure
+    from antecede.lab.diagram.scenario_diagram import from_failure, from_run, stacked, widths
     from antecede.lab.diagram.svg import draw_stacked, draw_svg
     from antecede.lab.diagram.text import draw_text
     from antecede.lab.diagram.themes import LIGHT, THEMES, page_switches
@@ -17,8 +16,7 @@ else:
         __name__,
         {
             "notebook": "Picture picture state_table states_of",
-            "scenario_diagram": "from_run stacked widths",
-            "snapshot_diagram": "from_failure",
+            "scenario_diagram": "from_failure from_run stacked widths",
             "svg": "draw_stacked draw_svg",
             "text": "draw_text",
             "themes": "LIGHT THEMES page_switches",

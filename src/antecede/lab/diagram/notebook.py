@@ -1,9 +1,7 @@
-"""Diagrams within a notebook: SVG where the notebook shows pictures, text where it does not.
+"""Diagrams in a notebook: SVG, or text where the notebook shows no pictures.
 
-    picture(run_script(parse_script(text)))                  one execution
-    picture(printed, repaired, titles=["as printed", ...])   several on one axis, below each other
-
-Colours follow the page that the notebook is shown in (`themes.page_switches`).
+picture(run_script(parse_script(text)))                  one execution
+picture(printed, repaired, titles=["as printed", ...])   several on one axis, below each other
 """
 
 from __future__ import annotations
@@ -33,15 +31,14 @@ class Picture:
         return self.text
 
     def _repr_mimebundle_(self, **_: Any) -> Mapping[str, str]:
-        """Return both, as notebooks ask for them."""
         return {SVG: self.svg, TEXT: self.text}
 
 
 def picture(*shown: ScriptRun | Diagram, titles: Sequence[str] = ()) -> Picture:
     """Draw executions of scripts, or diagrams, below each other.
 
-    `titles`: of each, in place of its own. Raises LocalError when there is nothing to draw, or
-    another number of titles than of executions; diagrams have titles of their own.
+    `titles`: replace those of the executions. Raises LocalError for nothing to draw, or another
+    number of titles.
     """
     runs = [one for one in shown if isinstance(one, ScriptRun)]
     diagrams = [one for one in shown if isinstance(one, Diagram)]
@@ -56,10 +53,7 @@ def picture(*shown: ScriptRun | Diagram, titles: Sequence[str] = ()) -> Picture:
 
 
 def states_of(run: ScriptRun) -> dict[tuple[int, str], dict[str, str]]:
-    """Return what members kept after each step that touched them: (step, member) -> its fields.
-
-    Of a run that notes states (`run_script(script, states=True)`); else there are none.
-    """
+    """Return (step, member) -> changed fields of a run with `states=True`; else nothing."""
     return {
         (result.number, name): dict(fields)
         for result in run.results
@@ -68,7 +62,7 @@ def states_of(run: ScriptRun) -> dict[tuple[int, str], dict[str, str]]:
 
 
 def state_table(run: ScriptRun) -> str:
-    """Return the same as lines: step, what was done, member, fields."""
+    """Return `states_of` as a table: step, action, member, fields."""
     done = {result.number: line_of(result.command.action) for result in run.results}
     rows = [("step", "", "at", "keeps")]
     rows += [

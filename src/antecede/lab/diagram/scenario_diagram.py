@@ -1,21 +1,13 @@
-"""The diagram of a script: time counts what happened, one place after the other."""
+"""Diagrams of scripts and of snapshot algorithms: time counts occurrences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from antecede.core import diagram_model
 from antecede.core.diagram_model import MEANING, Arrow, Diagram, Held, Lane, Mark, State, Tick
-from antecede.lab.check.harness import (
-    ARRIVED,
-    DISCARDED,
-    FORWARDED,
-    HELD,
-    JOINED,
-    LEFT,
-    LOST,
-    RELEASED,
-    SENT,
-)
+from antecede.core.global_snapshots import Make
+from antecede.lab.check import Copy, StateFailure, World, harness
 from antecede.lab.check.scenario import (
     ACKNOWLEDGED,
     CommandResult,
@@ -31,15 +23,15 @@ def from_run(run: ScriptRun, title: str = "") -> Diagram:
 
 
 def stacked(runs: Sequence[ScriptRun], titles: Sequence[str]) -> list[Diagram]:
-    """Return the diagrams of one script under several protocols: an action stands at one time."""
+    """Return the diagrams of a script under several protocols, with actions at common times."""
     width = widths(runs)
     return [_Steps(run, width, title).diagram() for run, title in zip(runs, titles, strict=True)]
 
 
 def widths(runs: Iterable[ScriptRun]) -> dict[int, int]:
-    """Return how many places the action of each number takes on an axis for all these runs.
+    """Return the width of each numbered action on the common axis of these runs.
 
-    The first action begins at 1.0, each other where the one before ends.
+    The first action begins at 1.0, each other at the end of the one before.
     """
     width: dict[int, int] = {}
     for run in runs:
@@ -52,18 +44,16 @@ def widths(runs: Iterable[ScriptRun]) -> dict[int, int]:
 
 class _Steps:
     def __init__(self, run: ScriptRun, width: Mapping[int, int], title: str) -> None:
-        """`width`: number of an action -> places that it takes, where more than its own are."""
         self.run, self.width, self.title = run, width, title
         setup = run.script.setup
         supers = {name for name, _ in setup.internal}
-        joined = [h.label for h in run.occurrences() if h.kind == JOINED]
+        joined = [h.label for h in run.occurrences() if h.kind == harness.JOINED]
         names = [*setup.everybody(), *joined]
         self.number = {name: lane for lane, name in enumerate(names)}
         self.lanes = [Lane(name, forwards=name in supers) for name in names]
         self.time = 0.0
         self.sent: dict[tuple[int, str], float] = {}
         self.acknowledged: dict[tuple[int, str], list[float]] = {}
-        """Acknowledgements of one member share a name; their times, oldest first."""
         self.marks: list[Mark] = []
         self.arrows: list[Arrow] = []
         self.waiting: dict[tuple[int, str], Held] = {}
@@ -71,7 +61,7 @@ class _Steps:
         self.ticks: list[Tick] = []
         self.states: list[State] = []
         self.changed: dict[int, list[tuple[str, dict[str, str]]]] = {}
-        """Number of an action -> members that it changed, and the changed fields of each state."""
+        """Number of an action -> (member, changed fields of its state)."""
         for result, name, fields in changed_states(run.results):
             self.changed.setdefault(result.number, []).append((name, fields))
 
@@ -93,7 +83,6 @@ class _Steps:
         )
 
     def _still_flying(self, source: str, label: str, target: str) -> None:
-        """Draw a copy that has not arrived when the script ends."""
         lane = self.number[source]
         waiting = self.acknowledged.get((lane, label))
         sent = waiting.pop(0) if waiting else self.sent.get((lane, label))
@@ -119,42 +108,85 @@ class _Steps:
     def _occurrence(self, one: Occurrence) -> None:
         lane = self.number[one.at]
         key = (lane, one.label)
-        if one.kind in (SENT, FORWARDED):
+        if one.kind in (harness.SENT, harness.FORWARDED):
             self.sent[key] = self.time
         elif one.kind == ACKNOWLEDGED:
             if key not in self.sent:
                 self.acknowledged.setdefault(key, []).append(self.time)
-        elif one.kind in (ARRIVED, LOST):
+        elif one.kind in (harness.ARRIVED, harness.LOST):
             source = self.number[one.others[0]]
             waiting = self.acknowledged.get((source, one.label))
             sent = waiting.pop(0) if waiting else self.sent.get((source, one.label), self.time)
             self.arrows.append(Arrow(one.label, source, sent, lane, self.time))
-        elif one.kind == HELD:
+        elif one.kind == harness.HELD:
             self.waiting[key] = Held(lane, one.label, self.time, None, one.others)
-        elif one.kind == JOINED:
+        elif one.kind == harness.JOINED:
             self.lanes[lane] = self.lanes[lane]._replace(begin=self.time)
-        elif one.kind == LEFT:
+        elif one.kind == harness.LEFT:
             self.lanes[lane] = self.lanes[lane]._replace(end=self.time)
-        if one.kind != HELD and (held := self.waiting.pop(key, None)) is not None:
+        if one.kind != harness.HELD and (held := self.waiting.pop(key, None)) is not None:
             self.holds.append(held._replace(end=self.time))
         if one.kind in MEANING:
             self.marks.append(Mark(lane, self.time, one.kind, one.label, _note(one), one.wrong))
 
 
 def _note(one: Occurrence) -> str:
-    """Return why, in a few words; empty where nothing needs to be said."""
     if one.astray:
         return "is for others"
     if one.early_for:
         return f"before {', '.join(one.early_for)}"
     if one.unlike:
         return f"after {one.unlike[1]}, unlike {one.unlike[0]}"
-    if one.kind == HELD:
+    if one.kind == harness.HELD:
         return f"waits for {', '.join(one.others)}" if one.others else "waits"
-    if one.kind == RELEASED:
+    if one.kind == harness.RELEASED:
         return f"without {', '.join(one.others)}"
-    if one.kind == LOST:
+    if one.kind == harness.LOST:
         return "is lost on the way"
-    if one.kind == DISCARDED:
+    if one.kind == harness.DISCARDED:
         return ", ".join(one.others)
     return ""
+
+
+WRONG = "not of this global state"
+
+
+def from_failure(failure: StateFailure, kind: Make, channels: str) -> Diagram:
+    """Return a failure as a space-time diagram: messages, markers, and where each recorded."""
+    world = World(kind, failure.plan, channels)
+    lanes = {name: k for k, name in enumerate(failure.plan.members)}
+    marks: list[Mark] = []
+    arrows: list[Arrow] = []
+    sent: dict[Copy, int] = {}
+    wrong = failure.witness
+    for step, move in enumerate(failure.moves, 1):
+        lane = lanes[move.member]
+        before, recorded = set(world.flying), set(world.cut)
+        world.make(move)
+        sent |= dict.fromkeys(set(world.flying) - before, step)
+        if set(world.cut) - recorded:
+            marks.append(Mark(lane, step, diagram_model.RECORD, move.member))
+        if move.kind == "send":
+            marks.append(Mark(lane, step, diagram_model.SEND, world.rows[-1].id))
+        elif move.copy is not None:
+            copy = move.copy
+            marked = copy.marker is not None
+            arrows.append(Arrow(copy.name, lanes[copy.sender], sent[copy], lane, step, marked))
+            if not marked:
+                bad = wrong is not None and (wrong.id, wrong.target) == (copy.name, move.member)
+                note = wrong.what if bad and wrong is not None else ""
+                marks.append(Mark(lane, step, diagram_model.DELIVER, copy.name, note, bad))
+    ticks = tuple(Tick(k, str(k)) for k in range(1, len(failure.moves) + 1))
+    names = tuple(Lane(name) for name in failure.plan.members)
+    return Diagram(
+        failure.why,
+        names,
+        tuple(marks),
+        tuple(arrows),
+        (),
+        0,
+        len(failure.moves) + 1,
+        "step",
+        ticks,
+        WRONG,
+    )

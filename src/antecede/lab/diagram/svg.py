@@ -1,9 +1,7 @@
-"""A space-time diagram as SVG: one horizontal line a member, time runs to the right.
+"""Space-time diagram as SVG: a horizontal line for each member, time runs to the right.
 
-Self-contained: no script, no font, no reference to anything outside. Colours are those of a theme
-(`lab.diagram.themes`): of the reader's scheme, in pages, or written out for slides and papers.
-`lab.diagram.svg_layout` places the names of messages, so that they do not cover each other;
-what finds no place is left to the tooltip.
+Self-contained: no script, font or reference. `lab.diagram.themes` has the colours,
+`lab.diagram.svg_layout` places labels; labels without a free place are in tooltips only.
 """
 
 from __future__ import annotations
@@ -27,38 +25,33 @@ WIDTH = 1040.0
 LANE_GAP = 76.0
 BAR_HEIGHT, BAR_STEP = 15.0, 18.0
 CHARACTER = 7.8
-"""Width of an average character of bold 12 px text in a wide font, in px."""
+"""Average width of bold 12 px text, px."""
 SMALL_CHARACTER = 6.4
-"""The same for plain 11 px text."""
+"""Average width of plain 11 px text, px."""
 STATE_TOP = 20.0
-"""px from a lane to the states below it: room for the heads of arrows."""
+"""Distance of states from their lane, px: room for arrowheads."""
 STATE_STEP = 110.0
-"""px a step takes at least where states are written."""
+"""Least width of a step with states, px."""
 LEGEND_LEFT, LEGEND_CHARACTER = 20.0, 6.2
-"""Where the legend begins, and the width of an average character of its text, in px."""
+"""Left end of the legend, and average width of its text, px."""
 TITLE_CHARACTER = 8.4
-"""Width of an average character of the bold 15 px title, in px."""
+"""Average width of the bold 15 px title, px."""
 SMALLEST = 0.8
-"""As a part of its size, what a diagram shrinks to in a page that can scroll it."""
+"""Least size in a page that scrolls, as a part of the full size."""
 FLOWN = 0.72
-"""Part of the way to the other lane at which a copy is drawn that has not arrived."""
 _NOT_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ud800-\\udfff\\ufffe\\uffff]")
 
 
 def draw_svg(diagram: Diagram, theme: str = PAGE) -> str:
-    """Return the diagram as one SVG document.
+    """Return the diagram as an SVG document.
 
-    `theme`: "page" follows the reader's scheme, for pages; "light", "dark" and "print" have their
-    colours in each shape, for slides and papers.
+    `theme`: "page" follows the reader's scheme; "light", "dark" and "print" write colours out.
     """
     return draw_stacked([diagram], theme)
 
 
 def draw_stacked(diagrams: Sequence[Diagram], theme: str = PAGE) -> str:
-    """Return several diagrams below each other as one SVG document, with one legend.
-
-    Diagrams of one script have one axis (`lab.diagram.scenario_diagram.stacked`).
-    """
+    """Return diagrams below each other as an SVG document with one legend."""
     pictures = [_Picture(diagram, diagrams) for diagram in diagrams]
     width = max(picture.width for picture in pictures)
     parts: list[str] = []
@@ -103,7 +96,6 @@ def _document(
 
 class _Picture:
     def __init__(self, diagram: Diagram, together: Sequence[Diagram]) -> None:
-        """`together`: the diagrams of one picture, this one too: they have one margin."""
         self.diagram, self.together = diagram, together
         self.rows = _rows(diagram.holds)
         names = max((len(lane.name) for one in together for lane in one.lanes), default=0)
@@ -129,7 +121,6 @@ class _Picture:
         return positions
 
     def _depth(self, lane: int) -> float:
-        """Return the height in px of the bars and states below a lane."""
         lane %= max(1, len(self.diagram.lanes))
         states = self.states[lane][1] if self.states else 0.0
         return self._bars_depth(lane) + (states + STATE_TOP - 6.0 if states else 0.0)
@@ -146,7 +137,6 @@ class _Picture:
         return self.left + (at - self.diagram.begin) / self.span * self.room
 
     def paint(self) -> None:
-        """Draw everything but the legend."""
         self._axis()
         self._lanes()
         for held in self.diagram.holds:
@@ -169,8 +159,6 @@ class _Picture:
     def width(self) -> float:
         title = 40.0 + len(self.diagram.title) * TITLE_CHARACTER
         return max(self.left + self.room + 40.0, title)
-
-    # -- the scene --------------------------------------------------------------------------
 
     def _axis(self) -> None:
         if self.diagram.title:
@@ -224,7 +212,6 @@ class _Picture:
             self._still(arrow.label, x2, y2)
 
     def _passed_by(self, arrow: Arrow) -> list[Point]:
-        """Return the marks of members between the two ends of an arrow."""
         low, high = sorted((arrow.source, arrow.target))
         return [
             (self.x(mark.at), self.lane_y[mark.lane])
@@ -233,7 +220,6 @@ class _Picture:
         ]
 
     def _still(self, label: str, x: float, y: float) -> None:
-        """Name a copy that is on its way when the picture ends."""
         half = len(label) * SMALL_CHARACTER / 2
         box = self.placing.take(
             [
@@ -270,7 +256,7 @@ class _Picture:
         return Box(left, top, max(left + 3.0, right), top + BAR_HEIGHT)
 
     def _reason(self, held: Held) -> None:
-        """Write what a message waits for into its bar, or beside it where there is room."""
+        """Write the missing causes into the bar, or beside it where there is room."""
         bar, text = self._bar_box(held), _why(held)
         width = len(text) * SMALL_CHARACTER + 8.0
         if width <= bar.right - bar.left:
@@ -309,11 +295,8 @@ class _Picture:
         return box.left >= self.left - 14.0 and box.right <= self.left + self.room + 36.0
 
     def _passed_on(self, arrow: Arrow) -> None:
-        """Mark an arrival that is neither delivered nor held at once, as at a super peer."""
         x, y = self.x(arrow.arrived), self.lane_y[arrow.target]
         self.parts.append(f'<circle class="passed" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
-
-    # -- marks ------------------------------------------------------------------------------
 
     def _mark(self, mark: Mark) -> None:
         x, y = self.x(mark.at), self.lane_y[mark.lane]
@@ -344,8 +327,8 @@ class _Picture:
             self._text((box.left + box.right) / 2, box.bottom - 3.0, text, css, anchor="middle")
 
     def legend(self, right: float) -> float:
-        """Draw the legend of all diagrams below the axis, in rows that end before `right`; returns
-        the height of the picture.
+        """Draw the legend of all diagrams, in rows that end before `right`; returns the total
+        height.
         """
         x, y = LEGEND_LEFT, self.bottom + 26.0
         for room, draw, text in self._legend_entries():
@@ -359,7 +342,6 @@ class _Picture:
         return y + 20.0
 
     def _legend_entries(self) -> Iterator[tuple[float, Callable[[float, float], str], str]]:
-        """Yield what the legend explains: px from a sign to its words, the sign, the words."""
         marks = [mark for one in self.together for mark in one.marks]
         used = {mark.kind for mark in marks if not mark.wrong}
         for kind in (
@@ -373,8 +355,6 @@ class _Picture:
             yield 32.0, _small_arrow, "still on its way"
         if any(mark.wrong for mark in marks):
             yield 18.0, functools.partial(_small_shape, _WRONG), self.diagram.wrong_means
-
-    # -- drawing ----------------------------------------------------------------------------
 
     def _line(self, css: str, x1: float, y1: float, x2: float, y2: float) -> None:
         self.parts.append(
@@ -403,7 +383,7 @@ def _small_arrow(x: float, y: float) -> str:
 
 _WRONG = "wrong"
 _WAITS = "arrived, must wait"
-"""Of HOLD: the bar beside it says that it is held back."""
+"""HOLD in the legend; the bar beside it means "held back"."""
 
 
 def _shape(kind: str, x: float, y: float) -> str:
@@ -450,7 +430,7 @@ def _tip(text: str) -> str:
 
 
 def _rows(holds: Iterable[Held]) -> dict[Held, int]:
-    """Return the row below its lane for each hold, so that bars at the same time do not meet."""
+    """Return a row below its lane for each hold; simultaneous bars have different rows."""
     rows: dict[Held, int] = {}
     free: dict[tuple[int, int], float] = {}
     for held in sorted(holds, key=lambda held: (held.begin, held.label)):

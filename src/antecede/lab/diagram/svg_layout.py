@@ -1,12 +1,10 @@
-"""The course of an arrow: straight, or bent around marks that it has nothing to do with.
+"""Courses of arrows, and free places for labels.
 
-A straight arrow over a mark of a member in between looks as if that member had passed the message
-on. So it goes around: a quadratic curve with the least bend that stays clear.
+An arrow over the mark of another member would look as if that member had passed the message on, so
+it is a quadratic curve with the least bend that stays clear.
 
-Finds a free place for each label of a picture.
-
-Greedy: every label tries a few places in order of preference and takes the one that crosses the
-fewest lines, among those that cover nothing. Labels that find no such place are not drawn.
+A label takes, among its candidate places that cover nothing, the one that crosses the fewest lines;
+without such a place it is not drawn.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from antecede.core.diagram_model import State
 
 LINE: Final = 12.0
 CHARACTER: Final = 6.4
-"""Width of an average character of plain 10 px text, in px."""
+"""Average width of plain 10 px text, px."""
 GAP: Final = 12.0
 
 
@@ -35,11 +33,10 @@ class Written(NamedTuple):
 def written(
     states: Iterable[State], x: Callable[[float], float], left: float, right: float
 ) -> tuple[list[Written], float]:
-    """Return the states of one lane, placed in rows, and how deep they reach.
+    """Return the states of a lane, placed in rows, and the depth of these.
 
-    A state stands below its event, or as near to that as `left` and `right` allow.
+    A state stands below its event, as near as `left` and `right` allow.
     """
-    found: list[Written] = []
     rows: list[tuple[float, float]] = []
     """(right end, height) of each row."""
     places: list[tuple[int, State, float]] = []
@@ -53,8 +50,7 @@ def written(
         rows[row] = begin + width, max(rows[row][1], height)
         places.append((row, state, begin))
     tops = [sum(height for _, height in rows[:k]) for k in range(len(rows) + 1)]
-    found += [Written(state, begin, tops[row]) for row, state, begin in places]
-    return found, tops[-1]
+    return [Written(state, begin, tops[row]) for row, state, begin in places], tops[-1]
 
 
 class Box(NamedTuple):
@@ -66,7 +62,7 @@ class Box(NamedTuple):
     bottom: float
 
     def meets(self, other: Box) -> bool:
-        """Tell whether the two rectangles overlap."""
+        """Return True if the two rectangles overlap."""
         return (
             self.left < other.right
             and other.left < self.right
@@ -79,7 +75,7 @@ Segment = tuple[float, float, float, float]
 
 
 class Placing:
-    """What is taken already: boxes, which no label may cover, and lines, which it should not."""
+    """Taken places: boxes, which labels must not cover, and lines, which they should not cross."""
 
     def __init__(self) -> None:
         self.boxes: list[Box] = []
@@ -93,21 +89,18 @@ class Placing:
         """Keep labels off this line where there is another place."""
         self.lines.append((x1, y1, x2, y2))
 
-    def take(self, candidates: Sequence[Box], *, keep_off_lines: bool = True) -> Box | None:
+    def take(self, candidates: Sequence[Box]) -> Box | None:
         """Return the best free candidate and block it, or None when all cover something."""
         free = [box for box in candidates if not any(box.meets(taken) for taken in self.boxes)]
         if not free:
             return None
-        best = min(free, key=self._crossings) if keep_off_lines else free[0]
+        best = min(free, key=lambda box: sum(crosses(box, line) for line in self.lines))
         self.boxes.append(best)
         return best
 
-    def _crossings(self, box: Box) -> int:
-        return sum(crosses(box, line) for line in self.lines)
-
 
 def crosses(box: Box, line: Segment) -> bool:
-    """Tell whether a line segment touches a box (clipping after Liang and Barsky)."""
+    """Return True if a line segment touches a box (clipping after Liang and Barsky)."""
     x1, y1, x2, y2 = line
     enter, leave = 0.0, 1.0
     for delta, low, high in (
@@ -127,14 +120,12 @@ def crosses(box: Box, line: Segment) -> bool:
 
 Point = tuple[float, float]
 CLEAR: Final = 11.0
-"""px that an arrow stays away from marks it passes."""
 BENDS: Final = (0.0, 22.0, -22.0, 44.0, -44.0, 66.0, -66.0)
-"""px by which the middle of the control line is moved along the time axis, in order of preference.
-"""
+"""Shifts of the control point along the time axis, px, in order of preference."""
 PIECES: Final = 12
 HEAD: Final = 9.0
 SHORT: Final = 6.5
-"""px by which an arrow ends before the middle of its mark."""
+"""Gap between the arrowhead and the middle of its mark, px."""
 
 
 class Course(NamedTuple):
@@ -152,7 +143,7 @@ class Course(NamedTuple):
 
     @property
     def straight(self) -> bool:
-        """Whether it is not bent."""
+        """True without a bend."""
         (x1, y1), (cx, cy), (x2, y2) = self
         return abs((x1 + x2) / 2 - cx) < 0.01 and abs((y1 + y2) / 2 - cy) < 0.01
 
@@ -187,10 +178,7 @@ class Course(NamedTuple):
 
 
 def course(start: Point, end: Point, marks: Sequence[Point]) -> Course:
-    """Return the course from start to end that stays clear of marks with the least bend.
-
-    Where none of the bends does, the one that comes least near.
-    """
+    """Return the course with the least bend that stays clear of marks, or else nearest to that."""
     middle_x, middle_y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
     best, widest = None, -1.0
     for bend in BENDS:
@@ -204,7 +192,6 @@ def course(start: Point, end: Point, marks: Sequence[Point]) -> Course:
 
 
 def _distance(course: Course, mark: Point) -> float:
-    """Return how near a course comes to a mark; its own ends do not count."""
     steps = 24
     points = (course.at(k / steps) for k in range(1, steps))
     return min(math.hypot(x - mark[0], y - mark[1]) for x, y in points)

@@ -1,7 +1,7 @@
-"""A space-time diagram as text: one column a member, time runs downwards, one row an event.
+"""Space-time diagram as text: a column for each member, time runs downwards, a row for each event.
 
-An arrival is an arrow from the sender's column at the time of arrival; the sending stands
-further up, under the same name. While a member holds messages back, its line is heavy.
+An arrow shows an arrival; its sending is further up, under the same label. The line of a member
+that holds messages back is heavy.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _GLYPH = {
 }
 _WRONG = "✗"
 _UNNAMED = (diagram_model.JOIN, diagram_model.LEAVE, diagram_model.RECORD)
-"""What a member does, and not a message: told beside the lanes alone."""
+"""Marks without a message; described beside the lanes."""
 _PASSED = "◦"
 _ARRIVE = "arrive"
 _CODES = {
@@ -53,7 +53,7 @@ _CODES = {
 def draw_text(diagram: Diagram, *, width: int = 80, color: bool = False) -> str:
     """Return the diagram as lines of at most `width` characters where the lanes allow it.
 
-    Ten lanes need 66 columns. With `color` the lines carry ANSI escape codes.
+    Ten lanes need 66 columns. `color`: with ANSI escape codes.
     """
     sheet = _Sheet(diagram, width)
     lines = [sheet.header(), *sheet.body(), _Line(0), *sheet.legend()]
@@ -61,13 +61,11 @@ def draw_text(diagram: Diagram, *, width: int = 80, color: bool = False) -> str:
 
 
 class _Line:
-    """One line of characters, each with a style."""
-
     def __init__(self, width: int) -> None:
         self.cells: list[tuple[str, str]] = [(" ", "")] * width
 
     def put(self, column: int, text: str, style: str = "") -> None:
-        """Write over what is there; what does not fit is cut with an ellipsis."""
+        """Write over the line; text beyond its end is cut with an ellipsis."""
         room = len(self.cells) - column
         if len(text) > room:
             text = text[: max(0, room - 1)] + "…"[: max(0, room)]
@@ -75,7 +73,6 @@ class _Line:
             self.cells[column + offset] = (character, style)
 
     def text(self, color: bool) -> str:
-        """Return the line without trailing blanks."""
         out: list[str] = []
         current = ""
         for character, style in self.cells:
@@ -102,7 +99,6 @@ class _Sheet:
         self.width = max(width, self.notes_at)
 
     def x(self, lane: int) -> int:
-        """Return the character column of a lane's line."""
         return self.margin + lane * self.column
 
     def header(self) -> _Line:
@@ -133,7 +129,7 @@ class _Sheet:
                 yield self._row(mark, arrows.get((mark.lane, mark.at, mark.label)), shown)
 
     def _local(self, mark: Mark, shown: str) -> Iterator[_Line]:
-        """Yield an event of a log, which any number of messages may reach: a row each."""
+        """Yield an event of a log; any number of messages may reach it, a row each."""
         here = mark.lane, mark.at
         reach = [one for one in self.diagram.arrows if (one.target, one.arrived) == here]
         for arrow in reach[:-1]:
@@ -166,15 +162,11 @@ class _Sheet:
     def _lanes(self, line: _Line, at: float) -> None:
         for number, lane in enumerate(self.diagram.lanes):
             if (lane.begin is None or lane.begin <= at) and (lane.end is None or at <= lane.end):
-                line.put(
-                    self.x(number), *(("┃", "hold") if self._holds(number, at) else ("│", "faint"))
+                holds = any(
+                    held.lane == number and held.begin < at and (held.end is None or at < held.end)
+                    for held in self.diagram.holds
                 )
-
-    def _holds(self, lane: int, at: float) -> bool:
-        return any(
-            held.lane == lane and held.begin < at and (held.end is None or at < held.end)
-            for held in self.diagram.holds
-        )
+                line.put(self.x(number), *(("┃", "hold") if holds else ("│", "faint")))
 
     def _arrow(self, line: _Line, arrow: Arrow) -> None:
         source, target = self.x(arrow.source), self.x(arrow.target)

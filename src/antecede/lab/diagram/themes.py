@@ -1,8 +1,7 @@
-"""Colours of a diagram: as a style sheet that follows the reader's scheme, or written out.
+"""Colours of a diagram, as a style sheet or written out.
 
-Pages take the style sheet. Pictures for slides and papers have their colours in each shape, and
-nothing else than plain attributes, which PowerPoint, Inkscape and LaTeX read as browsers do: no
-variables, no style sheet, no halo by `paint-order` (it is a copy of the text below the text).
+Pages take the style sheet. Pictures for slides and papers have plain attributes in each shape,
+which PowerPoint, Inkscape and LaTeX read: no variables, no `paint-order` (the halo is a copy).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Final, NamedTuple
 
 PAGE, LIGHT, DARK, PRINT = "page", "light", "dark", "print"
 IN_PAGE: Final = "in page"
-"""As PAGE, and where the page has a switch of its own, by that."""
+"""PAGE, or the scheme of the page's own switch."""
 FONT: Final = "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif"
 PLAIN_FONT: Final = "DejaVu Sans,Arial,Helvetica,sans-serif"
 
@@ -53,8 +52,7 @@ SWITCHES: Final = {
     LIGHT: ('[data-jp-theme-light="true"]', '[data-md-color-scheme="default"]', ".vscode-light"),
     DARK: ('[data-jp-theme-light="false"]', '[data-md-color-scheme="slate"]', ".vscode-dark"),
 }
-"""How pages that show notebooks say which scheme they are in: JupyterLab, Material for MkDocs and
-Visual Studio Code."""
+"""Selectors of pages with notebooks: JupyterLab, Material for MkDocs, Visual Studio Code."""
 
 
 def page_switches(css: str, light: str, dark: str) -> str:
@@ -66,9 +64,7 @@ def page_switches(css: str, light: str, dark: str) -> str:
 
 
 def style_sheet(theme: str = PAGE) -> str:
-    """Return the style sheet of pages: colours of the reader's scheme, which a page can override
-    through the custom properties. IN_PAGE: of the page's scheme, where it says which it is in.
-    """
+    """Return the style sheet of pages; custom properties override its colours."""
     light, dark = (
         ";".join(f"--ac-{name.replace('_', '-')}:{value}" for name, value in of._asdict().items())
         for of in (SCHEMES[LIGHT], SCHEMES[DARK])
@@ -87,7 +83,7 @@ def style_sheet(theme: str = PAGE) -> str:
 
 
 def _rules(of: Colours) -> dict[str, dict[str, str]]:
-    """Return the attributes of each class of shapes; of two classes the later one counts."""
+    """Return the attributes of each class of shapes; later classes override earlier ones."""
     return {
         "paper": {"fill": of.paper},
         "card": {"fill": of.paper, "fill-opacity": ".85"},

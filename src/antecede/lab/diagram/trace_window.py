@@ -1,7 +1,6 @@
-"""The diagram of a stretch of a recorded trace, with its real times in milliseconds.
+"""Diagram of a stretch of a recorded trace, in milliseconds.
 
-A trace tells what was sent, received and delivered, and when: a hold is the time from the
-receipt of a message to its delivery at the same member. What a held message waited for are its
+A hold lasts from the receipt of a message to its delivery at the same member. It waits for the
 declared parents that were delivered there in the meantime.
 """
 
@@ -18,11 +17,10 @@ from antecede.tables.trace import DELIVER, RECEIVE, SEND, Event
 
 NS_PER_MS = 1_000_000
 AT_ONCE_MS = 0.5
-"""A delivery so soon after the receipt counts as immediate: the member was merely at work."""
 
 
 class _Copy(NamedTuple):
-    """One message at one of its receivers; times in ns, None: not in the trace."""
+    """Copy of a message at one receiver; times in ns, None: not in the trace."""
 
     event: Event
     received: int
@@ -42,12 +40,11 @@ def from_events(
     members: Sequence[str] | None = None,
     title: str = "",
 ) -> Diagram:
-    """Return the diagram of what happened from `first` to `last` (nanoseconds, as in the trace).
+    """Return the diagram from `first` to `last`, ns (default: the whole trace).
 
-    Without them the whole trace is drawn; `members` chooses lanes and their order. A message that
-    arrives in the stretch is drawn from where it was sent, also when that was before. Where
-    messages are held, the diagram is about these and what they wait for; all else is faint.
-    Raises InputError when nothing is left to draw.
+    `members`: lanes in their order. A message that arrives in the stretch is drawn from its
+    sending, even before the stretch. Marks that have nothing to do with holds are faint. Raises
+    InputError for an empty diagram.
     """
     rows = [event for event in events if event.member is not None and time_ns(event) is not None]
     if members is None:
@@ -133,7 +130,6 @@ class _Stretch:
             holds.append(Held(lane, label, max(0.0, arrived), done if inside else None, waits))
 
     def _waits_for(self, copy: _Copy) -> tuple[str, ...]:
-        """Return the declared parents that had not been delivered here when the copy came."""
         member = copy.event.member
         until = math.inf if copy.delivered is None else copy.delivered
         parents = self.sends[copy.event.id].parents if copy.event.id in self.sends else ()
@@ -144,7 +140,6 @@ class _Stretch:
         )
 
     def _early(self, copy: _Copy) -> str:
-        """Return the reason when the copy was delivered before one of its parents, else ''."""
         member, done = copy.event.member, copy.delivered
         late = [
             parent
@@ -166,7 +161,6 @@ class _Stretch:
 def _in_focus(
     marks: list[Mark], arrows: list[Arrow], holds: list[Held]
 ) -> tuple[list[Mark], list[Arrow]]:
-    """Make faint what has nothing to do with the holds."""
     if not holds:
         return marks, arrows
     there = {(held.lane, label) for held in holds for label in (held.label, *held.waits_for)}
@@ -183,7 +177,6 @@ def _in_focus(
 
 
 def _ticks(span_ms: float) -> tuple[Tick, ...]:
-    """Return ticks at round times, at most a dozen."""
     power = 10.0 ** math.floor(math.log10(max(span_ms, 1e-6) / 10.0))
     step = next(m * power for m in (1, 2, 5, 10) if span_ms / (m * power) <= 12)
     count = int(span_ms / step) + 1

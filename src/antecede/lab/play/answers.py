@@ -1,7 +1,6 @@
-"""What an exercise asks of its script, computed when somebody asks: nothing here is written down.
+"""Facts of exercises, computed by running their scripts and judged by the oracle.
 
-A fact is a line of words, answered by running the script (or a part of it) with the protocols of
-this package, and judged by the oracle:
+A fact is a line of words:
 
     held M [after N]                   what M holds back, and what for
     delivered M [after N]              what M has delivered, in its order
@@ -17,9 +16,8 @@ this package, and judged by the oracle:
     check PROTOCOL [VARIANT] [members=N] [messages=N]     what `antecede check`'s search finds
     snapshot ALGORITHM CHANNELS [members=N] [messages=N]  the same for a snapshot algorithm
 
-`after N`: after the N-th action, as `antecede explain` numbers them. Each but the last two may end
-in `with PROTOCOL [option=value ...]`: the same script under another protocol. Positions in a state
-count a member's sends and arrivals.
+`after N`: after the N-th action. All but the last two may end in `with PROTOCOL [option=value
+...]`: the script under another protocol. Positions count sends and arrivals of a member.
 """
 
 from __future__ import annotations
@@ -36,13 +34,14 @@ from antecede.formatting import counted
 from antecede.lab.check import explore, run_check
 from antecede.lab.check.harness import DELIVERED, RELEASED
 from antecede.lab.check.scenario import (
-    Blocked,
+    VIOLATION,
     Command,
     Script,
     ScriptRun,
     State,
     channel_line,
     parse_script,
+    prints,
     rows_of,
     run_script,
     under,
@@ -51,28 +50,13 @@ from antecede.lab.check.scenario import (
 
 NOTHING: Final = "nothing"
 _LIMITS: Final = {"members", "messages"}
-_WORDS: Final = {
-    "held": "what {0} holds back",
-    "delivered": "what {0} has delivered",
-    "state": "what {0} keeps: {rest}",
-    "flying": "what is on its way",
-    "violations": "deliveries that break the promise",
-    "early": "deliveries before a cause",
-    "channels": "channel models",
-    "before": "{0} and {rest}",
-    "cut": "the state {all}",
-    "inside": "the channels in {all}",
-    "greatest": "the greatest consistent state below {all}",
-    "check": "search: antecede check {all}",
-    "snapshot": "every interleaving: antecede snapshot {all}",
-}
 
 
 def words_of(fact: str) -> str:
-    """Return what a fact is about, in words for people."""
+    """Return the subject of a fact in words."""
     asked = _taken_apart(fact)
     kind, *rest = asked.words
-    told = _WORDS[kind].format(*rest[:1], rest=", ".join(rest[1:]), all=" ".join(rest))
+    told = _FACTS[kind][0].format(*rest[:1], rest=", ".join(rest[1:]), all=" ".join(rest))
     told = told.replace(", : ", ": ").removesuffix(": ")
     if asked.after is not None:
         told += f", after step {asked.after}"
@@ -82,8 +66,6 @@ def words_of(fact: str) -> str:
 
 
 class _Asked(NamedTuple):
-    """A fact taken apart: its subject, how far the script goes, and what plays it."""
-
     words: tuple[str, ...]
     after: int | None
     protocol: str | None
@@ -92,15 +74,11 @@ class _Asked(NamedTuple):
 
 @cache
 def value_of(text: str, fact: str) -> str:
-    """Return the value of a fact about a script.
-
-    Raises ScriptError for a fact that is none, and for what the script cannot do.
-    """
+    """Return the value of a fact about a script; raises ScriptError."""
     asked = _taken_apart(fact)
-    answer = _ANSWERS.get(asked.words[0])
-    if answer is None:
-        raise ScriptError(f"no fact '{asked.words[0]}'; known are {', '.join(_ANSWERS)}")
-    return answer(_script(text, asked), asked)
+    if asked.words[0] not in _FACTS:
+        raise ScriptError(f"no fact '{asked.words[0]}'; known are {', '.join(_FACTS)}")
+    return _FACTS[asked.words[0]][1](_script(text, asked), asked)
 
 
 def _taken_apart(fact: str) -> _Asked:
@@ -118,7 +96,7 @@ def _taken_apart(fact: str) -> _Asked:
 
 def _script(text: str, asked: _Asked) -> Script:
     script = parse_script(text)
-    commands = tuple(c for c in script.commands if not isinstance(c.action, State | Blocked))
+    commands = tuple(c for c in script.commands if not prints(c.action))
     if asked.protocol is not None:
         script = under(script, asked.protocol)
         setup = script.setup._replace(options=asked.options)
@@ -126,9 +104,6 @@ def _script(text: str, asked: _Asked) -> Script:
     if asked.after is not None and not 0 <= asked.after <= len(commands):
         raise ScriptError(f"after {asked.after}: the script has {len(commands)} actions")
     return script._replace(commands=commands[: asked.after])
-
-
-# -- facts of a run ----------------------------------------------------------------------------
 
 
 def _held(script: Script, asked: _Asked) -> str:
@@ -159,24 +134,15 @@ def _flying(script: Script, asked: _Asked) -> str:
     return ", ".join(f"{label} from {source} to {to}" for source, label, to in copies) or NOTHING
 
 
-def _violations(script: Script, asked: _Asked) -> str:
-    return _wrong(run_script(script))
+def _violations(script: Script, asked: _Asked, relation: Relation | None = None) -> str:
+    run = run_script(script, relation=relation)
+    lines = (line for result in run.results for line in result.output)
+    wrong = [line.removeprefix(VIOLATION) for line in lines if line.startswith(VIOLATION)]
+    return "; ".join(wrong) or "none"
 
 
 def _early(script: Script, asked: _Asked) -> str:
-    return _wrong(run_script(script, relation=Relation.BY_DELIVERY))
-
-
-def _wrong(run: ScriptRun) -> str:
-    lines = [
-        f"{one.at} delivers {one.label} before {', '.join(one.early_for)}"
-        if one.early_for
-        else f"{one.at} delivers {one.label}, which is for others"
-        if one.astray
-        else f"{one.at} delivers {one.label} after {one.unlike[1]}, {one.unlike[0]} before it"
-        for one in run.violations()
-    ]
-    return "; ".join(lines) or "none"
+    return _violations(script, asked, Relation.BY_DELIVERY)
 
 
 def _channels(script: Script, asked: _Asked) -> str:
@@ -197,9 +163,6 @@ def _before(script: Script, asked: _Asked) -> str:
     if second in pasts[first]:
         return f"{second} happened before {first}"
     return f"{first} and {second} are concurrent"
-
-
-# -- facts of a global state -------------------------------------------------------------------
 
 
 def _cuts(run: ScriptRun) -> Cuts:
@@ -239,9 +202,6 @@ def _greatest(script: Script, asked: _Asked) -> str:
     return ", ".join(f"{name}={count}" for name, count in found.items())
 
 
-# -- what a search finds -----------------------------------------------------------------------
-
-
 def _limits(words: Sequence[str]) -> tuple[list[str], dict[str, int]]:
     plain = [word for word in words if "=" not in word]
     given = _positions([word for word in words if "=" in word])
@@ -269,18 +229,18 @@ def _snapshot(script: Script, asked: _Asked) -> str:
     return f"all {found.ends:,} ends of {counted(found.plans, 'plan')} are consistent"
 
 
-_ANSWERS: Final[Mapping[str, Callable[[Script, _Asked], str]]] = {
-    "held": _held,
-    "delivered": _delivered,
-    "state": _state,
-    "flying": _flying,
-    "violations": _violations,
-    "early": _early,
-    "channels": _channels,
-    "before": _before,
-    "cut": _cut,
-    "inside": _inside,
-    "greatest": _greatest,
-    "check": _check,
-    "snapshot": _snapshot,
+_FACTS: Final[Mapping[str, tuple[str, Callable[[Script, _Asked], str]]]] = {
+    "held": ("what {0} holds back", _held),
+    "delivered": ("what {0} has delivered", _delivered),
+    "state": ("what {0} keeps: {rest}", _state),
+    "flying": ("what is on its way", _flying),
+    "violations": ("deliveries that break the promise", _violations),
+    "early": ("deliveries before a cause", _early),
+    "channels": ("channel models", _channels),
+    "before": ("{0} and {rest}", _before),
+    "cut": ("the state {all}", _cut),
+    "inside": ("the channels in {all}", _inside),
+    "greatest": ("the greatest consistent state below {all}", _greatest),
+    "check": ("search: antecede check {all}", _check),
+    "snapshot": ("every interleaving: antecede snapshot {all}", _snapshot),
 }

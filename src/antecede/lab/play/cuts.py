@@ -1,11 +1,9 @@
-"""A cut through one run of a scene: a state in which the group can have been, or not; and why.
+"""Cuts through a run of a scene: consistent or not, and why.
 
-Source: Sahai et al. 2020, "Global State of a Distributed System"; Mattern 1989. Events are the
-sendings and arrivals of a member, in its order; what a super peer forwards, or a member sends of
-its own accord, belongs to the arrival that made it do so. A cut gives each member how many of its
-first events are inside. It is consistent when no message is received inside that is sent outside;
-a newcomer has to have its sponsor's past inside, too. With `deliveries`, what counts as the
-receiving of a message is its delivery in place of its arrival.
+Source: Sahai et al. 2020, "Global State of a Distributed System"; Mattern 1989. Events are sends
+and arrivals; a message that a member forwards or sends on its own belongs to the arrival before. A
+cut is consistent if no message is received inside and sent outside, and newcomers have their
+sponsor's past inside. With `deliveries`, the delivery of a message counts as its receipt.
 """
 
 from __future__ import annotations
@@ -18,20 +16,10 @@ from antecede.formatting import counted
 from antecede.lab.check.harness import ARRIVED, DELIVERED, FORWARDED, JOINED, LOST, RELEASED, SENT
 from antecede.lab.check.scenario import ACKNOWLEDGED, Occurrence, ScriptRun
 from antecede.lab.play.runner import play
-from antecede.lab.play.side_by_side import chosen, everybody, parsed, relation_of
+from antecede.lab.play.side_by_side import chosen, parsed, relation_of
 
 Cut = Mapping[str, int]
 DELIVERIES: Final = "deliveries"
-
-
-class Event(NamedTuple):
-    """A sending or an arrival: the how manieth event of its member, from 1."""
-
-    member: str
-    position: int
-    kind: str
-    """"send" or "receive"."""
-    label: str
 
 
 class Copy(NamedTuple):
@@ -40,32 +28,24 @@ class Copy(NamedTuple):
     label: str
     source: str
     sent: int
-    """Position of the event at which it was sent; 0: before all."""
+    """Position of its sending; 0: before all."""
     target: str
     received: int | None
     lost: bool = False
     owed: tuple[str, int] | None = None
-    """Of what was sent before the target joined: the sponsor, and its events before that."""
+    """Sent before the target joined: the sponsor, and its number of events at the join."""
 
 
 class Execution(NamedTuple):
     """The events of a run, and the copies between them."""
 
-    members: tuple[str, ...]
-    events: tuple[Event, ...]
+    lengths: Mapping[str, int]
     copies: tuple[Copy, ...]
     joins: tuple[tuple[str, int, str], ...]
-    """(sponsor, its events before, newcomer)."""
-
-    def lengths(self) -> dict[str, int]:
-        """Return how many events each member has."""
-        found = dict.fromkeys(self.members, 0)
-        for event in self.events:
-            found[event.member] += 1
-        return found
+    """(sponsor, its number of events, newcomer)."""
 
     def conditions(self) -> list[tuple[str, int, str, int]]:
-        """Return (a, i, b, j): who has b's j-th event inside must have a's i-th inside."""
+        """Return (a, i, b, j): with the j-th event of b inside, the i-th of a must be inside."""
         found = [(c.source, c.sent, c.target, c.received) for c in self.copies if c.received]
         return found + [(sponsor, at, new, 1) for sponsor, at, new in self.joins if at]
 
@@ -78,31 +58,27 @@ def execution(run: ScriptRun, members: tuple[str, ...], *, deliveries: bool = Fa
             made.take(one)
     flying = [made.copy(label, source, target, None) for source, label, target in run.flying]
     copies = (*made.copies, *flying)
-    return Execution(members, tuple(made.events), copies, tuple(made.joins))
+    return Execution(made.count, copies, tuple(made.joins))
 
 
 class _Reading:
     def __init__(self, members: tuple[str, ...], deliveries: bool) -> None:
         self.count = dict.fromkeys(members, 0)
-        self.received = (DELIVERED, RELEASED) if deliveries else (ARRIVED,)
         self.deliveries = deliveries
-        self.events: list[Event] = []
         self.copies: list[Copy] = []
         self.joins: list[tuple[str, int, str]] = []
         self.sent: dict[tuple[str, str], int] = {}
-        """(member, label) -> position of the event at which it was sent there last."""
         self.own: dict[tuple[str, str, str], list[int]] = {}
-        """The same of what members send of their own accord, by target: several have one name."""
+        """The same for a protocol's own messages, by target; several share a label."""
         self.owed: dict[str, dict[tuple[str, str], tuple[str, int]]] = {}
-        """Newcomer -> what had been sent before -> its sponsor, and its events before."""
+        """Newcomer -> (member, label) sent before -> sponsor, its number of events."""
         self.waiting: dict[tuple[str, str], int] = {}
         """(member, label) -> index of the copy that arrived and is not delivered."""
 
     def take(self, one: Occurrence) -> None:
         key = one.at, one.label
         if one.kind == SENT:
-            self._event(one.at, "send", one.label)
-            self.sent[key] = self.count[one.at]
+            self.sent[key] = self._next(one.at)
         elif one.kind == FORWARDED:
             self.sent[key] = self.count[one.at]
         elif one.kind == ACKNOWLEDGED and key not in self.sent:
@@ -121,36 +97,25 @@ class _Reading:
             self.joins.append((*at, one.at))
             self.owed[one.at] = dict.fromkeys(self.sent, at)
 
-    def _event(self, at: str, kind: str, label: str) -> int:
+    def _next(self, at: str) -> int:
         self.count[at] += 1
-        self.events.append(Event(at, self.count[at], kind, label))
         return self.count[at]
 
     def _arrived(self, one: Occurrence) -> None:
-        position = None if self.deliveries else self._event(one.at, "receive", one.label)
+        position = None if self.deliveries else self._next(one.at)
         self.waiting[one.at, one.label] = len(self.copies)
         self.copies.append(self.copy(one.label, one.others[0], one.at, position))
 
     def _delivered(self, key: tuple[str, str]) -> None:
         place = self.waiting.pop(key, None)
         if place is not None:
-            position = self._event(key[0], "receive", key[1])
-            self.copies[place] = self.copies[place]._replace(received=position)
+            self.copies[place] = self.copies[place]._replace(received=self._next(key[0]))
 
     def copy(self, label: str, source: str, target: str, received: int | None) -> Copy:
-        """Return a copy, sent where its source sent a message of that name."""
         waiting = self.own.get((source, label, target))
         sent = waiting.pop(0) if waiting else self.sent.get((source, label), 0)
         owed = self.owed.get(target, {}).get((source, label))
         return Copy(label, source, sent, target, received, owed=owed)
-
-
-# -- what is said of a cut -----------------------------------------------------------------------
-
-
-def consistent(of: Execution, cut: Cut) -> bool:
-    """Tell whether everything inside has its causes inside."""
-    return all(cut[b] < j or cut[a] >= i for a, i, b, j in of.conditions())
 
 
 def below(of: Execution, cut: Cut) -> dict[str, int]:
@@ -166,7 +131,7 @@ def above(of: Execution, cut: Cut) -> dict[str, int]:
 def _mended(
     of: Execution, cut: Cut, moved: Callable[[str, int, str, int], tuple[str, int]]
 ) -> dict[str, int]:
-    """Return the cut that comes of moving a member wherever a condition is broken."""
+    """Return the cut after moving members until no condition is broken."""
     found, conditions = dict(cut), of.conditions()
     while broken := [
         one for one in conditions if found[one[2]] >= one[3] and found[one[0]] < one[1]
@@ -177,9 +142,10 @@ def _mended(
 
 
 def cut_of(of: Execution, counts: object) -> dict[str, Any]:
-    """Return what is said of a cut, as plain values; `counts`: member -> events inside.
+    """Return the description of a cut as plain values; `counts`: member -> events inside (default:
+    0).
 
-    Who is not named has none inside. Raises InputError for members and numbers that there are not.
+    Raises InputError for unknown members and impossible numbers.
     """
     cut = _checked(of, counts)
     inside = [
@@ -197,7 +163,7 @@ def cut_of(of: Execution, counts: object) -> dict[str, Any]:
     ]
     early = [(sponsor, new) for sponsor, at, new in of.joins if cut[new] > 0 and cut[sponsor] < at]
     channels: dict[tuple[str, str], list[str]] = {}
-    place = {name: k for k, name in enumerate(of.members)}
+    place = {name: k for k, name in enumerate(of.lengths)}
     for copy in sorted(inside, key=lambda c: (place[c.source], place[c.target], c.sent)):
         if copy.received is None or copy.received > cut[copy.target]:
             name = f"{copy.label} (lost on the way)" if copy.lost else copy.label
@@ -219,10 +185,9 @@ def cut_of(of: Execution, counts: object) -> dict[str, Any]:
 def cut_at(
     text: str, protocol: str, judge: str | None, counts: object, by: str, path: str
 ) -> dict[str, Any]:
-    """Return what is said of a cut of a text played by a protocol.
+    """Return the description of a cut of a text under a protocol; `by`: "arrivals" or "deliveries".
 
-    `by`: "arrivals", or "deliveries". Raises InputError, and ScriptError where nothing can be
-    played.
+    Raises InputError, and ScriptError if the text cannot be played.
     """
     if by not in ("arrivals", DELIVERIES):
         raise InputError(f"by={by!r}: a cut counts arrivals or {DELIVERIES}")
@@ -230,21 +195,21 @@ def cut_at(
     done = play(script, chosen(script, [protocol])[0], relation_of(judge))
     if done.run is None:
         raise done.error or InputError("nothing was played")
-    of = execution(done.run, everybody(script), deliveries=by == DELIVERIES)
+    of = execution(done.run, script.everybody(), deliveries=by == DELIVERIES)
     return cut_of(of, counts)
 
 
 def _checked(of: Execution, counts: object) -> dict[str, int]:
     if not isinstance(counts, Mapping):
         raise InputError("a cut gives each member how many of its events are inside")
-    lengths = of.lengths()
+    lengths = of.lengths
     for name, count in counts.items():
         if name not in lengths:
-            raise InputError(f"there is no member {name}; there are {', '.join(of.members)}")
+            raise InputError(f"there is no member {name}; there are {', '.join(of.lengths)}")
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= lengths[name]:
             there = counted(lengths[name], "event")
             raise InputError(f"{name}={count!r}: {name} has {there} in this run")
-    return {name: counts.get(name, 0) for name in of.members}
+    return {name: counts.get(name, 0) for name in of.lengths}
 
 
 def _words(

@@ -1,33 +1,29 @@
-"""The text of a script as a scene that can be changed: its head, and a block for each action.
+"""Editable scene of a script: its head, and a block for each action.
 
-A block is the line of an action with the comments before it, which go where it goes. Expected
-output (`= ...`) is dropped: after a change it would be of another run.
+A block is the line of an action with the comments before it. Expected output (`= ...`) is dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from antecede.errors import InputError
 from antecede.lab.check.scenario import (
     Action,
     Arrive,
-    Blocked,
     Join,
     Leave,
     Lose,
     Script,
     Send,
     Setup,
-    State,
     line_of,
     parse_script,
 )
 
 SETTING: Final = ("title", "source", "protocol", "members", "internal", "external", "bounds",
                   "clock", "subscribe")  # fmt: skip
-"""First words of the lines of the head."""
 _CLAUSES: Final = frozenset({"to", "about", "after", "again", "sponsor"})
 LONGEST: Final = 60
 
@@ -42,7 +38,6 @@ class Block(NamedTuple):
     lead: tuple[str, ...]
     action: Action
     line: str
-    """As it is written."""
 
     @property
     def said(self) -> str:
@@ -64,7 +59,7 @@ class Scene(NamedTuple):
 
     @classmethod
     def of(cls, text: str, path: str) -> Scene:
-        """Take a text apart; raises ScriptError for one that is no script."""
+        """Return the parts of a text; raises ScriptError for a text that is no script."""
         script = parse_script(text, path)
         action_at = {command.line: command.action for command in script.commands}
         first = min(action_at, default=len(text.splitlines()) + 1)
@@ -115,16 +110,11 @@ class Scene(NamedTuple):
 
     def members(self) -> tuple[str, ...]:
         """Return everybody, newcomers last."""
-        joined = (one.at for one in self.actions if isinstance(one, Join))
-        return tuple(dict.fromkeys((*self.setup.everybody(), *joined)))
+        return self.script().everybody()
 
 
 def _sets(line: str) -> bool:
-    """Tell whether a line sets the scene, wherever it stands (titles may stand behind actions)."""
     return line.strip().split(" ")[0] in SETTING
-
-
-# -- what an action speaks of --------------------------------------------------------------------
 
 
 def named_in(action: Action) -> tuple[str, ...]:
@@ -138,41 +128,6 @@ def named_in(action: Action) -> tuple[str, ...]:
     return own
 
 
-def renamed(action: Action, old: str, new: str) -> Action:
-    """Return an action with another name for a member."""
-
-    def name(one: str) -> str:
-        return new if one == old else one
-
-    if isinstance(action, Send):
-        return action._replace(at=name(action.at), to=tuple(map(name, action.to)))
-    if isinstance(action, Join):
-        return action._replace(at=name(action.at), sponsor=name(action.sponsor))
-    if isinstance(action, Arrive | Lose):
-        # What a member sends of its own accord is called by its name.
-        own = next((w for w in ("ack-", "note-") if action.label == f"{w}{old}"), None)
-        label = action.label if own is None else f"{own}{new}"
-        return action._replace(at=name(action.at), label=label)
-    if isinstance(action, Leave | State | Blocked):
-        return action._replace(at=name(action.at))
-    return action
-
-
-def relabelled(action: Action, old: str, new: str) -> Action:
-    """Return an action with another name for a message."""
-    if isinstance(action, Send):
-        label = new if action.label == old else action.label
-        return action._replace(
-            label=label, after=tuple(new if one == old else one for one in action.after)
-        )
-    if isinstance(action, Arrive | Lose) and action.label == old:
-        return action._replace(label=new)
-    return action
-
-
-# -- what has to stand before what ---------------------------------------------------------------
-
-
 class Need(NamedTuple):
     """The block `later` has to stand behind the block `earlier`."""
 
@@ -180,11 +135,11 @@ class Need(NamedTuple):
     later: int
     why: str
     exists: bool = True
-    """Whether `later` cannot be at all without `earlier`; if not, only their order matters."""
+    """False: only the order matters, `later` could be without `earlier`."""
 
 
 def needs(actions: Sequence[Action]) -> list[Need]:
-    """Return what has to stand before what, whatever the protocol, as far as it does so now."""
+    """Return the orders of blocks that every protocol needs, as far as they hold now."""
     return [
         need for later, action in enumerate(actions) for need in _needed(actions, later, action)
     ]
@@ -209,11 +164,8 @@ def _needed(actions: Sequence[Action], later: int, action: Action) -> Iterator[N
             yield Need(first, later, f"{action.label} comes again only where it came before")
 
 
-# -- names ---------------------------------------------------------------------------------------
-
-
 def check_name(name: object) -> str:
-    """Return the name of a new member; raises EditError for one that a line cannot hold."""
+    """Return the name of a new member; raises EditError for a name that no line can hold."""
     if not isinstance(name, str) or not name.strip():
         raise EditError("a member needs a name")
     if len(name) > LONGEST:
@@ -230,3 +182,77 @@ def list_of(blocks: Sequence[Block], most: int = 6) -> str:
     named = [block.said for block in blocks[:most]]
     more = len(blocks) - most
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")
+
+
+def changed_head(head: Sequence[str], line: str, removes: bool = False) -> tuple[str, ...]:
+    """Return the head with a line replaced, added, or removed.
+
+    Lines are about the same subject if they set the title, the clock of one member, the bounds of
+    one channel and so on. Raises EditError for a line that sets no scene, or none to remove.
+    """
+    key = _subject(line)
+    if key is None:
+        raise EditError(f"'{line}' sets no scene; lines that do begin with {', '.join(SETTING)}")
+    there = [k for k, one in enumerate(head) if _subject(one) == key]
+    if removes or line in ("title", "source"):
+        if not there:
+            raise EditError(f"there is no line '{' '.join(key)}'")
+        return tuple(one for k, one in enumerate(head) if k not in there)
+    if there:
+        kept = ((k, one) for k, one in enumerate(head) if k not in there[1:])
+        return tuple(line if k == there[0] else one for k, one in kept)
+    place = _place_in(head, key[0])
+    return (*head[:place], line, *head[place:])
+
+
+def renamed_head(head: Sequence[str], name: Callable[[str], str | None]) -> tuple[str, ...]:
+    """Return the head with every member's name as `name` returns it; None: the member is gone."""
+    lines = (_renamed_line(line, name) for line in head)
+    return tuple(line for line in lines if line is not None)
+
+
+def _setting_words(line: str) -> list[str]:
+    words = line.split()
+    return words if words and words[0] in SETTING else []
+
+
+def _subject(line: str) -> tuple[str, ...] | None:
+    word, *rest = _setting_words(line) or [""]
+    if not word:
+        return None
+    if word == "bounds":
+        return (word, *(one for one in rest if "=" not in one))
+    if word in ("internal", "clock", "subscribe"):
+        return (word, *rest[:1])
+    return (word,)
+
+
+def _place_in(head: Sequence[str], word: str) -> int:
+    """Return the place of a new line: after its kind and the kinds before it."""
+    rank = SETTING.index(word)
+    places = [
+        k + 1
+        for k, line in enumerate(head)
+        if (key := _subject(line)) is not None and SETTING.index(key[0]) <= rank
+    ]
+    return max(places, default=0)
+
+
+def _renamed_line(line: str, name: Callable[[str], str | None]) -> str | None:
+    word, *rest = _setting_words(line) or [""]
+    if not word or word in ("title", "source", "protocol"):
+        return line
+    if word in ("members", "external"):
+        made = [one for one in map(name, rest) if one is not None]
+        kept = " ".join((word, *made)) if made else None
+    elif word == "internal":
+        over, peers = name(rest[0].removesuffix(":")), map(name, rest[1:])
+        left = [one for one in peers if one is not None]
+        kept = " ".join((word, f"{over}:", *left)) if over is not None and left else None
+    elif word == "bounds":
+        of = [one if "=" in one else name(one) for one in rest]
+        kept = None if None in of else " ".join((word, *(one for one in of if one is not None)))
+    else:
+        at = name(rest[0])
+        kept = None if at is None else " ".join((word, at, *rest[1:]))
+    return line if kept is not None and kept.split() == [word, *rest] else kept

@@ -1,15 +1,8 @@
-"""Changes of a scene as functions of its text: moved, added, removed, renamed.
+"""Changes of a scene as functions of its text.
 
-Theory of operation
--------------------
-A change is made in the text's own terms (`antecede.lab.play.editable_scenario`), then looked at in
-two ways. What no protocol could play (an arrival before its sending) is refused in words, or
-carried along where the change says so. Which copies are under way after that is the protocol's to
-say: the scene is played by the first of the protocols that could play it before. Where an action
-has become impossible, a change that takes things away takes that too (and says so); another one is
-refused.
-
-A change returns a new text, or raises `EditError` and changes nothing.
+A change that no protocol could play (an arrival before its sending) is refused, or carries other
+actions along where it says so. The first protocol that could play the scene before then plays it:
+changes that remove also remove actions that became impossible, others are refused.
 """
 
 from __future__ import annotations
@@ -19,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from antecede.errors import ScriptError
 from antecede.lab.check.scenario import (
+    OWN_LABELS,
     Action,
     Arrive,
     Blocked,
@@ -29,25 +23,22 @@ from antecede.lab.check.scenario import (
     State,
     line_of,
     parse_script,
+    rename,
 )
 from antecede.lab.play.editable_scenario import (
     Block,
     EditError,
     Scene,
+    changed_head,
     list_of,
     named_in,
     needs,
-    relabelled,
 )
 from antecede.lab.play.members import actions_of, changed_members, fresh
-from antecede.lab.play.preamble import changed_head
 from antecede.lab.play.runner import Played, play
 from antecede.lab.play.side_by_side import MOST, UNTITLED, chosen
 
-_OWN: Final = ("ack-", "note-")
-"""How what a protocol sends of its own accord is called."""
 MOST_ARRIVALS: Final = 200
-"""That one change adds: some protocols answer every copy by others."""
 
 
 class Edited(NamedTuple):
@@ -55,26 +46,25 @@ class Edited(NamedTuple):
 
     text: str
     note: str = ""
-    """What the change took along, in a sentence."""
 
 
 class Change(NamedTuple):
-    """What a change made of a scene, before a protocol has looked at it."""
+    """Result of a change, not yet played."""
 
     scene: Scene
     note: str = ""
     prunes: bool = False
-    """Whether what has become impossible goes too; if not, the change is refused for it."""
+    """Whether impossible actions are removed; otherwise they refuse the change."""
     spared: frozenset[str] = frozenset()
-    """Lines that are what was asked for: they do not go."""
+    """Lines of the request; never removed."""
 
 
 def edited(
     text: str, edit: Mapping[str, Any], protocols: Sequence[str] = (), path: str = UNTITLED
 ) -> Edited:
-    """Return the text after a change (its kinds are in docs/design/play.md), and what went along.
+    """Return the text after a change (kinds: docs/design/play.md), and a note on what went along.
 
-    Raises EditError for a change that cannot be, ScriptError where the text is no script.
+    Raises EditError for an impossible change, ScriptError for a text that is no script.
     """
     kind = str(edit.get("kind"))
     if kind == "fresh":
@@ -87,9 +77,6 @@ def edited(
         return _arrived(scene, protocols)
     change = _KINDS[kind](scene, edit)
     return _looked_at(scene, change, protocols)
-
-
-# -- looked at -----------------------------------------------------------------------------------
 
 
 def _looked_at(before: Scene, change: Change, protocols: Sequence[str]) -> Edited:
@@ -112,7 +99,9 @@ def _looked_at(before: Scene, change: Change, protocols: Sequence[str]) -> Edite
         broken = scene.blocks[place] if place is not None else None
         if not change.prunes or broken is None or broken.line in change.spared:
             raise EditError(_refusal(done, broken))
-        rest = _less(broken)
+        rest = None
+        if isinstance(broken.action, Send) and broken.action.after:
+            rest = broken.acting(broken.action._replace(after=()))
         blocks = [rest if k == place else one for k, one in enumerate(scene.blocks)]
         scene = scene.with_actions(one for one in blocks if one is not None)
         if rest is None:
@@ -125,10 +114,7 @@ def _looked_at(before: Scene, change: Change, protocols: Sequence[str]) -> Edite
 
 
 def _absent(scene: Scene) -> list[int]:
-    """Return which blocks ask for the state of a member that has not joined yet, or has left.
-
-    A protocol does not see these: they move nothing.
-    """
+    """Return the blocks that print the state of an absent member, which no protocol sees."""
     present, found = set(scene.setup.everybody()), []
     for k, action in enumerate(scene.actions):
         if isinstance(action, Join):
@@ -140,19 +126,8 @@ def _absent(scene: Scene) -> list[int]:
     return found
 
 
-def _less(broken: Block) -> Block | None:
-    """Return what is left of an action that has become impossible: a message that answers none."""
-    action = broken.action
-    if isinstance(action, Send) and action.after:
-        return broken.acting(action._replace(after=()))
-    return None
-
-
 def _written(scene: Scene) -> Scene:
-    """Return the scene as its text is read again; raises EditError where that says something else.
-
-    Whatever was asked for: what is shown is what the text says.
-    """
+    """Return the scene read again from its text; raises EditError if that has other actions."""
     try:
         again = Scene.of(scene.text(), scene.path)
     except ScriptError as error:
@@ -163,14 +138,12 @@ def _written(scene: Scene) -> Scene:
 
 
 def _judge(before: Scene, protocols: Sequence[str]) -> str | None:
-    """Return the first protocol that can play the scene as it was; None: none can."""
     script = before.script()
     names = chosen(script, protocols)
     return next((name for name in names if play(script, name).error is None), None)
 
 
 def _place(scene: Scene, done: Played) -> int | None:
-    """Return which block an action is that turned out to be impossible."""
     if not done.impossible or done.error is None:
         return None
     lines = [command.line for command in scene.script().commands]
@@ -181,9 +154,6 @@ def _refusal(done: Played, broken: Block | None) -> str:
     where = f"{broken.said} cannot be then: " if broken is not None else ""
     assert done.error is not None
     return f"{where}{done.error.message} (under {done.name})"
-
-
-# -- the changes ---------------------------------------------------------------------------------
 
 
 def _move(scene: Scene, edit: Mapping[str, Any]) -> Change:
@@ -209,7 +179,7 @@ def _move(scene: Scene, edit: Mapping[str, Any]) -> Change:
 
 
 def _bound(scene: Scene, at: int, among: range, later: bool) -> list[int]:
-    """Return which of those that it would pass have to stay on their side of a block."""
+    """Return the blocks between that must stay on their side of block `at`."""
     found = {at}
     pairs = [need[:2] if later else need[1::-1] for need in needs(scene.actions)]
     for k in among if later else reversed(among):
@@ -222,22 +192,15 @@ def _add(scene: Scene, edit: Mapping[str, Any]) -> Change:
     at = _index(scene, edit, "at", behind=True)
     block = _block(edit.get("line"))
     _check_names(scene, block.action)
-    if isinstance(block.action, Send) and block.action.label in _labels(scene):
-        raise EditError(f"{block.action.label} is sent already: every message has its own name")
     blocks = [*scene.blocks[:at], block, *scene.blocks[at:]]
     _check_order(blocks)
     return Change(scene.with_actions(blocks))
 
 
-def _remove(scene: Scene, edit: Mapping[str, Any]) -> Change:
-    at = _index(scene, edit, "command")
-    return _without(scene, {at})
-
-
 def _without(scene: Scene, removed: set[int], members: frozenset[str] = frozenset()) -> Change:
-    """Return the scene without some blocks, and without what cannot be without them.
+    """Return the scene without some blocks, and without those that need them.
 
-    `members`: who is there no more; messages are for the others.
+    `members`: absent from now on; messages to them are for the others.
     """
     gone, missing = _closure(scene, removed, members)
     labels = {one.label for k in gone if isinstance(one := scene.blocks[k].action, Send)}
@@ -259,7 +222,6 @@ def _without(scene: Scene, removed: set[int], members: frozenset[str] = frozense
 def _closure(
     scene: Scene, removed: set[int], members: frozenset[str]
 ) -> tuple[set[int], frozenset[str]]:
-    """Return all blocks that go, and all members that are no longer there."""
     gone = set(removed)
     while True:
         actions = [scene.blocks[k].action for k in gone]
@@ -274,17 +236,13 @@ def _closure(
 def _change(scene: Scene, edit: Mapping[str, Any]) -> Change:
     at = _index(scene, edit, "command")
     old, new = scene.blocks[at], _block(edit.get("line"))
-    _check_names(scene, new.action)
+    before = old.action.label if isinstance(old.action, Send) else None
+    _check_names(scene, new.action, before)
     blocks, note = list(scene.blocks), ""
-    if isinstance(old.action, Send) and isinstance(new.action, Send):
-        before, after = old.action.label, new.action.label
-        if before != after:
-            if after in _labels(scene):
-                raise EditError(f"{after} is sent already: every message has its own name")
-            blocks = [one.acting(relabelled(one.action, before, after)) for one in blocks]
-            note = f"{before} is called {after} everywhere"
-    elif isinstance(new.action, Send) and new.action.label in _labels(scene):
-        raise EditError(f"{new.action.label} is sent already: every message has its own name")
+    if before is not None and isinstance(new.action, Send) and new.action.label != before:
+        after = new.action.label
+        blocks = [one.acting(rename(one.action, {}, {before: after})) for one in blocks]
+        note = f"{before} is called {after} everywhere"
     blocks[at] = Block(old.lead, new.action, new.line)
     _check_order(blocks)
     return Change(scene.with_actions(blocks), note, True, frozenset({new.line}))
@@ -301,7 +259,7 @@ def _member(scene: Scene, edit: Mapping[str, Any]) -> Change:
 
 
 def _arrived(scene: Scene, protocols: Sequence[str]) -> Edited:
-    """Let everything in flight arrive, in the order in which it was sent, until nothing is left."""
+    """Add arrivals of all copies in flight, in the order of sending, until none is left."""
     judge = _judge(scene, protocols)
     if judge is None:
         raise EditError("none of the protocols can play the scene to its end")
@@ -326,7 +284,7 @@ def _arrived(scene: Scene, protocols: Sequence[str]) -> Edited:
 _KINDS: Final[Mapping[str, Callable[[Scene, Mapping[str, Any]], Change]]] = {
     "move": _move,
     "add": _add,
-    "remove": _remove,
+    "remove": lambda scene, edit: _without(scene, {_index(scene, edit, "command")}),
     "change": _change,
     "member": _member,
     "setup": _setup,
@@ -334,11 +292,8 @@ _KINDS: Final[Mapping[str, Callable[[Scene, Mapping[str, Any]], Change]]] = {
 }
 
 
-# -- what is asked -------------------------------------------------------------------------------
-
-
 def _index(scene: Scene, edit: Mapping[str, Any], name: str, behind: bool = False) -> int:
-    """Return the index of an action; `behind`: the place behind the last is one, too."""
+    """Return an index of an action; `behind`: the place after the last is allowed."""
     value, most = edit.get(name), len(scene.blocks) - (not behind)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise EditError(f"{name}={value!r}: the scene has {len(scene.blocks)} actions, from 0")
@@ -352,7 +307,6 @@ def _one_line(line: object) -> str:
 
 
 def _block(line: object) -> Block:
-    """Return a line as the action that it is; raises EditError."""
     text = _one_line(line)
     try:
         commands = parse_script(f"protocol fifo\nmembers A\n{text}").commands
@@ -363,25 +317,19 @@ def _block(line: object) -> Block:
     return Block((), commands[0].action, line_of(commands[0].action))
 
 
-# -- what no protocol could play -----------------------------------------------------------------
-
-
-def _labels(scene: Scene) -> set[str]:
-    return {one.label for one in scene.actions if isinstance(one, Send)}
-
-
-def _check_names(scene: Scene, action: Action) -> None:
-    """Raise EditError for members that there are not."""
+def _check_names(scene: Scene, action: Action, old_label: str | None = None) -> None:
     there = scene.members()
     asked = [action.sponsor] if isinstance(action, Join) else named_in(action)
     if strangers := [name for name in asked if name not in there]:
         raise EditError(f"there is no member {strangers[0]}; there are {', '.join(there)}")
     if isinstance(action, Join) and action.at in there:
         raise EditError(f"{action.at} takes part already; a newcomer needs a name of its own")
+    labels = {one.label for one in scene.actions if isinstance(one, Send)} - {old_label}
+    if isinstance(action, Send) and action.label in labels:
+        raise EditError(f"{action.label} is sent already: every message has its own name")
 
 
 def _check_order(blocks: Sequence[Block]) -> None:
-    """Raise EditError where something stands before what it needs."""
     sent = {one.action.label: k for k, one in enumerate(blocks) if isinstance(one.action, Send)}
     for k, block in enumerate(blocks):
         action = block.action
@@ -390,5 +338,5 @@ def _check_order(blocks: Sequence[Block]) -> None:
         for label in asked:
             if sent.get(label, -1) >= k:
                 raise EditError(f"{block.said} cannot stand before {blocks[sent[label]].said}")
-            if label not in sent and not label.startswith(_OWN):
+            if label not in sent and not label.startswith(OWN_LABELS):
                 raise EditError(f"{block.said}: no message {label} is sent")

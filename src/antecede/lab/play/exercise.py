@@ -1,17 +1,16 @@
-"""The exercises of the bench: a script, questions about it, and answers that are computed.
+"""Exercises of the bench: a script, and questions with computed answers.
 
-Each is a file of `exercises/`: TOML with a `title`, its `group` and place in it (`order`), its
-`source`, what it is `about`, the `text` of its script, `protocols` to show, and `questions`.
-A question has what it asks (`ask`), perhaps a `hint`, an `answer` in words, and `facts`: names and
-what is to be computed (`antecede.lab.play.answers`). `{name}` in an answer stands for the fact of
-that name: no figure of an answer is written down, each is what this package's protocols say.
+Each is a TOML file of `exercises/`: `title`, `group` and `order` in it, `source`, `about`, the
+`text` of its script, `protocols` to show, and `questions`. A question has `ask`, perhaps `hint`,
+`answer` in words, and `facts`: names, and queries of `antecede.lab.play.answers`. `{name}` in an
+answer stands for the value of a fact, so no figure is written down.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Any, Final, NamedTuple
@@ -31,17 +30,15 @@ GROUPS: Final = (
     "Replies",
     "Topics",
 )
-"""Their order on the page."""
 DONE: Final = {"held", "delivered", "state", "flying", "violations", "early", "channels"}
-"""Kinds of facts of what protocols do with a scene."""
+"""Kinds of facts on the behaviour of protocols."""
 
 
 class Question(NamedTuple):
-    """What is asked, and how it is answered."""
+    """Question, with hint and answer."""
 
     ask: str
     answer: str
-    """With the names of facts in braces."""
     facts: Mapping[str, str] = {}
     hint: str = ""
 
@@ -50,7 +47,6 @@ class Exercise(NamedTuple):
     """One exercise, as its file has it."""
 
     name: str
-    """Of its file."""
     title: str
     group: str
     order: int
@@ -63,13 +59,13 @@ class Exercise(NamedTuple):
 
     @property
     def quiet(self) -> bool:
-        """Whether what is asked could be read off the picture of what the protocols do."""
+        """True if the diagrams would give answers away."""
         facts = (fact for question in self.questions for fact in question.facts.values())
         return any(fact.split()[0] in DONE for fact in facts)
 
 
 class Answer(NamedTuple):
-    """An answer, with the facts it stands on: (what was computed, what came out)."""
+    """Answer, and its facts: (subject, value)."""
 
     answer: str
     facts: tuple[tuple[str, str], ...]
@@ -94,10 +90,7 @@ def opened(name: str) -> Exercise:
 
 
 def answer(name: str, question: int) -> Answer:
-    """Compute the answer to a question (from 0) of an exercise.
-
-    Raises InputError for an exercise or question that there is not.
-    """
+    """Compute the answer to a question (from 0) of an exercise; raises InputError."""
     exercise = opened(name)
     if not 0 <= question < len(exercise.questions):
         number = len(exercise.questions)
@@ -129,9 +122,5 @@ def _read(name: str, text: str) -> Exercise:
 
 
 def _flowing(text: str) -> str:
-    """Return paragraphs whose lines were broken for the file alone as one line each."""
-    return "\n\n".join(" ".join(part.split()) for part in _paragraphs(text))
-
-
-def _paragraphs(text: str) -> Iterable[str]:
-    return (part for part in re.split(r"\n\s*\n", text) if part.strip())
+    parts = (part for part in re.split(r"\n\s*\n", text) if part.strip())
+    return "\n\n".join(" ".join(part.split()) for part in parts)

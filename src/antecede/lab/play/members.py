@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from antecede.lab.check.scenario import Action, Send, Setup
-from antecede.lab.play.editable_scenario import EditError, Scene, check_name, named_in, renamed
-from antecede.lab.play.preamble import changed_head, renamed_head
+from antecede.lab.check.scenario import Send, Setup, rename
+from antecede.lab.play.editable_scenario import (
+    EditError,
+    Scene,
+    changed_head,
+    check_name,
+    named_in,
+    renamed_head,
+)
 
 FRESH = "fifo"
-"""The protocol of a new scene where there was none before."""
 
 
 def changed_members(scene: Scene, edit: Mapping[str, Any]) -> tuple[Scene, frozenset[str]]:
-    """Return the scene with other members, and who is there no more: their actions still are.
+    """Return the scene with other members, and the removed ones, whose actions are still there.
 
     `edit` has one of `add` (with `role` and `behind` in a hierarchy), `rename`, `remove`, `order`.
     Raises EditError.
@@ -79,7 +84,7 @@ def _renamed(scene: Scene, value: object) -> Scene:
     if new != old and new in scene.members():
         raise EditError(f"{new} takes part already; names are unique")
     head = renamed_head(scene.head, lambda name: new if name == old else name)
-    blocks = tuple(one.acting(renamed(one.action, old, new)) for one in scene.blocks)
+    blocks = tuple(one.acting(rename(one.action, {old: new}, {})) for one in scene.blocks)
     return scene._replace(head=head, blocks=blocks)
 
 
@@ -133,10 +138,12 @@ def _head_in_order(head: Sequence[str], setup: Setup, names: Sequence[str]) -> t
 
 def actions_of(scene: Scene, gone: frozenset[str]) -> set[int]:
     """Return which blocks are nothing without these members: of theirs, and for them alone."""
-    return {k for k, action in enumerate(scene.actions) if _is_of(action, gone)}
-
-
-def _is_of(action: Action, gone: frozenset[str]) -> bool:
-    if isinstance(action, Send):
-        return action.at in gone or (bool(action.to) and gone.issuperset(action.to))
-    return not gone.isdisjoint(named_in(action))
+    found = set()
+    for k, action in enumerate(scene.actions):
+        if isinstance(action, Send):
+            lost = action.at in gone or (action.to and gone.issuperset(action.to))
+        else:
+            lost = not gone.isdisjoint(named_in(action))
+        if lost:
+            found.add(k)
+    return found

@@ -1,15 +1,13 @@
-"""One script carried out under one protocol, as far as it goes; what is true after each action.
+"""One run of a script under one protocol, as far as it goes, with the state after each action.
 
-Theory of operation
--------------------
-The runs are those of `antecede.lab.check.scenario.run`. Nothing is raised for what the protocol or
-the script does wrong: a run keeps the error and what went before. Each call into a protocol has a
-time limit, since the page is to answer whatever somebody's own class does.
+Errors of the protocol or the script end the run and are kept in it. Calls have a time limit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Final, NamedTuple
@@ -19,17 +17,14 @@ from antecede.core.protocols import ENTRIES, Relation, promise
 from antecede.core.protocols.options import options_of
 from antecede.errors import AntecedeError, LocalError, ScriptError
 from antecede.lab.check import is_file_target, load_class
-from antecede.lab.check.harness import SENT, ImpossibleError, called, in_words, is_own, watching
+from antecede.lab.check.harness import SENT, ImpossibleError, called, in_words, raise_own, watching
 from antecede.lab.check.scenario import (
-    Action,
-    Blocked,
     CommandResult,
     Occurrence,
     Playing,
     Script,
     ScriptRun,
     Setup,
-    State,
     describe,
     judged,
     parse_script,
@@ -37,40 +32,36 @@ from antecede.lab.check.scenario import (
 )
 
 CALL_S: Final = 2.0
-"""Seconds that one call into a protocol may take."""
 LIMIT_S: Final = 15.0
-"""Seconds for all runs of one request."""
 
 
 class Noted(NamedTuple):
-    """What is true of everybody after an action, by name."""
+    """State of all members after an action, by name."""
 
     states: Mapping[str, Mapping[str, str]]
     held: tuple[Occurrence, ...]
     flying: tuple[tuple[str, str, str], ...]
     overheads: Mapping[str, int]
-    """Message sent by the action -> bytes of its control information, of the largest copy."""
 
 
 class Played(NamedTuple):
     """One run, as far as it went."""
 
     name: str
-    """As it was asked for: the words behind `protocol` in a script."""
+    """Words behind `protocol` in a script."""
     script: Script
-    """Without what only prints; its options are those asked for."""
+    """Actions that move something; options as asked for."""
     remarks: tuple[str, ...]
     promised: str
-    """By all members together, in words."""
     relation: Relation
-    """Which of them is kept, by their promise."""
+    """Relation promised by the protocol."""
     run: ScriptRun | None
     """None: the group could not be made."""
     notes: tuple[Noted, ...]
-    """Before the first action, then after each."""
+    """State before the first action, then after each."""
     error: ScriptError | None
     impossible: bool
-    """Whether the error is that an action asks for what cannot be, or what a member may not do."""
+    """Whether the error is an impossible action or a refusal of a member."""
 
 
 def own_name(setup: Setup) -> str:
@@ -79,17 +70,9 @@ def own_name(setup: Setup) -> str:
 
 
 def named_setup(name: str) -> Setup:
-    """Return the protocol and options that such words name; raises ScriptError.
-
-    Whoever asks what a request names, and whoever plays it, asks here.
-    """
+    """Return protocol and options of the words behind `protocol`; raises ScriptError."""
     setup = parse_script(f"protocol {' '.join(name.split())}\nmembers A").setup
     return setup._replace(protocol=ALIASES.get(setup.protocol, setup.protocol))
-
-
-def prints(action: Action) -> bool:
-    """Tell whether an action moves nothing."""
-    return isinstance(action, State | Blocked)
 
 
 def play(
@@ -99,11 +82,10 @@ def play(
     until: float | None = None,
     room: int | None = None,
 ) -> Played:
-    """Carry a script out under a protocol, given as the words of a script's line `protocol`.
+    """Carry a script out under a protocol, named by the words behind `protocol` in a script.
 
-    `relation`: judge by this one, and not by what the protocol promises. `until`: when to stop, by
-    the monotonic clock. `room`: how many copies under way, and messages held with what they wait
-    for, may be noted in all; None: any number.
+    `relation`: judge by this instead of the promise. `until`: end, by the monotonic clock. `room`:
+    copies in flight and held, summed over the steps (default: no limit).
     """
     run = _Run(script, name, room)
     with watching(CALL_S):
@@ -121,10 +103,10 @@ def not_played(script: Script, name: str, why: str) -> Played:
 
 
 def as_protocol(script: Script, name: str) -> tuple[Script, tuple[str, ...]]:
-    """Return the script under a protocol, and remarks on what was left out of it for that.
+    """Return the script under a protocol, and remarks on what was left out.
 
-    Bounds and subscriptions that the protocol does not take are left out, as is what only prints.
-    Raises ScriptError for words that name no protocol, InputError for a file that has none.
+    Printing commands, and bounds and subscriptions that the protocol does not take, are left out.
+    Raises ScriptError for words that name no protocol, InputError for an unusable file.
     """
     named = named_setup(name)
     made = under(script, named.protocol)
@@ -140,7 +122,6 @@ def as_protocol(script: Script, name: str) -> tuple[Script, tuple[str, ...]]:
 
 
 def _takes(script: Script, protocol: str, option: str) -> bool:
-    """Tell whether a protocol has an option; of one that there is not, that is said later."""
     if is_file_target(protocol):
         return option in options_of(load_class(str(Path(script.path).parent / protocol)))
     return protocol not in ENTRIES or option in options_of(ENTRIES[protocol].load())
@@ -155,7 +136,6 @@ class _Run:
         self.promised, self.relation = "", Relation.NONE
         self.results: list[CommandResult] = []
         self.notes: list[Noted] = []
-        self.run: ScriptRun | None = None
         self.error: ScriptError | None = None
         self.impossible = False
         self.told = 0
@@ -170,8 +150,7 @@ class _Run:
         except AntecedeError as error:
             self.error = self._said(str(error))
         except BaseException as error:  # a protocol of the user's own may raise anything
-            if is_own(error):
-                raise
+            raise_own(error)
             self.error = self._said(f"asked what it keeps, the protocol fails: {in_words(error)}")
         if self.playing is not None:
             self.results = self.results[: max(len(self.notes) - 1, 0)]
@@ -189,10 +168,8 @@ class _Run:
             if self.room is not None and self._noted() > self.room:
                 raise self._said("stopped here: too many copies are under way or held to be shown; "
                                  "let more of them arrive before")  # fmt: skip
-        self.run = self.playing.run_of(self.results)
 
     def _noted(self) -> int:
-        """Return how much is noted of copies: it grows with the square of what is under way."""
         last = self.notes[-1]
         self.told += len(last.flying) + sum(1 + len(one.others) for one in last.held)
         return self.told
@@ -203,45 +180,26 @@ class _Run:
 
     def _note(self, occurrences: Sequence[Occurrence]) -> None:
         assert self.playing is not None
-        world, names = self.playing.world, self.playing.names
+        playing = self.playing
+        world, names = playing.world, playing.names
         states = {names[at]: called(describe, at, world, names) for at in world.members}
-        sent = [one for one in occurrences if one.kind == SENT]
-        overheads = {one.label: size for one in sent if (size := self._overhead(one)) is not None}
-        self.notes.append(
-            Noted(states, called(self.playing.held), self.playing.flying(), overheads)
-        )
-
-    def _overhead(self, one: Occurrence) -> int | None:
-        """Return the bytes of the largest copy; None where there is none, or no such figure."""
-        assert self.playing is not None
-        at = self.playing.session.address(one.at)
-        world = self.playing.world
-        messages = [c.message for c in world.in_flight if c.source == at]
-        own = [message for message in messages if message.payload == one.label]
-        try:
-            return max((called(world.members[at].control_bytes, m) for m in own), default=None)
-        except LocalError:
-            return None
+        overheads: dict[str, int] = {}
+        for one in (one for one in occurrences if one.kind == SENT):
+            at = playing.session.address(one.at)
+            copies = (c.message for c in world.in_flight if c.source == at)
+            with suppress(LocalError):  # some protocols have no such figure
+                count = partial(called, world.members[at].control_bytes)
+                sizes = [count(m) for m in copies if m.payload == one.label]
+                overheads |= {one.label: max(sizes)} if sizes else {}
+        self.notes.append(Noted(states, called(playing.held), playing.flying(), overheads))
 
     def played(self, relation: Relation | None) -> Played:
-        run = self.run
-        if run is None and self.playing is not None and self.notes:
-            run = self._cut_short(self.playing)
-        if run is not None:
+        run = None
+        if self.playing is not None and self.notes:
+            last = self.notes[-1]
+            run = self.playing.run_of(self.results, last.held, last.flying)
             run = judged(run if relation is None else run._replace(relation=relation))
         return Played(
             *(self.name, self.script, self.remarks, self.promised, self.relation, run),
             *(tuple(self.notes), self.error, self.impossible),
-        )
-
-    def _cut_short(self, playing: Playing) -> ScriptRun:
-        """Return what was done before an error, with what was noted then."""
-        last = self.notes[-1]
-        addressed = {
-            label: tuple(playing.names[at] for at in to)
-            for label, to in playing.session.addressed.items()
-        }
-        return ScriptRun(
-            *(self.script, tuple(self.results), playing.session.relation, last.held, addressed),
-            *(dict(self.script.setup.subscriptions), last.flying),
         )

@@ -1,11 +1,8 @@
-"""Scenes played in a process of their own, where a file of somebody's takes part.
+"""Scenes with a user's class, played in a separate process.
 
-Theory of operation
--------------------
-A class of one's own may do anything: catch what would end its call, leave the process, take all
-memory. What plays it is therefore a process apart, begun when it is first needed and kept; one that
-does not answer in time, or is no more, is given up, and the next question begins another. There
-calls are made in the main thread, so that each has its time limit
+Such a class may catch errors, exit, or exhaust the memory. The process starts with the first
+request and is kept; if it does not answer in time it is ended, and the next request starts another.
+Calls run in its main thread, so that each has a time limit
 (`antecede.lab.check.harness.guarded_calls`).
 """
 
@@ -26,7 +23,7 @@ from antecede.lab.play.edits import edited
 from antecede.lab.play.side_by_side import bench, parsed
 
 ANSWER_S: Final = 40.0
-"""Seconds after which a process is given up; one that is not stuck ends earlier by itself."""
+"""Seconds after which the process is ended; calls have shorter limits of their own."""
 ENDING_S: Final = 2.0
 
 
@@ -42,26 +39,24 @@ ACTS: Final[Mapping[str, Callable[..., Any]]] = {
     "cut": cut_at,
     "text": written,
 }
-"""What can be asked, by name."""
+"""Requests by name."""
 
 
 class GivenUpError(InputError):
-    """What played a file was ended, or ended itself."""
+    """The process of a file ended without an answer."""
 
 
 class Apart:
     """One process that plays; for one caller at a time."""
 
     def __init__(self) -> None:
-        self._process: Any = None
-        self._line: Connection | None = None
+        self._worker: Worker | None = None
 
     def ask(self, act: str, *asked: Any) -> Any:
-        """Return what one of `ACTS` answers there. Raises InputError for whatever it raises.
-
-        GivenUpError where there is no answer.
-        """
-        line = self._begun()
+        """Return the answer of one of `ACTS`; raises InputError, GivenUpError without an answer."""
+        if self._worker is None:
+            self._worker = Worker(_playing)
+        line = self._worker.line
         try:
             line.send((act, asked))
             if not line.poll(ANSWER_S):
@@ -80,49 +75,38 @@ class Apart:
 
     def close(self) -> int | None:
         """End the process, if there is one; returns the code with which it ended."""
-        process, self._process = self._process, None
-        if self._line is not None:
-            self._line.close()
-            self._line = None
-        return ended(process) if process is not None else None
-
-    def _begun(self) -> Connection:
-        if self._line is None:
-            self._process, self._line = begun(_playing)
-        return self._line
+        worker, self._worker = self._worker, None
+        return worker.end() if worker is not None else None
 
 
-# -- processes -----------------------------------------------------------------------------------
+class Worker:
+    """A process that does `work(*given, line)`, and this end of the line."""
 
+    def __init__(self, work: Callable[..., None], *given: Any) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.line, theirs = context.Pipe()
+        self.process = context.Process(target=work, args=(*given, theirs), daemon=True)
+        with _interrupts_kept_away():
+            self.process.start()
+        theirs.close()
 
-def begun(work: Callable[..., None], *given: Any) -> tuple[Any, Connection]:
-    """Begin a process that does `work(*given, line)`; returns it and our end of the line."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=work, args=(*given, theirs), daemon=True)
-    with _interrupts_kept_away():
-        process.start()
-    theirs.close()
-    return process, ours
-
-
-def ended(process: Any) -> int | None:
-    """End a process, whatever it is at; returns the code with which it ended."""
-    process.join(0.1)
-    if process.is_alive():
-        process.terminate()
-        process.join(ENDING_S)
-    if process.is_alive():  # it catches what ends it
-        process.kill()
-        process.join()
-    code: int | None = process.exitcode
-    process.close()
-    return code
+    def end(self) -> int | None:
+        """End the process, even a busy one; returns its exit code."""
+        self.line.close()
+        self.process.join(0.1)
+        if self.process.is_alive():
+            self.process.terminate()
+            self.process.join(ENDING_S)
+        if self.process.is_alive():  # it catches what ends it
+            self.process.kill()
+            self.process.join()
+        code = self.process.exitcode
+        self.process.close()
+        return code
 
 
 @contextmanager
 def _interrupts_kept_away() -> Iterator[None]:
-    """Let a process that is started here never see Ctrl-C, which is for who began it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -136,7 +120,6 @@ def _interrupts_kept_away() -> Iterator[None]:
 
 
 def _playing(line: Connection) -> None:
-    """Answer one question after the other, until nobody asks any more; in a process of its own."""
     with suppress(EOFError, OSError):
         while True:
             act, asked = line.recv()

@@ -1,10 +1,7 @@
-"""A search for an execution that breaks a protocol, as a job that can be watched and stopped.
+"""Search for a run that breaks a protocol, as a job that can be watched and stopped.
 
-Theory of operation
--------------------
-`antecede check` runs in a process of its own, which tells how far it is and at the end what it
-found; to stop is to end that process, whatever it is at. There is one job at a time. The answer is
-what the command prints, with the counterexample as a script that the bench can show.
+A process runs `antecede check` and reports its progress and result; stopping ends the process. One
+job runs at a time. The answer is the output of the command, with the counterexample as a script.
 """
 
 from __future__ import annotations
@@ -20,26 +17,23 @@ from typing import Any, Final, NamedTuple
 from antecede.errors import AntecedeError, InputError
 from antecede.lab.check import Verdict, find_target, is_file_target, run_check
 from antecede.lab.check.scenario import report, script_of
-from antecede.lab.play.sandbox_process import ENDING_S, begun, ended
+from antecede.lab.play.sandbox_process import ENDING_S, Worker
 
 MEMBERS: Final = range(2, 11)
 MESSAGES: Final = range(1, 13)
 EVERY_S: Final = 0.1
-"""Seconds between two words on how far a search is."""
 
 
 class Search(NamedTuple):
-    """What is looked for."""
+    """Request of a search."""
 
     target: str
-    """A built-in protocol, or FILE.py:CLASS."""
     variant: str = ""
     options: tuple[tuple[str, str], ...] = ()
     members: int | None = None
     messages: int | None = None
     thorough: bool = False
     folder: str = "."
-    """Where the counterexample names a file from."""
 
 
 class Finder:
@@ -48,15 +42,14 @@ class Finder:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._job = ""
-        self._process: Any = None
-        self._line: Connection | None = None
+        self._worker: Worker | None = None
         self._told: dict[str, Any] = {}
 
     def begin(self, search: Search) -> str:
         """Begin a search, and return its name.
 
-        Raises InputError where one is under way, OptionError and LocalError for a protocol,
-        variant or option that there is not.
+        Raises InputError if another is running, OptionError and LocalError for an unknown protocol,
+        variant or option.
         """
         for what, value, allowed in (
             ("members", search.members, MEMBERS),
@@ -66,48 +59,43 @@ class Finder:
                 raise InputError(f"{what}={value}: {allowed[0]} to {allowed[-1]} here")
         with self._lock:
             self._look()
-            if self._process is not None:
+            if self._worker is not None:
                 raise InputError("a search is under way: stop it, or wait for it")
             if not is_file_target(search.target):  # files are loaded where the search is
                 find_target(search.target, search.variant, search.options)
-            self._job, self._told = (
-                secrets.token_hex(8),
-                {"done": False, "setting": "", "states": 0},
-            )
-            self._process, self._line = begun(_searching, search)
+            self._job = secrets.token_hex(8)
+            self._told = {"done": False, "setting": "", "states": 0}
+            self._worker = Worker(_searching, search)
             return self._job
 
     def found(self, job: str) -> Mapping[str, Any]:
-        """Return how far a search is, or what it found. Raises InputError for another job."""
+        """Return the progress or result of a search. Raises InputError for another job."""
         with self._lock:
             self._check(job)
             self._look()
             return self._told
 
     def stop(self, job: str) -> Mapping[str, Any]:
-        """End a search; what it found before is kept. Raises InputError for another job."""
+        """End a search, and return its last progress. Raises InputError for another job."""
         with self._lock:
             self._check(job)
             self._look()
-            if self._process is not None:
-                self._end({**self._told, "done": True, "stopped": True})
+            self._stop()
             return self._told
 
     def close(self) -> None:
-        """End what is under way."""
+        """End the running search."""
         with self._lock:
-            if self._process is not None:
-                self._end({**self._told, "done": True, "stopped": True})
+            self._stop()
 
     def _check(self, job: str) -> None:
         if not self._job or job != self._job:
             raise InputError("there is no such search")
 
     def _look(self) -> None:
-        """Take in what the process has said."""
-        line, process = self._line, self._process
-        if line is None or process is None:
+        if self._worker is None:
             return
+        line, process = self._worker.line, self._worker.process
         try:
             while line.poll():
                 self._told = line.recv()
@@ -117,21 +105,17 @@ class Finder:
                 why = f"the search ended without an answer (exit code {process.exitcode})"
                 self._told = {"done": True, "error": why}
         if self._told["done"]:
-            self._end(self._told)
+            self._worker.end()
+            self._worker = None
 
-    def _end(self, told: dict[str, Any]) -> None:
-        process, self._process, self._told = self._process, None, told
-        ended(process)
-        if self._line is not None:
-            self._line.close()
-            self._line = None
-
-
-# -- in the other process ------------------------------------------------------------------------
+    def _stop(self) -> None:
+        if self._worker is not None:
+            self._told = {**self._told, "done": True, "stopped": True}
+            self._worker.end()
+            self._worker = None
 
 
 def _searching(search: Search, line: Connection) -> None:
-    """Search, telling how far it is; in a process of its own."""
     said = monotonic()
 
     def progress(setting: str, states: int) -> None:

@@ -1,17 +1,9 @@
-"""The bench as a site: what its page asks, and what it is answered.
+"""Site of the bench: its page and the answers to its requests (docs/design/play.md).
 
-Theory of operation
--------------------
-The locks are those of `antecede.core.pages.local_server`. The page holds the text and sends it with
-each request; nothing of it is kept here, and nothing is written. The one thing that runs for longer
-is a search (`antecede.lab.play.search`). Scenes under built-in protocols are played here, one
-request after the other; where a file of somebody's takes part, apart
-(`antecede.lab.play.sandbox_process`). A request names built-in protocols, and those files that
-whoever started the bench has named: no other file is ever loaded.
-
-docs/design/play.md lists the requests and what they answer.
-
-The page of the bench as one file, from its own modules and those that it shares with `view`.
+Access is that of `antecede.core.pages.local_server`. The page holds the text and sends it with each
+request; the server keeps and writes nothing, except a running search (`antecede.lab.play.search`).
+Scenes with a user's class are played in another process (`antecede.lab.play.sandbox_process`). Only
+files named at the start of the bench are loaded.
 """
 
 from __future__ import annotations
@@ -37,7 +29,6 @@ from antecede.lab.play.search import Finder, Search
 from antecede.lab.play.side_by_side import UNTITLED, check_size, chosen, parsed, variants_of
 
 MODULES = "modules.txt"
-"""Names the modules, in the order in which they import from each other."""
 
 
 def page(title: str) -> str:
@@ -74,13 +65,13 @@ arrive P3 b
 arrive P3 a
 arrive P1 b
 """
-"""What is on the bench where nothing else was asked for, with these side by side, judged so."""
+"""Default scene, with its protocols and judge."""
 BESIDE: Final = ("unordered", "fifo", "bss")
 JUDGE: Final = "causal"
 
 
 class Opened:
-    """What the bench was started with."""
+    """Start options of the bench."""
 
     def __init__(
         self,
@@ -90,16 +81,14 @@ class Opened:
         exercise: str | None = None,
     ) -> None:
         """`protocols`: as behind `protocol` in a script; files relative to the working folder.
-        `text`: None is the first scene, an overtaking that only some protocols mend.
-
-        Raises ScriptError for a text that is none, InputError for an exercise that there is not.
+        `text`: None is the default scene. Raises ScriptError for a text that is no script,
+        InputError for an unknown exercise.
         """
         self.text, self.path = FIRST if text is None else text, str(path)
         self.folder = Path(self.path).parent
         asked = [_from(self.folder, name) for name in protocols]
         self.exercise = exercise
         self.judge: str | None = None
-        """The order that deliveries are judged by at first; None: what each protocol promises."""
         if exercise is not None:
             opened = exercises.opened(exercise)
             self.text, asked = opened.text, asked or list(opened.protocols)
@@ -119,10 +108,7 @@ class Opened:
         return (self.folder / file).resolve(), name
 
     def check(self, *names: str) -> None:
-        """Raise InputError for a file that was not named when the bench was started.
-
-        `names`: as behind `protocol` in a script.
-        """
+        """Raise InputError for a protocol in a file that was not named at the start."""
         for name in (named_setup(one).protocol for one in names):
             if is_file_target(name) and not self._may_run(name):
                 raise InputError(
@@ -137,10 +123,7 @@ class Opened:
             return False
 
     def try_protocols(self) -> None:
-        """Raise InputError or LocalError for a protocol, file or option that cannot be used.
-
-        InputError for a text with more than the bench shows, too.
-        """
+        """Raise InputError or LocalError for unusable protocols, files or options, or too much."""
         check_size(parsed(self.text, self.path), self.protocols)
         for name in self.protocols:
             setup = named_setup(name)
@@ -160,22 +143,21 @@ class Opened:
 
 
 def _from(folder: Path, name: str) -> str:
-    """Return a protocol's words with its file, if it is one, relative to a folder."""
     setup = named_setup(name)
     return own_name(setup._replace(protocol=named_from(folder, setup.protocol)))
 
 
 class Bench:
-    """The site; `close` ends what it has under way."""
+    """Site of the bench; `close` ends its processes."""
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
         self.finder = Finder()
         self._apart = Apart()
         self._one_at_a_time = threading.Lock()
-        """Time limits of calls are one watch for the whole process."""
+        """Time limits of calls share one watch in the process."""
         self._asked: Mapping[str, Callable[[Said], Mapping[str, Any]]] = {
-            "run": self._run,
+            "run": lambda said: self._bench(*self._played(said)),
             "edit": self._edit,
             "find": self._find,
             "stop": self._stop,
@@ -186,18 +168,18 @@ class Bench:
         }
 
     def close(self) -> None:
-        """End what is under way."""
+        """End all processes."""
         self.finder.close()
         self._apart.close()
 
     def got(self, path: str, asked: Mapping[str, str]) -> Answer:
-        """Answer the page, what it begins with, and how far a search is."""
+        """Answer requests for the page, its start options, and the progress of a search."""
         if path == "":
             return Answer(200, "text/html", page("The bench").encode())
         if path == "version":
             return plain(200, self.opened.version())
         if path == "start":
-            return _answered(lambda: self._start())
+            return _answered(self._start)
         if path == "found":
             return _answered(lambda: self.finder.found(asked.get("job", "")))
         return NOTHING
@@ -221,8 +203,6 @@ class Bench:
         with self._one_at_a_time:
             return act(said)
 
-    # -- what is asked --------------------------------------------------------------------------
-
     def _start(self) -> Mapping[str, Any]:
         listed = [
             {"name": one.name, "title": one.title, "source": one.source, "group": one.group}
@@ -242,7 +222,7 @@ class Bench:
         }
 
     def _played(self, said: Said) -> tuple[str, list[str], str | None]:
-        """Return text, protocols and judge of a request, looked at."""
+        """Return text, protocols and judge of a request, checked."""
         text, names, judge = _text(said, "text"), _texts(said, "protocols"), said.get("judge")
         if judge is not None and not isinstance(judge, str):
             raise InputError("judge is the name of one, or null")
@@ -250,23 +230,16 @@ class Bench:
         return text, names, judge
 
     def _script(self, text: str, names: Sequence[str]) -> Script:
-        """Return a text as a script that may be played; raises AntecedeError for any other."""
         script = parsed(text, self.opened.path)
         self.opened.check(own_name(script.setup), *names)
         check_size(script, names or [""])
         return script
 
     def _do(self, act: str, names: Iterable[str], *asked: Any) -> Any:
-        """Return what one of `ACTS` answers; apart where a file takes part in it.
-
-        `names`: the protocols that are played.
-        """
+        """Return the answer of one of `ACTS`; `names`: the played protocols."""
         if any(_in_file(name) for name in names):
             return self._apart.ask(act, *asked)
         return ACTS[act](*asked)
-
-    def _run(self, said: Said) -> Mapping[str, Any]:
-        return self._bench(*self._played(said))
 
     def _bench(self, text: str, names: list[str], judge: str | None) -> Mapping[str, Any]:
         played, path = chosen(self._script(text, names), names), self.opened.path
@@ -281,10 +254,7 @@ class Bench:
     def _failed(
         self, text: str, names: Sequence[str], judge: str | None, error: GivenUpError
     ) -> Mapping[str, str]:
-        """Return which protocols end what plays them, and how: the one in a file, if it is one.
-
-        Where there are several, each is tried by itself.
-        """
+        """Return protocols that end their process, with the error; several are tried in turn."""
         own = [name for name in names if _in_file(name)]
         failed = {}
         for name in own if len(own) > 1 else ():

@@ -1,9 +1,7 @@
-"""A script under several protocols side by side, as plain values for a page.
+"""Script under several protocols side by side, as plain values for a page.
 
-`bench` carries the text out once a protocol (`antecede.lab.play.runner`) and puts all runs on one
-axis: an action stands at the same time in each. What is judged, drawn and said is the same as in
-`antecede explain`. docs/design/play.md describes the values. Nothing is kept between two calls, and
-no file is written; how much may be asked at once is limited, so that a page can show the answer.
+All runs share an axis: an action stands at the same time in each. Judgement, diagram and sentences
+are those of `antecede explain`; docs/design/play.md describes the values. Sizes are limited.
 """
 
 from __future__ import annotations
@@ -24,30 +22,29 @@ from antecede.lab.check.scenario import (
     JUDGES,
     Action,
     CommandResult,
-    Join,
-    Occurrence,
     Script,
     ScriptRun,
     Tick,
     Words,
     line_of,
     parse_script,
+    prints,
     waits,
 )
 from antecede.lab.diagram import stacked, widths
-from antecede.lab.play.runner import LIMIT_S, Noted, Played, not_played, own_name, play, prints
+from antecede.lab.play.runner import LIMIT_S, Noted, Played, not_played, own_name, play
 from antecede.lab.play.summary import summary
 
 MOST: Final = {"commands": 400, "members": 40, "protocols": 12, "letters": 200_000}
 MOST_STATES: Final = 20_000
-"""Of what is noted in all: commands times members times protocols."""
+"""Commands times members times protocols."""
 MOST_COPIES: Final = 600_000
-"""Of copies under way and held that are told in all, step by step."""
+"""Copies in flight and held, summed over the steps."""
 LINES: Final = {
     "bounds": "the line 'bounds accuracy=0.1 least=0.1 most=0.3' (seconds)",
     "subscriptions": "a line 'subscribe MEMBER TOPIC ...' for each member that reads any",
 }
-"""Options that a script gives a protocol by lines of its head."""
+"""Options that are lines of a script's head."""
 UNTITLED: Final = "bench.scenario"
 
 
@@ -60,10 +57,9 @@ def bench(
 ) -> dict[str, Any]:
     """Return all that the page shows of a text.
 
-    `protocols`: as behind `protocol` in a script, with options; none: the text's own. `judge`: one
-    of `JUDGES` in place of what each protocol promises. `path` is what the text is called; files
-    of protocols are looked for beside it. `failed`: protocols that are not played, and why. Raises
-    ScriptError for a text that is no script, and InputError for too much of it.
+    `protocols`: as behind `protocol` in a script (default: the text's own). `judge`: one of
+    `JUDGES` (default: the promises). `path`: name of the text; files of protocols lie beside it.
+    `failed`: protocols that are not played, and why. Raises ScriptError and InputError.
     """
     script = parsed(text, path)
     names = chosen(script, protocols)
@@ -114,15 +110,9 @@ def chosen(script: Script, protocols: Sequence[str]) -> list[str]:
     return [name for name in names if name] or [own_name(script.setup)]
 
 
-def everybody(script: Script) -> tuple[str, ...]:
-    """Return all members, newcomers last."""
-    joined = (c.action.at for c in script.commands if isinstance(c.action, Join))
-    return tuple(dict.fromkeys((*script.setup.everybody(), *joined)))
-
-
 def check_size(script: Script, names: Sequence[str]) -> None:
     """Raise InputError for more than a page can show."""
-    members = len(everybody(script))
+    members = len(script.everybody())
     numbers = {"commands": len(script.commands), "members": members, "protocols": len(names)}
     for what, number in numbers.items():
         if number > MOST[what]:
@@ -134,14 +124,11 @@ def check_size(script: Script, names: Sequence[str]) -> None:
         )
 
 
-# -- the scene -----------------------------------------------------------------------------------
-
-
 def _members(script: Script) -> Iterator[dict[str, Any]]:
     setup = script.setup
     behind = {name: sp for sp, peers in setup.internal for name in peers}
     supers, external = {sp for sp, _ in setup.internal}, set(setup.external)
-    for name in everybody(script):
+    for name in script.everybody():
         role = "super" if name in supers else "external" if name in external else "member"
         if name in behind:
             yield {"name": name, "role": "internal", "behind": behind[name]}
@@ -150,7 +137,6 @@ def _members(script: Script) -> Iterator[dict[str, Any]]:
 
 
 def _command(index: int, line: int, action: Action) -> dict[str, Any]:
-    """Return an action as plain values: its kind, and its fields that say something."""
     fields = {name: value for name, value in action._asdict().items() if value}
     if isinstance(action, Tick):
         fields["seconds"] = float(action.seconds)
@@ -159,7 +145,6 @@ def _command(index: int, line: int, action: Action) -> dict[str, Any]:
 
 
 def _columns(script: Script, runs: Sequence[ScriptRun]) -> list[dict[str, Any]]:
-    """Return where each action that moves something stands on the axis of all runs."""
     width, begin, columns = widths(runs), 1.0, []
     moving = (k for k, one in enumerate(script.commands) if not prints(one.action))
     for number, index in enumerate(moving, start=1):
@@ -171,13 +156,11 @@ def _columns(script: Script, runs: Sequence[ScriptRun]) -> list[dict[str, Any]]:
 
 @cache
 def _taking(addressing: Addressing) -> tuple[str, ...]:
-    """Return the flat protocols whose `send` takes receivers, or topics."""
     flat = (one for one in ENTRIES.values() if one.flat)
     return tuple(one.name for one in flat if one.load().addressing is addressing)
 
 
 def _others(message: str, script: Script) -> str:
-    """Return who can play what a protocol refuses: receivers, topics, super peers; else nothing."""
     if script.setup.internal and "are alike" in message:
         able = ", ".join(one.name for one in ENTRIES.values() if not one.flat)
         return f"; this scene has super peers: {able} can play it"
@@ -185,9 +168,6 @@ def _others(message: str, script: Script) -> str:
         if message.endswith(f"cannot be given {word}"):
             return f"; {', '.join(_taking(addressing))} can"
     return ""
-
-
-# -- the runs ------------------------------------------------------------------------------------
 
 
 def _runs(
@@ -255,7 +235,6 @@ def _error(script: Script, one: Played, index_of: Mapping[int, int]) -> dict[str
 
 
 def _drawn(drawn: Diagram, columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return lanes, marks, arrows and held stretches, with the actions that they belong to."""
     begins = [column["begin"] for column in columns]
 
     def command(at: float) -> int | None:
@@ -279,9 +258,8 @@ def _drawn(drawn: Diagram, columns: Sequence[Mapping[str, Any]]) -> dict[str, An
 
 
 def _told(one: Played, run: ScriptRun, columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the run in words, step by step."""
     words, steps, violations = Words(run.relation), [], []
-    delivered: dict[str, list[str]] = {name: [] for name in everybody(one.script)}
+    delivered: dict[str, list[str]] = {name: [] for name in one.script.everybody()}
     for result, note, column in zip(run.results, one.notes[1:], columns, strict=False):
         index = column["command"]
         steps.append(_step(index, words.sentences(result), note, delivered, result))
@@ -290,7 +268,7 @@ def _told(one: Played, run: ScriptRun, columns: Sequence[Mapping[str, Any]]) -> 
                 "command": index,
                 "member": wrong.at,
                 "label": wrong.label,
-                "sentence": _wrong(wrong, run.relation),
+                "sentence": f"{Words(run.relation).sentence(wrong, 0)}.",
             }
             for wrong in result.occurrences
             if wrong.wrong
@@ -332,12 +310,7 @@ def _state(note: Noted) -> dict[str, Any]:
     return {"states": note.states, "held": held, "flying": [list(copy) for copy in note.flying]}
 
 
-def _wrong(one: Occurrence, relation: Relation) -> str:
-    return f"{Words(relation).sentence(one, 0)}."
-
-
 def _events(run: ScriptRun, columns: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield what a cut counts: sendings and arrivals, in their order."""
     for result, column in zip(run.results, columns, strict=False):
         for one in result.occurrences:
             if one.kind in (SENT, ARRIVED):

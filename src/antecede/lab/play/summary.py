@@ -1,7 +1,6 @@
-"""What a run shows in one sentence: held, too early, held without need; each figure is counted.
+"""Sentence on a run: messages held, delivered too early, held without need.
 
-Two protocols are only compared fairly by one yardstick: whatever a protocol promises, it is said
-how often it ordered too little for causality, and how often too much.
+All protocols are compared with causality, whatever they promise.
 """
 
 from __future__ import annotations
@@ -21,27 +20,26 @@ _BROKEN: Final[Mapping[Relation, str]] = {
     Relation.BY_REPLY: "before what it answers",
     Relation.BY_TOPIC: "before a cause in its topics",
 }
-"""Relations other than the causality that every run is compared with: what breaks them."""
+"""Broken orders other than the causal order."""
 _GONE: Final = {SENT, DELIVERED, RELEASED, FORWARDED}
 
 
 class Ordering(NamedTuple):
-    """What a run ordered too little or too much, by causality: (member, message), in order."""
+    """Deviations from causality: (member, message), in order."""
 
     early: tuple[tuple[str, str], ...]
-    """Delivered before a message of its causal past."""
+    """Deliveries before a cause."""
     held: tuple[tuple[str, str], ...]
-    """Held back; in total order a member's own messages, too, until their turn."""
+    """Held messages; in total order also own messages until their turn."""
     needless: tuple[tuple[str, str], ...]
-    """Held at a time when all of its causal past, as far as it is for the member, was delivered."""
+    """Held although all causes for the member were delivered."""
 
 
 def ordering(run: ScriptRun) -> Ordering:
-    """Compare a run with causality, whatever its protocol promises.
+    """Compare a run with causality.
 
-    Causal is what its sender had sent or delivered, and where the run is judged by receipt or by
-    topics, what had arrived there (Tsuneizumi et al.; Nakayama 2017). What a super peer forwards
-    counts as delivered there.
+    The past of a message is what its sender had sent or delivered; runs judged by receipt or topics
+    also count arrivals (Tsuneizumi et al.; Nakayama 2017). Forwarded messages count as delivered.
     """
     receipt = run.relation in (Relation.BY_RECEIPT, Relation.BY_TOPIC)
     relation = (Relation.BY_RECEIPT if receipt else Relation.BY_DELIVERY).value
@@ -51,10 +49,7 @@ def ordering(run: ScriptRun) -> Ordering:
 
 
 def _own(run: ScriptRun) -> set[tuple[str, str]]:
-    """Return what members sent and were not free to deliver at once: own messages in total order.
-
-    Any other protocol delivers nothing to its sender.
-    """
+    """Return own messages in total order; other protocols deliver nothing to the sender."""
     sent = {(one.at, one.label) for one in run.occurrences() if one.kind == SENT}
     turn = {(one.at, one.label) for one in run.occurrences() if one.kind == DELIVERED}
     return sent & (turn | {(one.at, one.label) for one in run.held})
@@ -63,10 +58,7 @@ def _own(run: ScriptRun) -> set[tuple[str, str]]:
 def _waits(
     run: ScriptRun, history: History, relation: str
 ) -> tuple[tuple[tuple[str, str], ...], ...]:
-    """Return what was held, and of it what was still held after an action with nothing missing.
-
-    What a super peer held and now passes on is told as sent of its own accord.
-    """
+    """Return held messages, and those still held after an action without missing causes."""
     own, ever = _own(run), dict[tuple[str, str], None]()
     pasts = history.pasts(relation)
     there: defaultdict[str, set[str]] = defaultdict(set)  # delivered, or sent or passed on
@@ -91,11 +83,7 @@ def _waits(
 
 
 def summary(run: ScriptRun) -> str:
-    """Say in a sentence what a run shows; each figure is counted.
-
-    Whatever is promised, what causality was broken by (`Ordering.early`) and what was held that it
-    did not ask for (`Ordering.needless`) is said.
-    """
+    """Return the sentence; each figure is counted."""
     done = list(run.occurrences())
     sent = sum(isinstance(result.command.action, Send) and bool(result.occurrences)
                for result in run.results)  # fmt: skip

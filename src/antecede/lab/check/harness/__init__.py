@@ -7,7 +7,13 @@ from antecede.lazy import lazy_names
 if TYPE_CHECKING:
     from antecede.lab.check.harness.driver import ImpossibleError
     from antecede.lab.check.harness.group_under_test import flat
-    from antecede.lab.check.harness.guarded_calls import LIMIT_S, called, in_words, is_own, watching
+    from antecede.lab.check.harness.guarded_calls import (
+        LIMIT_S,
+        called,
+        in_words,
+        raise_own,
+        watching,
+    )
     from antecede.lab.check.harness.network import (
         ARRIVED,
         DELIVERED,
@@ -26,7 +32,7 @@ else:
         {
             "driver": "ImpossibleError",
             "group_under_test": "flat",
-            "guarded_calls": "LIMIT_S called in_words is_own watching",
+            "guarded_calls": "LIMIT_S called in_words raise_own watching",
             "network": "ARRIVED DELIVERED DISCARDED FORWARDED HELD JOINED LEFT LOST RELEASED SENT",
         },
     )

@@ -1,10 +1,4 @@
-"""A group whose members do what they are asked, one action after the other.
-
-Random runs, replays of counterexamples and scripts all go through here, so that an action means
-the same in each. One may ask for what cannot be (its message was never sent, its member is gone):
-`ImpossibleError` says why. Who shortens a run by leaving out actions passes over it; a script
-reports it.
-"""
+"""Group that carries out actions: in random runs, replays of counterexamples and scripts alike."""
 
 from __future__ import annotations
 
@@ -13,16 +7,9 @@ from collections.abc import Iterable
 from antecede.core.oracle import DELIVER, RECEIVE, SEND, Event
 from antecede.core.protocols import Addressing, Relation, relation_of
 from antecede.errors import EarlyError
+from antecede.lab.check.harness import network
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
-from antecede.lab.check.harness.network import (
-    ARRIVED,
-    DELIVERED,
-    JOINED,
-    RELEASED,
-    SENT,
-    Step,
-    World,
-)
+from antecede.lab.check.harness.network import Step, World
 from antecede.lab.check.harness.timing import InFlight
 from antecede.lab.check.scenario.actions import (
     Action,
@@ -35,11 +22,16 @@ from antecede.lab.check.scenario.actions import (
     line_of,
 )
 
-_KINDS = {SENT: SEND, ARRIVED: RECEIVE, DELIVERED: DELIVER, RELEASED: DELIVER}
+_KINDS = {
+    network.SENT: SEND,
+    network.ARRIVED: RECEIVE,
+    network.DELIVERED: DELIVER,
+    network.RELEASED: DELIVER,
+}
 
 
 class ImpossibleError(Exception):
-    """An action asks for what cannot be; nothing was done."""
+    """Impossible action; the group is unchanged."""
 
 
 class Session:
@@ -51,18 +43,16 @@ class Session:
         self.relation: Relation = relation_of(members)
         self.world = World(members, group.timing)
         self.names = dict(group.names)
-        """Everybody who is or was in the group, by address."""
+        """Address -> name of present and former members."""
         self.arrived: list[InFlight] = []
         self.said: set[str] = set()
-        """Labels of the messages that the application sent."""
         self.addressed: dict[str, tuple[int, ...]] = {}
-        """Label -> the members it is for, where the protocol lets that be chosen."""
         self.topics: dict[str, tuple[str, ...]] = {}
 
     def carry_out(self, action: Action) -> list[Step]:
-        """Let the group do what an action asks for; returns the steps that this caused.
+        """Carry out an action; returns the steps that it caused.
 
-        Raises ImpossibleError, and whatever a member raises.
+        Raises ImpossibleError, and errors of members.
         """
         match action:
             case Send(at):
@@ -83,7 +73,7 @@ class Session:
         raise ImpossibleError(f"'{line_of(action)}' prints, and moves nothing")
 
     def address(self, name: str) -> int:
-        """Return the address of a member; raises ImpossibleError for one who is not there."""
+        """Return the address of a member; raises ImpossibleError for an absent one."""
         for at, known in self.names.items():
             if known == name and at in self.world.members:
                 return at
@@ -108,14 +98,11 @@ class Session:
             raise ImpossibleError(str(error)) from error
         if member.addressing is not Addressing.ALL:
             self.topics[label] = topics
-            self.addressed[label] = self._audience(to, topics)
+            present = tuple(self.world.members)
+            readers = self.group.readers(topics, present) if topics else to or present
+            self.addressed[label] = readers
         self.said.add(label)
         return steps
-
-    def _audience(self, to: tuple[int, ...], topics: tuple[str, ...]) -> tuple[int, ...]:
-        """Return whom a message is for, from what was asked alone."""
-        present = tuple(self.world.members)
-        return self.group.readers(topics, present) if topics else to or present
 
     def _arrive(self, at: int, label: str, again: bool) -> list[Step]:
         if again:
@@ -127,7 +114,6 @@ class Session:
         return self.world.arrive(at, label)
 
     def _in_flight(self, at: int, label: str) -> InFlight:
-        """Return the oldest copy of a message on its way to a member."""
         copy = _first(self.world.in_flight, at, label)
         if copy is not None:
             return copy
@@ -137,7 +123,7 @@ class Session:
         raise ImpossibleError(f"message {label} is not in flight to {self.names[at]}; {what}")
 
     def _arrived_before(self, at: int, label: str) -> InFlight:
-        """Return a copy that comes once more, or back to who hears everybody itself."""
+        """Return a copy that arrived before, or a copy for its sender in flat groups."""
         copy = _first(self.arrived, at, label)
         if copy is not None:
             return copy
@@ -172,21 +158,21 @@ def _first(copies: Iterable[InFlight], at: int, label: str) -> InFlight | None:
 
 
 def as_events(steps: Iterable[tuple[str, str, str, tuple[str, ...]]]) -> list[Event]:
-    """Return steps (member, kind, label, detail as in `Step`) as rows of a trace, for the oracle.
+    """Return steps (member, kind, label, detail as in `Step`) as rows for the oracle.
 
-    What its sponsor had sent or delivered counts as delivered to a newcomer.
+    A newcomer counts as having delivered all that its sponsor had sent or delivered.
     """
     rows: list[Event] = []
     known: dict[str, list[str]] = {}
     for member, kind, label, detail in steps:
         had = known.setdefault(member, [])
-        if kind == JOINED:
+        if kind == network.JOINED:
             (sponsor,) = detail
             had += known.get(sponsor, ())
             rows += [Event(kind=DELIVER, id=one, member=member) for one in had]
         elif kind in _KINDS:
-            parents = detail if kind == SENT else ()
+            parents = detail if kind == network.SENT else ()
             rows.append(Event(kind=_KINDS[kind], id=label, member=member, parents=parents))
-            if kind != ARRIVED:
+            if kind != network.ARRIVED:
                 had.append(label)
     return rows

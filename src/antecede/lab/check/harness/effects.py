@@ -1,12 +1,8 @@
-"""What a member gave back, looked at before anything is done with it.
-
-The mistakes that first authors of a protocol make are named here in words: a bare effect, None,
-a message that can be changed, a transmission to oneself or to a stranger, an endless generator.
-"""
+"""Check of the effects that a member returns, with advice on the usual mistakes."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
@@ -23,7 +19,7 @@ from antecede.core.protocols import (
 from antecede.formatting import shown
 
 MOST_EFFECTS = 10_000
-"""Of one call; one that gives back more counts as one that has no end."""
+"""Effects of one call; more count as endless."""
 EFFECTS = (Transmit, Deliver, Hold, DeliverIncomplete, Discard)
 _NAMES = "Transmit, Deliver, Hold, DeliverIncomplete and Discard"
 
@@ -37,9 +33,9 @@ class TooManyError(MisuseError):
 
 
 def effects_of(given: Any, member: Protocol, what: str, known: Collection[int]) -> list[Effect]:
-    """Return the effects that a call gave back, each looked at; raises MisuseError.
+    """Return the checked effects of a call; raises MisuseError.
 
-    `what` is the call ("send"); `known` are the numbers of all who are or were in the group.
+    `what`: the call ("send"); `known`: numbers of present and former members.
     """
     if given is None:
         raise MisuseError(
@@ -65,9 +61,9 @@ def effects_of(given: Any, member: Protocol, what: str, known: Collection[int]) 
 
 
 def check_sent(effects: Iterable[Effect], label: str, member: Protocol) -> None:
-    """Raise MisuseError when `send` put something on the network, but not what it was given.
+    """Raise MisuseError if `send` transmits application messages, but not the given one.
 
-    A protocol may send later (when its turn comes), and notes of its own before.
+    A protocol may transmit it later, and notes of its own before.
     """
     sent = [one.message for one in effects if isinstance(one, Transmit)]
     own = [message for message in sent if not member.is_note(message)]
@@ -86,7 +82,7 @@ def _look(effect: Any, member: Protocol, what: str, known: Collection[int]) -> N
             f"{what} returned {_brief(effect)} among its effects, which are {_NAMES}{more}"
         )
     kind = type(effect).__name__
-    _message(effect.message, f"{what} returned {kind}", member)
+    _message(effect.message, f"{what} returned {kind}")
     if isinstance(effect, Transmit):
         _targets(effect.to, member, what, known)
     elif isinstance(effect, Hold | DeliverIncomplete):
@@ -97,7 +93,7 @@ def _look(effect: Any, member: Protocol, what: str, known: Collection[int]) -> N
         )
 
 
-def _message(message: Any, where: str, member: Protocol) -> None:
+def _message(message: Any, where: str) -> None:
     if message is None:
         raise MisuseError(f"{where} without a message (None)")
     for name in ("sender", "seq", "payload"):
@@ -114,37 +110,29 @@ def _message(message: Any, where: str, member: Protocol) -> None:
         ) from None
     kind: Any = type(message)
     if kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__:
-        name = type(message).__name__
         raise MisuseError(
-            f"{where} with a {name}, which is compared by identity: two copies of one message "
-            "are not equal; make it a NamedTuple or a frozen dataclass"
+            f"{where} with a {kind.__name__}, which is compared by identity: two copies of one "
+            "message are not equal; make it a NamedTuple or a frozen dataclass"
         )
 
 
 def _mutable(message: Any) -> str:
-    """Name the field of a message that can be changed, and what to use instead."""
     instead: dict[type, str] = {
         list: "tuple",
         dict: "tuple of pairs",
         set: "frozenset",
         bytearray: "bytes",
     }
-    for name, value in _fields(message):
+    named = hasattr(message, "_asdict")
+    fields = message._asdict() if named else getattr(message, "__dict__", {})
+    for name, value in fields.items():
         try:
             hash(value)
         except TypeError:
             kind = type(value)
             use = f"; use a {instead[kind]}" if kind in instead else ""
             return f"its field {name} holds a {kind.__name__}{use}"
-    name = type(message).__name__
-    return f"{name} is not hashable; make it a NamedTuple or a frozen dataclass"
-
-
-def _fields(message: Any) -> Iterator[tuple[str, Any]]:
-    names = getattr(message, "_fields", None)
-    if names is not None:
-        return ((name, getattr(message, name)) for name in names)
-    return iter(getattr(message, "__dict__", {}).items())
+    return f"{type(message).__name__} is not hashable; make it a NamedTuple or a frozen dataclass"
 
 
 def _targets(to: Any, member: Protocol, what: str, known: Collection[int]) -> None:

@@ -1,7 +1,7 @@
-"""Groups of processes to judge: how to make them, what they are called, what they promise.
+"""Groups under test: members, names, promises.
 
-Members are called A, B, C, ...; in a hierarchy the internal peers come first, super peers are
-S, T, U, and external peers X, Y, Z. A's messages are a1, a2, ...
+Flat groups and internal peers are A, B, C, ..., super peers S, T, U, external peers X, Y, Z. The
+messages of A are a1, a2, ...
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from antecede.core.protocols import factory as build
 from antecede.core.protocols.options import option_text, with_trial
 from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import LocalError
-from antecede.lab.check.harness.guarded_calls import called, in_words, is_own
+from antecede.lab.check.harness.guarded_calls import called, in_words, raise_own
 from antecede.lab.check.harness.timing import TimingModel
 from antecede.lab.check.scenario.parse import Setup
 
@@ -26,40 +26,31 @@ EXTERNAL_NAMES = "XYZVW"
 
 
 class Fewer(NamedTuple):
-    """A group without one of its members, who are all numbered and named anew."""
+    """Group without one of its members; the others have new numbers and names."""
 
     group: GroupUnderTest
     renamed: Mapping[str, str]
-    """Name before -> name now, for those who are named otherwise; newcomers too."""
 
 
 class GroupUnderTest(NamedTuple):
     """A group that can be made again and again from its beginning."""
 
     protocol: str
-    """Name or FILE.py:CLASS."""
     names: Mapping[int, str]
     make: Callable[[], dict[int, Protocol]]
     newcomer: Callable[[int, Iterable[int], str], Protocol] | None
-    """Makes a member that joins, from its number, all members' and its name; None: nobody can."""
+    """Function (number, all members, name) -> joining member; None: members cannot join."""
     options: tuple[tuple[str, str], ...] = ()
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Super peer's name -> names of its internal peers; empty for a flat group."""
+    """Super peer -> its internal peers; empty for a flat group."""
     timing: TimingModel = TimingModel()
-    """Clocks and channels; without bounds, copies arrive at any time."""
+    """Without bounds, copies arrive at any time."""
     subscriptions: Mapping[int, frozenset[str]] = {}
-    """Topics by address, where the protocol sends to subscribers; of newcomers too.
-
-    Plain sets: the checker asks nothing of the code that it judges.
-    """
+    """Topics by address, of newcomers too; plain sets, independent of the judged code."""
     without: Callable[[str], Fewer | None] = lambda name: None
-    """Makes the group without one member (of a newcomer's name: without that name).
-
-    None where there is no such group: of fewer than two members, or of a super peer whose peers
-    are left.
-    """
+    """Makes the group without a member, or without the name of a newcomer; None: impossible."""
     more: Callable[[], GroupUnderTest | None] = lambda: None
-    """Makes the group with the member that would join first; None where nobody can."""
+    """Makes the group with one more member; None: impossible."""
 
     @property
     def setup(self) -> Setup:
@@ -85,26 +76,26 @@ class GroupUnderTest(NamedTuple):
         )
 
     def topics(self) -> tuple[str, ...]:
-        """Return every topic that anybody subscribes to, sorted."""
+        """Return all subscribed topics, sorted."""
         return tuple(sorted(frozenset().union(*self.subscriptions.values())))
 
     def readers(self, topics: Iterable[str], among: Iterable[int]) -> tuple[int, ...]:
-        """Return those, in the order given, who subscribe to one of the topics."""
+        """Return the subscribers of at least one of the topics, in the given order."""
         wanted = frozenset(topics)
         return tuple(at for at in among if wanted & self.subscriptions.get(at, frozenset()))
 
     def describe(self) -> str:
-        """Say in words who takes part."""
+        """Return the size of the group and the offsets of its clocks in words."""
         clocks = self.clocks()
         return f"{self.size()}, clocks off by {clocks}" if clocks else self.size()
 
     def clocks(self) -> str:
-        """Say how far the members' clocks are off; empty where all are right."""
+        """Return the offsets of the clocks in words; "" if all are right."""
         off = self.timing.offsets_ns.values()
         return f"{' '.join(map(signed_text, off))} s" if any(off) else ""
 
     def size(self) -> str:
-        """Say in words how many there are of each kind."""
+        """Return the number of members by role in words."""
         if not self.internal:
             return f"{len(self.names)} members"
         inside = sum(len(peers) for _, peers in self.internal)
@@ -119,10 +110,10 @@ def flat(
     options: Mapping[str, Any] | None = None,
     offsets: Sequence[int] = (),
 ) -> GroupUnderTest:
-    """Return a group of `size` alike members cls(me, members, **options).
+    """Return a group of `size` members cls(me, members, **options).
 
-    Options that the protocol asks for (`Protocol.trial_options`) are added. Where these hold
-    `bounds`, the group's clocks are off by `offsets`, in nanoseconds, and its channels keep them.
+    Required options (`Protocol.trial_options`) are added. With `bounds` among them, clocks are off
+    by `offsets`, ns, and channels keep the bounds.
     """
     if not 2 <= size <= len(FLAT_NAMES):
         raise LocalError(f"a group to check has 2 to {len(FLAT_NAMES)} members, not {size}")
@@ -163,7 +154,6 @@ def flat(
 
 
 def _without(value: Any, at: int) -> Any:
-    """Return an option without what it says of one member; those after it move up by one."""
     if isinstance(value, Bounds):
         left = [other for other in range(len(FLAT_NAMES)) if other != at]
         return value.among(left).numbered({other: other - (other > at) for other in left})
@@ -174,7 +164,6 @@ def _without(value: Any, at: int) -> Any:
 
 
 def _moved_up(names: str, at: int) -> dict[str, str]:
-    """Return the new names of all after a position that is no more."""
     return dict(zip(names[at + 1 :], names[at:], strict=False))
 
 
@@ -187,12 +176,11 @@ class UnmadeError(LocalError):
 
 
 def made_by(factory: Factory, name: str, *arguments: Any, **options: Any) -> Any:
-    """Call a class or function that makes members; whatever it raises becomes UnmadeError."""
+    """Call a class or function that makes members; its errors become UnmadeError."""
     try:
         return called(factory, *arguments, **options)
     except BaseException as error:
-        if is_own(error):
-            raise
+        raise_own(error)
         raise UnmadeError(name, error) from error
 
 
@@ -204,10 +192,10 @@ def hierarchy(
     external: int,
     options: Mapping[str, Any] | None = None,
 ) -> GroupUnderTest:
-    """Return internal groups of the given sizes, a super peer each, and external peers.
+    """Return internal groups of the given sizes, each with a super peer, and external peers.
 
     `topology(groups, external)` and `factory(topology, **options)` are those of
-    `antecede.core.protocols.hierarchical.roles`, or mutants of them.
+    `antecede.core.protocols.hierarchical.roles`, or mutants.
     """
     options = dict(options or {})
     sizes = tuple(groups)
@@ -246,7 +234,6 @@ def hierarchy(
 def _sizes_without(
     name: str, internal: Sequence[tuple[str, tuple[str, ...]]], external: int
 ) -> tuple[tuple[int, ...], int] | None:
-    """Return the sizes of a hierarchy without one of its members; None where that is none."""
     if name in EXTERNAL_NAMES:
         sizes, external = [len(peers) for _, peers in internal], external - 1
     elif any(name == super_peer and peers for super_peer, peers in internal):

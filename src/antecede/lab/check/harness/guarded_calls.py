@@ -1,16 +1,10 @@
-"""Calls into a class under examination: each has a time limit, and whatever it raises is caught.
+"""Calls into a class under test, with a time limit.
 
-Theory of operation
--------------------
-Within `watching(limit_s)` a timer looks, some times a second, whether one and the same call has
-been running for longer than the limit, and then raises `Hung` in it: where it hangs is the line
-that raises. What counts is the time of the processor: a busy or suspended machine makes no call
-hang. A call that waits for something uses none, and is ended after `PATIENCE` times the limit. In
-the main thread the timer is a signal (SIGALRM); elsewhere a thread that raises in the watched one.
-A call itself costs two readings of a clock.
+Within `watching(limit_s)` a timer raises `Hung` in a call that exceeds the limit of processor time,
+so that the traceback ends in the endless line. Waiting uses no processor time: such a call ends
+after `PATIENCE` limits. In the main thread the timer is SIGALRM, elsewhere another thread.
 
-A Ctrl-C of the user is told from a KeyboardInterrupt that the class raises: within `watching` it
-arrives as `Stopped`, and stops the check.
+Within `watching`, Ctrl-C of the user arrives as `Stopped`, unlike a KeyboardInterrupt of the class.
 """
 
 from __future__ import annotations
@@ -31,14 +25,13 @@ from typing import Any, TypeVar
 from antecede.lab.check.harness.effects import MisuseError
 
 LIMIT_S = 5.0
-"""A call that takes longer counts as one that never returns."""
+"""Longest time of a call; longer calls count as endless."""
 PATIENCE = 6
-"""Limits of the clock on the wall after which a call that uses no processor is ended, too."""
+"""Multiple of the limit after which a call that uses no processor time is ended."""
 LOOKS = 4
-"""How often the timer looks during one limit."""
 
 STUBBORN = 12
-"""Times that a call may catch what tells it to end; then the process ends."""
+"""Times that a call may catch `Hung` before the process ends."""
 
 Result = TypeVar("Result")
 
@@ -55,21 +48,17 @@ class Stopped(KeyboardInterrupt):
 
 
 class _Watch:
-    """When the call that is running began; 0.0: none is."""
+    """Start of the running call; 0.0: no call is running."""
 
     def __init__(self) -> None:
         self.began = 0.0
         self.seen = self.used = 0.0
-        """The call at which the timer looked last, and the processor time at its first look."""
         self.limit_s = 0.0
-        """0: nobody watches."""
-        self.thread = 0
-
+        """0: calls are not watched."""
         self.raised = 0
-        """How often the call that is running was told to end, and went on."""
 
     def overdue(self) -> bool:
-        """Tell whether the call that is running has used up its time. For the timer alone."""
+        """Return True if the running call has used up its time (timer only)."""
         if not self.began:
             return False
         if self.seen != self.began:
@@ -85,7 +74,7 @@ _watch = _Watch()
 
 
 def called(function: Callable[..., Result], *arguments: Any, **named: Any) -> Result:
-    """Call something of the class under examination; what it raises passes through."""
+    """Call a function of the class under test; its errors pass through."""
     if _watch.began or not _watch.limit_s:
         return function(*arguments, **named)
     _watch.began, _watch.raised = monotonic(), 0
@@ -102,7 +91,6 @@ def watching(limit_s: float = LIMIT_S) -> Iterator[None]:
         yield
         return
     _watch.limit_s, _watch.began = limit_s, 0.0
-    _watch.thread = threading.get_ident()
     main = threading.current_thread() is threading.main_thread()
     try:
         with _by_signal(limit_s) if main and hasattr(signal, "setitimer") else _by_thread(limit_s):
@@ -139,7 +127,7 @@ def _by_signal(limit_s: float) -> Iterator[None]:
 
 
 def _give_up(frame: FrameType | None) -> None:
-    """End the process: a bare `except:` in an endless loop catches all that could stop it."""
+    """End the process: a bare `except:` in an endless loop catches every error."""
     stack = [(one.f_code, line) for one, line in traceback.walk_stack(frame)][::-1]
     limit = f"does not return within {_watch.limit_s:g} s"
     print(f"antecede: {_last(stack)}: {limit}, and catches what stops it (a bare except:)",
@@ -150,7 +138,7 @@ def _give_up(frame: FrameType | None) -> None:
 @contextmanager
 def _by_thread(limit_s: float) -> Iterator[None]:
     done = threading.Event()
-    watched = ctypes.c_ulong(_watch.thread)
+    watched = ctypes.c_ulong(threading.get_ident())
 
     def look() -> None:
         while not done.wait(limit_s / LOOKS):
@@ -166,11 +154,8 @@ def _by_thread(limit_s: float) -> Iterator[None]:
         watcher.join()
 
 
-# -- what was raised, in words --------------------------------------------------------------
-
-
 def is_own(error: BaseException) -> bool:
-    """Tell whether an error is the user's Ctrl-C, which stops the check and is no finding."""
+    """Return True for the user's Ctrl-C, which stops the check."""
     if isinstance(error, Stopped):
         return True
     # Without our handler (a host program has its own) it cannot be told from one of the class.
@@ -179,15 +164,21 @@ def is_own(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt) and not ours and where(error) == ""
 
 
+def raise_own(error: BaseException) -> None:
+    """Raise the user's Ctrl-C again; any other error is a finding."""
+    if is_own(error):
+        raise error
+
+
 def in_words(error: BaseException) -> str:
-    """Return what an error says, with file and line of the class under examination."""
+    """Return the text of an error, with its place in the class under test."""
     text = said(error)
     place = "" if isinstance(error, MisuseError) else where(error)
     return f"{text} ({place})" if place else text
 
 
 def said(error: BaseException) -> str:
-    """Return what an error says, without a place."""
+    """Return the text of an error, without a place."""
     if isinstance(error, Hung):
         return str(error) or str(_watch.error())
     if isinstance(error, MisuseError):

@@ -1,9 +1,7 @@
-"""A group of protocol objects and the messages in flight between them, moved by hand.
+"""Protocol objects and the messages in flight between them.
 
-The explorer, the conformance suite and the scripts all drive members through this one
-class. It knows nothing of any protocol: it carries out effects, keeps what is in flight, and
-writes down every step. Messages of the application are named by labels (short strings), which
-travel as payloads and so survive any renumbering on the way.
+Carries out effects and records every step, without knowledge of any protocol. Labels name
+application messages; as payloads they survive renumbering.
 """
 
 from __future__ import annotations
@@ -29,15 +27,8 @@ from antecede.lab.check.harness.effects import check_sent, effects_of
 from antecede.lab.check.harness.guarded_calls import called
 from antecede.lab.check.harness.timing import InFlight, TimingModel
 
-SENT, ARRIVED, DELIVERED, HELD, RELEASED, DISCARDED, FORWARDED = (
-    "send",
-    "arrive",
-    "deliver",
-    "hold",
-    "release",
-    "discard",
-    "forward",
-)
+SENT, ARRIVED, DELIVERED, HELD = "send", "arrive", "deliver", "hold"
+RELEASED, DISCARDED, FORWARDED = "release", "discard", "forward"
 JOINED, LEFT, LOST = "join", "leave", "lose"
 
 
@@ -45,16 +36,13 @@ class Step(NamedTuple):
     """One thing that happened at one member."""
 
     at: int
-    """Address of the member."""
     kind: str
-    """One of the constants above."""
     label: str
-    """Label of the message (of the member, for join and leave)."""
+    """Label of the message; name of the member for join and leave."""
     detail: tuple[str, ...] = ()
-    """hold, release: labels of the missing messages; discard: the reason; send: labels it answers;
-    arrive, lose: the address it came from; join: the sponsor's."""
+    """hold, release: missing labels; discard: reason; send: answered labels; arrive, lose: address
+    of the source; join: address of the sponsor."""
     reason: str = ""
-    """hold: what it waits for in words, where the protocol cannot name it."""
 
 
 class World:
@@ -67,40 +55,36 @@ class World:
         self.in_flight: list[InFlight] = []
         self.steps: list[Step] = []
         self.ids: dict[str, MessageId] = {}
-        """Label -> id by which its sender numbered it."""
+        """Label -> id given by its sender."""
         self.known: dict[tuple[int, MessageId], str] = {}
-        """(receiver, id as that receiver calls it) -> label."""
+        """(receiver, id as used by that receiver) -> label."""
         self.covered: dict[int, set[str]] = {at: set() for at in self.members}
-        """Member -> labels it has sent or delivered, or adopted from its sponsor (base: who counts
-    own messages as delivered when they are sent)."""
+        """Member -> labels that it has sent, delivered, or adopted from its sponsor."""
         self.copies: dict[str, int] = {}
-        """Label -> copies of it put in flight so far."""
         self.notes = 0
-        """Copies of what is between protocols only, put in flight since time last passed."""
+        """Copies of protocol messages put in flight since time last passed."""
         self.sent: dict[str, list[InFlight]] = {}
-        """Label -> a copy of each transmission: what a newcomer may be owed."""
+        """Label -> a copy of each transmission, for newcomers."""
         self.newest: dict[int, int] = {}
-        """Member -> number of the last message that the application sent there."""
-
-    # -- time -------------------------------------------------------------------------------
+        """Member -> number of its last application message."""
 
     def reading(self, at: int) -> int:
-        """Return what a member's clock shows now."""
+        """Return the clock reading of a member."""
         return self.timing.reading(at, self.now_ns)
 
     def may_arrive(self, copy: InFlight) -> bool:
-        """Tell whether a copy has been under way for the least delay of its channel."""
+        """Return True if a copy has been in flight for the least delay of its channel."""
         return self.now_ns >= self.timing.from_ns(copy)
 
     def may_pass(self, seconds: Seconds) -> bool:
-        """Tell whether time can pass without a copy in flight being later than it can be."""
+        """Return True if time can pass without a copy in flight becoming overdue."""
         until_ns = self.now_ns + whole_ns(seconds)
         return all(self.timing.due_ns(copy) >= until_ns for copy in self.in_flight)
 
     def tick(self, seconds: Seconds) -> list[Step]:
-        """Let time pass, and tell every member what its clock shows.
+        """Let time pass, and tell every member its clock reading.
 
-        Raises LocalError for what is no number of seconds, or not a whole number of nanoseconds.
+        Raises LocalError unless `seconds` is a whole number of nanoseconds.
         """
         mark = len(self.steps)
         self.now_ns += whole_ns(seconds)
@@ -109,28 +93,23 @@ class World:
             self._carry_out(at, self._ask(at, "tick", lambda m: m.tick(self.reading(m.me))))
         return self.steps[mark:]
 
-    # -- messages ---------------------------------------------------------------------------
-
     def send(
         self,
         at: int,
         label: str,
         *,
-        after: Iterable[str] = (),
-        to: Iterable[int] = (),
-        topics: Sequence[str] = (),
+        after: tuple[str, ...] = (),
+        to: tuple[int, ...] = (),
+        topics: tuple[str, ...] = (),
     ) -> list[Step]:
-        """Let a member send a message; returns the steps this caused.
+        """Let a member send a message; returns the caused steps.
 
-        `to` or `topics` where the protocol takes them (see `core.protocols.base`), else LocalError.
+        Raises LocalError for `to` or `topics` that the protocol does not take.
         """
-        if label in self.ids:
-            raise LocalError(f"message {label} has been sent already")
-        after = tuple(after)
         parents = tuple(self.ids[parent] for parent in after)
         mark = len(self.steps)
         member = self.members[at]
-        audience = audience_of(member, tuple(to), tuple(topics))
+        audience = audience_of(member, to, topics)
         now = self.reading(at)
         effects = self._ask(at, "send", lambda m: m.send(label, now=now, after=parents, **audience))
         check_sent(effects, label, member)
@@ -152,7 +131,6 @@ class World:
         return self.steps[-1:]
 
     def _taken(self, at: int, label: str) -> InFlight:
-        """Return the oldest copy in flight of a message to a member, which is so no more."""
         for position, copy in enumerate(self.in_flight):
             if copy.target == at and copy.message.payload == label:
                 return self.in_flight.pop(position)
@@ -167,24 +145,19 @@ class World:
         self._carry_out(copy.target, effects)
         return self.steps[mark:]
 
-    # -- membership -------------------------------------------------------------------------
-
     def join(self, at: int, newcomer: Protocol, sponsor: int, *, name: str = "") -> list[Step]:
-        """Let a member join with its sponsor's frontier; the others hear of it at once.
+        """Let a member join with the frontier of its sponsor; the others learn of it at once.
 
-        As the transport owes it (see `core.protocols.base`), a copy of every message that the
-        frontier does not cover is then in flight to the newcomer; not of those that name their
-        receivers, nor of those that can no longer be under way. Raises LocalError when the
-        address is or was taken: numbers are never reused.
+        The transport owes the newcomer a copy of each message outside of the frontier, unless it is
+        addressed or can no longer be in flight (`core.protocols.base`).
         """
-        if at in self.covered:
-            raise LocalError(f"member {at} is or was in the group; numbers are never reused")
         mark = len(self.steps)
         called(newcomer.adopt, called(self.members[sponsor].frontier))
         called(newcomer.enter)  # no time passes between the invitation and what is sent next
         self.covered[at] = set(self.covered[sponsor])
         self.steps.append(Step(at, JOINED, name or str(at), (str(sponsor),)))
-        owed = self._owed_to(newcomer)
+        first_copies = [copies[0]._replace(target=at) for copies in self.sent.values()]
+        owed = first_copies if newcomer.addressing is Addressing.ALL else []
         for other in self.members:
             self._carry_out(other, self._ask(other, "join", lambda m: m.join(at)))
         self.members[at] = newcomer
@@ -195,18 +168,11 @@ class World:
                 self._put(copy)
         return self.steps[mark:]
 
-    def _owed_to(self, newcomer: Protocol) -> list[InFlight]:
-        if newcomer.addressing is not Addressing.ALL:
-            return []
-        return [copies[0]._replace(target=newcomer.me) for copies in self.sent.values()]
-
     def leave(self, at: int, *, name: str = "") -> list[Step]:
-        """Let a member leave; the others hear of it, and of its last message, at once.
+        """Let a member leave; the others learn of it and of its last message at once.
 
         Copies in flight to it vanish, copies from it still arrive.
         """
-        if at not in self.members:
-            raise LocalError(f"member {at} is not in the group")
         mark = len(self.steps)
         del self.members[at]
         self.steps.append(Step(at, LEFT, name or str(at)))
@@ -217,7 +183,6 @@ class World:
         return self.steps[mark:]
 
     def _ask(self, at: int, what: str, act: Callable[[Any], Any]) -> list[Effect]:
-        """Let a member act; returns its effects, each looked at (see `effects`)."""
         member = self.members[at]
         return called(lambda: effects_of(act(member), member, what, self.covered))
 
@@ -269,9 +234,9 @@ class World:
         return tuple(self.name(at, one) for one in missing)
 
     def name(self, at: int, missing: MessageId) -> str:
-        """Return the label that a member's id stands for, or the id itself where unknown.
+        """Return the label of a member's id, or the id itself if it is unknown.
 
-        A member may wait for news of a message that was not for it (`ses`).
+        A member may wait for a message that was not sent to it (`ses`).
         """
         if (at, missing) in self.known:
             return self.known[at, missing]
@@ -284,7 +249,7 @@ class World:
 
 
 def whole_ns(seconds: Seconds) -> int:
-    """Return seconds as nanoseconds; raises LocalError for parts of one, which nobody measures."""
+    """Return seconds as nanoseconds; raises LocalError for fractions of a nanosecond."""
     if (exact(seconds) * NS).denominator != 1:
         raise LocalError(f"{seconds} s: time passes in whole nanoseconds")
     return up_ns(seconds)
@@ -293,10 +258,7 @@ def whole_ns(seconds: Seconds) -> int:
 def audience_of(
     member: Protocol, to: tuple[int, ...], topics: tuple[str, ...]
 ) -> dict[str, tuple[int, ...] | tuple[str, ...]]:
-    """Return what `send` of this protocol takes to say whom a message is for.
-
-    Raises LocalError when the protocol takes no such thing.
-    """
+    """Return the arguments of `send` for these receivers; raises LocalError for others."""
     taken = {Addressing.MEMBERS: "to", Addressing.TOPICS: "topics"}.get(member.addressing, "")
     given = {name: value for name, value in (("to", to), ("topics", topics)) if value}
     for name in given:

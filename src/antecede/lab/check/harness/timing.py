@@ -1,20 +1,17 @@
-"""Clocks and channels of a group under examination: what each clock shows, when copies arrive.
+"""Clocks and channels of a group under test, in whole nanoseconds of true time from 0.
 
-Times are whole nanoseconds, true time from 0. A member's clock is off by a constant of its own,
-never more than its accuracy. Readings begin far enough above 0 that none is negative; only
-differences of readings mean anything. A copy arrives no sooner than the least and no later than
-the largest delay of its channel after it was sent.
+A clock is off by a constant within its accuracy; readings begin above 0, only differences count.
+A copy takes between the least and the largest delay of its channel.
 
-Time passes in steps that meet every delay exactly: a second where all are a few whole seconds, else
-what divides all of them. Where that is too short (0.1 s and 0.300000001 s), from one instant to
-the next at which a message, an answer to it, or an answer to that can come at the earliest or the
-latest.
+Steps of time meet every delay: a second, or the common divisor of all delays. Where that is too
+short (0.1 s and 0.300000001 s), steps end where a message, a reply or a reply to it can first or
+last arrive.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
@@ -22,13 +19,13 @@ from typing import Any, NamedTuple
 from antecede.core.clocks import LONGEST_NS, NS, Bounds, seconds_text
 
 NEVER_NS = 4 * LONGEST_NS
-"""Later than every time."""
+"""Later than any time."""
 
 
 MOST_STEPS = 10
-"""Of equal length in the largest delay; with more there would be too many states."""
+"""Equal steps in the largest delay; more would make too many states."""
 CHAIN = 3
-"""Messages one after the other, at whose earliest and latest arrivals uneven time stops."""
+"""Messages in a chain whose earliest and latest arrivals end unequal steps."""
 
 
 def delays_ns(bounds: Bounds[int]) -> tuple[int, ...]:
@@ -56,17 +53,15 @@ def step_ns(bounds: Bounds[int]) -> int:
 @lru_cache(maxsize=64)
 def instants_ns(bounds: Bounds[int]) -> tuple[int, ...]:
     """Return the true times at which unequal steps end, ascending from 0."""
-    sums = _sums(delays_ns(bounds))
-    return tuple(sorted({0, *sums}))
-
-
-def _sums(delays: tuple[int, ...]) -> Iterator[int]:
+    delays = delays_ns(bounds)
+    instants = {0}
     for length in range(1, CHAIN + 1):
-        yield from map(sum, combinations_with_replacement(delays, length))
+        instants.update(map(sum, combinations_with_replacement(delays, length)))
+    return tuple(sorted(instants))
 
 
 def pace(bounds: Bounds[int]) -> str:
-    """Say in words how time passes."""
+    """Return the steps of time in words."""
     step = step_ns(bounds)
     if step == NS:
         return "whole seconds"
@@ -83,20 +78,16 @@ class InFlight(NamedTuple):
     target: int
     message: Any
     sent_ns: int = 0
-    """True time at which it was put on the network."""
 
 
 class TimingModel(NamedTuple):
-    """Offsets of clocks in nanoseconds, by address, and the bounds that the network keeps.
-
-    `bounds` None: copies arrive at any time, as with no clock at all.
-    """
+    """Offsets of clocks, ns, by address, and bounds of the network; None: any delay."""
 
     offsets_ns: Mapping[int, int] = {}
     bounds: Bounds[int] | None = None
 
     def reading(self, at: int, true_ns: int) -> int:
-        """Return what a member's clock shows at a true time."""
+        """Return the clock reading of a member at a true time."""
         origin_ns = max(0, -min(self.offsets_ns.values(), default=0))
         return origin_ns + true_ns + self.offsets_ns.get(at, 0)
 

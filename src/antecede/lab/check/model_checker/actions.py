@@ -1,9 +1,8 @@
-"""Which moves a state of the explorer allows: sends, arrivals, losses, and the passing of time.
+"""Moves that a state allows: sends, arrivals, losses, and the passing of time.
 
-In groups with clocks time passes in the steps of `lab.check.harness.timing`. A copy may arrive from
-the least to the largest delay of its channel; time passes only while no copy would become later
-than that. To keep the number of states down, a heartbeat or request takes exactly the least delay:
-that it may be slower is left to the adversarial network.
+Time passes in the steps of `lab.check.harness.timing`, while no copy becomes overdue. Protocol
+messages take exactly the least delay, which keeps the states few; the adversarial network tries
+longer delays.
 """
 
 from __future__ import annotations
@@ -21,34 +20,28 @@ from antecede.lab.check.model_checker.invariants import Judge, Record
 from antecede.lab.check.model_checker.transitions import Audience, TransitionCache
 
 MOST_TOPICS = 2
-"""Topics of one message, at most."""
 
 
 class SearchLimits(NamedTuple):
-    """How far a search goes, and what it looks for."""
+    """Size of a search, and ignored failures."""
 
     messages: int
-    """Messages sent in all."""
     duplicates: int = 0
-    """Arrivals after which the copy stays in flight, in all."""
+    """Arrivals after which the copy stays in flight."""
     script: tuple[int, ...] = ()
-    """Addresses of the senders in the order in which they send; empty: anybody, any time."""
+    """Addresses of the senders in their order; empty: any order."""
     ignored: frozenset[str] = frozenset()
-    """Kinds of failure (constants of `lab.check.results`) to pass over."""
+    """Failures to pass over (constants of `lab.check.results`)."""
     max_states: int = 2_000_000
     losses: int = 0
-    """Copies of messages that may be lost, in all."""
     send_until: int = 2
-    """In groups with clocks: the last step of time in which anything is sent; 0: at once."""
+    """Groups with clocks: last step of time with a send; 0: at once."""
     extremes: bool = False
-    """In groups with clocks: copies take the least or the largest delay, nothing between."""
+    """Groups with clocks: copies take the least or the largest delay only."""
 
 
 class Move(NamedTuple):
-    """A step from one state to the next.
-
-    A send (copy is -1), the arrival or the loss of a copy, or time that passes (slot -1).
-    """
+    """Send (copy is -1), arrival or loss of a copy, or passing of time (slot -1)."""
 
     slot: int
     label: int
@@ -58,11 +51,10 @@ class Move(NamedTuple):
     audience: Audience = Audience()
     lost: bool = False
     until_ns: int = 0
-    """The true time until which time passes."""
 
     @property
     def passes(self) -> bool:
-        """Whether it is time that passes."""
+        """True if the move is the passing of time."""
         return self.slot < 0
 
 
@@ -70,9 +62,8 @@ class StateParts(NamedTuple):
     """A state unpacked."""
 
     group: tuple[int, ...]
-    """By slot: the number of the member's snapshot."""
     flight: tuple[int, ...]
-    """Interner of the copies in flight, ascending; equal copies stand side by side."""
+    """Numbers of the copies in flight, ascending, with repetitions."""
     record: Record
 
 
@@ -100,23 +91,19 @@ class Moves:
         self.audiences = {slot: tuple(self._audiences(slot)) for slot in judge.senders}
 
     def _audiences(self, slot: int) -> Iterator[Audience]:
-        """Yield whom a member's messages can be for."""
         addressing = self.cache.members[slot].addressing
         if addressing is Addressing.TOPICS:
-            yield from self._publications(slot)
+            topics = self.group.topics()
+            for size in range(1, MOST_TOPICS + 1):
+                for chosen in combinations(topics, size):
+                    if set(self.group.readers(chosen, self.addresses)) - {self.addresses[slot]}:
+                        yield Audience(topics=chosen)
             return
         yield Audience()
         if addressing is Addressing.MEMBERS:
             others = [self.addresses[other] for other in self.judge.senders if other != slot]
             for size in range(len(others) - 1, 0, -1):
-                yield from (Audience(to=chosen) for chosen in combinations(others, size))
-
-    def _publications(self, slot: int) -> Iterator[Audience]:
-        topics = self.group.topics()
-        for size in range(1, MOST_TOPICS + 1):
-            for chosen in combinations(topics, size):
-                if set(self.group.readers(chosen, self.addresses)) - {self.addresses[slot]}:
-                    yield Audience(topics=chosen)
+                yield from (Audience(to=members) for members in combinations(others, size))
 
     def targets(self, slot: int, audience: Audience) -> Sequence[int]:
         """Return the slots that a message is for."""
@@ -125,8 +112,6 @@ class Moves:
         else:
             found = audience.to or tuple(self.addresses[other] for other in self.judge.senders)
         return [self.slot[at] for at in found if at != self.addresses[slot]]
-
-    # -- what may happen --------------------------------------------------------------------
 
     def possible(self, parts: StateParts) -> Iterator[Move]:
         """Yield every move from a state."""
@@ -170,10 +155,7 @@ class Moves:
                 if record.duplicates:
                     yield Move(slot, label, copy=copy, stays=True)
 
-    # -- time -------------------------------------------------------------------------------
-
     def _next_ns(self, parts: StateParts) -> int:
-        """Return the true time at which the next step of time ends."""
         now_ns = parts.record.now_ns
         if self.step_ns:
             return now_ns + self.step_ns
@@ -182,7 +164,7 @@ class Moves:
         return self._no_later(parts, found)
 
     def _no_later(self, parts: StateParts, until_ns: int) -> int:
-        """Return that time, or the first at which a copy in flight must arrive."""
+        """Return `until_ns`, or the first time at which a copy must arrive."""
         dues = (self._due_ns(copy) for copy in parts.flight)
         return min([until_ns, *(due for due in dues if due > parts.record.now_ns)])
 
@@ -224,11 +206,11 @@ class Moves:
         return None
 
     def may_pass(self, parts: StateParts) -> bool:
-        """Tell whether time can pass without a copy being later than it can be."""
+        """Return True if time can pass without a copy becoming overdue."""
         return self.overdue(parts) is None
 
     def at_end(self, parts: StateParts) -> bool:
-        """Tell whether nothing more is sent and nothing of the application is under way."""
+        """Return True if no message is sent any more or in flight."""
         if not self.timed or parts.record.now_ns < self.horizon_ns:
             return False
         return all(self.cache.copy_label[copy] < 0 for copy in parts.flight)

@@ -1,16 +1,11 @@
 """Every interleaving of sends and arrivals in a small group, each state visited once.
 
-Theory of operation
--------------------
-A state is: the snapshot of every member, the copies in flight (a multiset), and what the judge
-needs (`judge.Record`). From a state every member may send (while messages are left) and every
-copy in flight may arrive; where the protocol is promised bounds of clocks and delays, only within
-these, and time passes (`moves`). The search is breadth-first, so the first failure found is one
-with the fewest actions.
+A state holds the snapshots of all members, the copies in flight (a multiset) and the judge's
+`Record`. The search is breadth-first: the first failure has the fewest actions.
 
-What makes it fast: only the member that acts changes, and `transitions` runs it once for each
-snapshot and message. All parts of a state are interned, and a state is one integer of their
-numbers. Labels are named by sender (a1, a2, b1), so that independent sends commute.
+Only the acting member changes, and `transitions` runs it once for each snapshot and message. Parts
+of states are interned, a state is one integer of their numbers. Labels are named by sender (a1, a2,
+b1), so that independent sends commute.
 """
 
 from __future__ import annotations
@@ -35,11 +30,11 @@ from antecede.lab.check.shrink import fold_ticks
 __all__ = ["Explorer", "Move", "SearchLimits", "explore"]
 
 STEPS_AT_END, SHOWN_AT_END = 40, 10
-"""In groups with clocks: steps of time before what is still held is called stuck, and shown."""
+"""Groups with clocks: steps before a held message counts as stuck; steps shown of these."""
 DOUBLED_AT_END = 24
-"""More steps, each twice as long, so that nothing that only takes long is called stuck."""
+"""Further steps, each twice as long."""
 MOST_MOVES, MOST_IN_FLIGHT = 200, 200
-"""One after the other, and copies at once: with more, members answer each other without end."""
+"""Moves in a row, copies in flight: above these the run counts as endless."""
 
 _FIELD = 24
 _MASK = (1 << _FIELD) - 1
@@ -51,16 +46,16 @@ Successor: TypeAlias = tuple[Move, int, Finding | None]
 def explore(
     group: GroupUnderTest, limits: SearchLimits, progress: Callable[[int], None] | None = None
 ) -> Exploration:
-    """Search every interleaving of a group within limits; stop at the first failure.
+    """Search every interleaving within limits; stop at the first failure.
 
-    `progress` is called with the number of states after each round. A search that reaches
-    `limits.max_states` ends there and is not complete.
+    `progress` receives the number of states after each round. A search that reaches
+    `limits.max_states` ends and is not complete.
     """
     return Explorer(group, limits).search(progress)
 
 
 class Explorer:
-    """One search, for those who want its states; `explore` is the usual way in."""
+    """One search with its states; `explore` is the usual entry."""
 
     def __init__(self, group: GroupUnderTest, limits: SearchLimits) -> None:
         self.group, self.limits = group, limits
@@ -81,18 +76,16 @@ class Explorer:
         self.flights: Interner[tuple[int, ...]] = Interner()
         self.records: Interner[Record] = Interner()
         self.parents: dict[int, tuple[int, Move] | None] = {}
-        """State -> the state and the move that led to it first."""
+        """State -> the state and move that first led to it."""
         self.transitions = 0
         self.moves = Moves(group, limits, self.cache, self.judge)
         self.needs_time = any(g.needs_time for g in guarantees)
         self.epilogue: list[Move] = []
-        """The moves after the last state, where something was found as time ran on."""
+        """Moves after the last state, where a failure appeared as time ran on."""
         self.ended: set[int] = set()
-        """States after which nothing is found as time runs on."""
+        """States without a failure as time runs on."""
         self.steps_left: dict[int, int] = {}
-        """The same with how many steps of time it takes until all is delivered."""
-
-    # -- the search -------------------------------------------------------------------------
+        """State -> steps of time until all messages are delivered."""
 
     def search(self, progress: Callable[[int], None] | None = None) -> Exploration:
         """Visit every state, nearest first."""
@@ -135,7 +128,7 @@ class Explorer:
         return Exploration(words, states, self.transitions, complete, failure, clocks, steps)
 
     def start(self) -> int:
-        """Return the state in which nobody has sent anything."""
+        """Return the state before the first send."""
         nothing = (0,) * len(self.addresses)
         labels = len(self.labels)
         has_topics = self.relation is Relation.BY_TOPIC
@@ -161,10 +154,8 @@ class Explorer:
             self.records.value[state & _MASK],
         )
 
-    # -- moves ------------------------------------------------------------------------------
-
     def successors(self, state: int) -> Iterator[Successor]:
-        """Yield every move from a state, where it leads, and what is wrong with it."""
+        """Yield every move from a state, the next state, and the finding."""
         parts = self.unpack(state)
         for move in self.moves.possible(parts):
             after, found = self._made(parts, move)
@@ -177,7 +168,6 @@ class Explorer:
             yield move, state, found
 
     def _made(self, parts: StateParts, move: Move) -> tuple[StateParts, Finding | None]:
-        """Return where a move leads, and what is wrong with it."""
         if move.passes:
             return self._pass(parts, move.until_ns)
         if move.copy < 0:
@@ -213,7 +203,7 @@ class Explorer:
         return self._settle(StateParts(group, flight, record), move, reaction)
 
     def _published(self, record: Record, label: int, topics: Sequence[str]) -> Record:
-        """Note a label's topics, and with which labels before it shares some, by receiver."""
+        """Store the topics of a label, and by receiver the earlier labels with common topics."""
         known = self.group.subscriptions
         bit = {topic: 1 << number for number, topic in enumerate(self.group.topics())}
         mine = sum(bit[topic] for topic in topics)
@@ -235,7 +225,6 @@ class Explorer:
         return self._settle(StateParts(group, flight, record), move, reaction)
 
     def _pass(self, parts: StateParts, now_ns: int) -> tuple[StateParts, Finding | None]:
-        """Let time pass at every member."""
         parts = parts._replace(record=parts.record._replace(now_ns=now_ns))
         for slot in range(len(self.addresses)):
             reaction = self.cache.tick(slot, parts.group[slot], now_ns)
@@ -247,7 +236,6 @@ class Explorer:
     def _settle(
         self, parts: StateParts, move: Move, reaction: Reaction
     ) -> tuple[StateParts, Finding | None]:
-        """Carry out a reaction and judge it."""
         group, flight, record = parts
         slot = move.slot
         if reaction.error:
@@ -271,7 +259,6 @@ class Explorer:
         return StateParts(group, flight, record), found
 
     def _disproved(self, record: Record, slot: int, reaction: Reaction) -> Finding | None:
-        """Return the first claim about others that is wrong in this state."""
         if CLAIMED in self.limits.ignored:
             return None
         for claim, about, label in reaction.claims:
@@ -285,10 +272,10 @@ class Explorer:
         return None
 
     def _ended(self, parts: StateParts) -> Finding | None:
-        """In groups with clocks: let time run on at the end; is everything delivered then?
+        """In groups with clocks: let time run on at the end, and return a failure on the way.
 
-        What happens as time runs on follows from the state alone. So where one has been passed
-        before, it is known how long that took.
+        The continuation follows from the state alone, so states that were passed before are not
+        repeated.
         """
         if not self.moves.at_end(parts):
             return None
@@ -315,13 +302,12 @@ class Explorer:
         return self.judge.stuck(parts.record)
 
     def _note_end(self, passed: Sequence[int], more: int) -> None:
-        """Keep how many steps are left from the states that were passed, where these are few."""
+        """Store the number of steps left for the passed states, where it is small."""
         if len(passed) + more < STEPS_AT_END:
             for number, state in enumerate(reversed(passed), 1):
                 self.steps_left[state] = more + number
 
     def _step_at_end(self, parts: StateParts, times: int) -> tuple[StateParts, Finding | None]:
-        """Let in what can be under way no longer, then let a step of time pass, or so many."""
         while (move := self.moves.overdue(parts)) is not None:
             parts, found = self._go_on(parts, move)
             if found is not None:
@@ -331,8 +317,6 @@ class Explorer:
     def _go_on(self, parts: StateParts, move: Move) -> tuple[StateParts, Finding | None]:
         self.epilogue.append(move)
         return self._made(parts, move)
-
-    # -- in words ---------------------------------------------------------------------------
 
     def path(self, state: int, last: Move) -> list[Move]:
         """Return the moves that lead from the start through a state to the last move."""
@@ -346,9 +330,8 @@ class Explorer:
     def actions(self, moves: Sequence[Move]) -> tuple[Action, ...]:
         """Return moves as the actions of a script.
 
-        A copy that stays in flight has arrived as far as a script goes; it comes again. A
-        script knows copies by label and takes the oldest, so where several messages of a
-        protocol's own have one label, the older ones are let in first.
+        A copy that stays in flight arrives, and later arrives again. Scripts take the oldest copy
+        of a label, so older messages with the same label arrive first.
         """
         run = JudgedRun(self.group)
         stayed: dict[int, int] = {}

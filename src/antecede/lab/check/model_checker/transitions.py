@@ -1,8 +1,6 @@
-"""What single members do, run once and remembered: the explorer's engine.
+"""Transitions of single members, run once for each snapshot, message and clock reading.
 
-What a member does depends on its snapshot, on the message and on what its clock shows. So each
-of these combinations is run once and its `Reaction` kept. Snapshots and copies are interned: the
-search deals in their numbers.
+Snapshots and copies are interned: the search works with their numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from antecede.core.protocols import (
 )
 from antecede.lab.check.claims import Claim, claims_of, has_claims
 from antecede.lab.check.harness.effects import check_sent, effects_of
-from antecede.lab.check.harness.guarded_calls import called, in_words, is_own
+from antecede.lab.check.harness.guarded_calls import called, in_words, raise_own
 from antecede.lab.check.harness.network import audience_of
 from antecede.lab.check.harness.timing import InFlight, TimingModel
 from antecede.lab.check.results import RAISED, SNAPSHOT, kind_of
@@ -37,7 +35,7 @@ class Interner(Generic[Key]):
         self.value: list[Key] = []
 
     def __call__(self, value: Key) -> int:
-        """Return the number of a value, a new one when it is new."""
+        """Return the number of a value; new values get the next one."""
         number = self.number.setdefault(value, len(self.value))
         if number == len(self.value):
             self.value.append(value)
@@ -45,24 +43,23 @@ class Interner(Generic[Key]):
 
 
 class Audience(NamedTuple):
-    """Whom a message is for: nothing to choose, members, or who subscribes to topics."""
+    """Receivers of a message: all members, some members, or subscribers of topics."""
 
     to: tuple[int, ...] = ()
     topics: tuple[str, ...] = ()
 
 
 class Reaction(NamedTuple):
-    """What one member does in one state with one message, all by number."""
+    """Reaction of a member in one state to one message, by numbers."""
 
     snapshot: int
     copies: tuple[int, ...]
     handed: tuple[tuple[int, bool], ...]
-    """(label, marked as released without its causes); -1: no message of the application."""
+    """(label, released without its causes); -1: no application message."""
     error: str = ""
     what: str = RAISED
-    """What kind of finding the error is."""
     claims: tuple[tuple[Claim, int, int], ...] = ()
-    """What the member claims of others, with slot and label; label -1: there is no such message."""
+    """(claim, slot, label); label -1: the message does not exist."""
 
 
 class TransitionCache:
@@ -77,13 +74,13 @@ class TransitionCache:
         self.label_number = {label: number for number, label in enumerate(labels)}
         self.snapshots: Interner[Hashable] = Interner()
         self.copies: Interner[InFlight] = Interner()
-        """Every copy that was ever in flight; its time is 0 in groups without clocks."""
+        """All copies ever in flight; sent at 0 in groups without clocks."""
         self.copy_label: list[int] = []
-        """By copy: its label; -1 for what is no message of the application."""
+        """By copy: its label; -1 for protocol messages."""
         self.is_note: list[bool] = []
-        """By copy: whether it is between protocols only."""
+        """By copy: whether it is a protocol message."""
         self.ids: dict[int, MessageId] = {}
-        """By label: the id that its sender gave it."""
+        """By label: the id given by its sender."""
         self.timing = timing
         self.timed = timing.bounds is not None
         self.claiming = {member.me for member in members if has_claims(member)}
@@ -96,7 +93,7 @@ class TransitionCache:
     def _send(
         self, slot: int, snapshot: int, label: int, after: int, audience: Audience, now_ns: int
     ) -> Reaction:
-        """Let a member send a label in answer to another (-1: to none)."""
+        """Let a member send a label in answer to `after` (-1: none)."""
         parents = (self.ids[after],) if after >= 0 else ()
         text, now = self.labels[label], self._reading(slot, now_ns)
         given = audience_of(self.members[slot], audience.to, audience.topics)
@@ -107,7 +104,6 @@ class TransitionCache:
         return self._react(slot, snapshot, "send", act, now_ns, label)
 
     def _receive(self, slot: int, snapshot: int, copy: int, now_ns: int) -> Reaction:
-        """Let a copy arrive at a member."""
         message, now = self.copies.value[copy].message, self._reading(slot, now_ns)
 
         def act(member: Protocol) -> Sequence[Effect]:
@@ -116,7 +112,6 @@ class TransitionCache:
         return self._react(slot, snapshot, "receive", act, now_ns)
 
     def _tick(self, slot: int, snapshot: int, now_ns: int) -> Reaction:
-        """Tell a member what its clock shows at a true time."""
         now = self._reading(slot, now_ns)
         return self._react(slot, snapshot, "tick", lambda member: member.tick(now), now_ns)
 
@@ -132,7 +127,7 @@ class TransitionCache:
         now_ns: int,
         label: int = -1,
     ) -> Reaction:
-        """Run one member once; whatever it raises is a finding, not our failure."""
+        """Run one member; its errors are findings."""
         member, state = self.members[slot], self.snapshots.value[snapshot]
         try:
             called(member.restore, state)
@@ -143,8 +138,7 @@ class TransitionCache:
                 check_sent(effects, self.labels[label], member)
             return self._noted(member, effects, now_ns, label)
         except BaseException as error:
-            if is_own(error):
-                raise
+            raise_own(error)
             return Reaction(0, (), (), in_words(error), kind_of(error))
 
     def _noted(
@@ -166,7 +160,6 @@ class TransitionCache:
         return Reaction(snapshot, tuple(copies), tuple(handed), claims=claims)
 
     def _claims(self, member: Protocol) -> tuple[tuple[Claim, int, int], ...]:
-        """Return what a member claims, of several claims about one message the first."""
         label_of = {key: label for label, key in self.ids.items()}
         found: dict[tuple[int, int], Claim] = {}
         for one in claims_of(member, self.present, self.present):

@@ -1,4 +1,4 @@
-"""Scripts of a checker's group: their text, carrying one out, and what it says it did."""
+"""Scripts of a group under test: text, execution, narrative."""
 
 from typing import TYPE_CHECKING
 
@@ -6,6 +6,7 @@ from antecede.lazy import lazy_names
 
 if TYPE_CHECKING:
     from antecede.lab.check.scenario.actions import (
+        OWN_LABELS,
         Action,
         Arrive,
         Blocked,
@@ -16,15 +17,18 @@ if TYPE_CHECKING:
         State,
         Tick,
         line_of,
+        prints,
+        rename,
     )
-    from antecede.lab.check.scenario.channels import channel_line
     from antecede.lab.check.scenario.execution import (
         ACKNOWLEDGED,
         JUDGES,
+        VIOLATION,
         CommandResult,
         Occurrence,
         ScriptRun,
         changed_states,
+        channel_line,
         judged,
         rows_of,
         waits,
@@ -45,24 +49,24 @@ if TYPE_CHECKING:
         under,
         with_output,
     )
-    from antecede.lab.check.scenario.save import run_of, script_of
     from antecede.lab.check.scenario.state_text import describe
-    from antecede.lab.check.scenario.verdict import report
+    from antecede.lab.check.scenario.verdict import report, run_of, script_of
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "actions": "Action Arrive Blocked Join Leave Lose Send State Tick line_of",
-            "channels": "channel_line",
+            "actions": (
+                "Action Arrive Blocked Join Leave Lose OWN_LABELS Send State Tick line_of "
+                "prints rename"
+            ),
             "execution": (
-                "ACKNOWLEDGED CommandResult JUDGES Occurrence ScriptRun changed_states judged "
-                "rows_of waits"
+                "ACKNOWLEDGED CommandResult JUDGES Occurrence ScriptRun VIOLATION "
+                "changed_states channel_line judged rows_of waits"
             ),
             "narrative": "Words listed",
             "parse": "Command Script Setup load_script parse_script script_file",
             "run": "Playing check_output run_script under with_output",
-            "save": "run_of script_of",
             "state_text": "describe",
-            "verdict": "report",
+            "verdict": "report run_of script_of",
         },
     )

@@ -1,23 +1,18 @@
-"""What one line of a script asks for: the moves that drive a group of members.
-
-The explorer and the conformance suite write counterexamples in these terms, the script
-parser reads them, `antecede.lab.check.scenario.run` carries them out. Members and messages go by
-the names that people gave them.
-"""
+"""Actions: the lines of a script that move a group, and the steps of counterexamples."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from antecede.core.clocks import NS, Seconds, down_ns, seconds_text
 
 
 class Send(NamedTuple):
-    """Member `at` sends the message `label` in answer to the messages `after`.
+    """Member `at` sends message `label` in answer to the messages `after`.
 
-    It is for the members in `to`, or for those who subscribe to one of `topics`, or, where
-    both are empty, for everybody.
+    Receivers: the members in `to`, subscribers of one of `topics`, or all members.
     """
 
     at: str
@@ -28,7 +23,7 @@ class Send(NamedTuple):
 
 
 class Arrive(NamedTuple):
-    """The oldest copy of `label` in flight to `at` arrives; `again`: one that arrived before."""
+    """The oldest copy of `label` in flight to `at` arrives; `again`: a copy that arrived before."""
 
     at: str
     label: str
@@ -69,7 +64,7 @@ class State(NamedTuple):
 
 
 class Blocked(NamedTuple):
-    """Print what member `at` holds back, and what for."""
+    """Print the messages that member `at` holds back, and their missing causes."""
 
     at: str
 
@@ -80,6 +75,33 @@ def tick_of(ns: int) -> Tick:
 
 
 Action: TypeAlias = Send | Arrive | Lose | Join | Leave | Tick | State | Blocked
+
+
+def prints(action: Action) -> bool:
+    """Return True if an action moves nothing."""
+    return isinstance(action, State | Blocked)
+
+
+OWN_LABELS = ("note-", "ack-")
+"""Prefixes of the labels of a protocol's own messages; the name of the member follows."""
+
+
+def rename(action: Action, members: Mapping[str, str], messages: Mapping[str, str]) -> Action:
+    """Return an action with new names of members and messages; other names stay.
+
+    Labels of a protocol's own messages follow the name of their member.
+    """
+    own = {f"{word}{old}": f"{word}{new}" for old, new in members.items() for word in OWN_LABELS}
+    labels = {**own, **messages}
+    tables = {"at": members, "sponsor": members, "to": members, "label": labels, "after": labels}
+
+    def renamed(field: str, value: Any) -> Any:
+        table = tables.get(field, {})
+        if isinstance(value, tuple):
+            return tuple(table.get(one, one) for one in value)
+        return table.get(value, value)
+
+    return type(action)(*(renamed(*one) for one in action._asdict().items()))
 
 
 def line_of(action: Action) -> str:

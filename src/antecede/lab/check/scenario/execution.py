@@ -1,8 +1,7 @@
-"""What a script did, in names: happenings, moments, and the lines of golden output.
+"""Results of a script, by names: occurrences, and the lines of golden output.
 
-A delivery that came before a message of its causal past (in the relation that the protocol
-promises) is marked by `antecede.core.oracle`, from what happened alone; in total order also one
-that another member delivers in another order.
+`antecede.core.oracle` marks deliveries before a cause (in the promised relation) from the steps
+alone; in total order also deliveries in another order than at another member.
 """
 
 from __future__ import annotations
@@ -10,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from antecede.core.oracle import Event, History
+from antecede.core.oracle import (
+    CAUSAL,
+    RECEIVE,
+    SEND,
+    Event,
+    History,
+    Model,
+    arrivals,
+    deliveries,
+)  # fmt: skip
+from antecede.core.oracle import FIFO as FIFO_MODEL
 from antecede.core.protocols import Relation
 from antecede.lab.check.harness.driver import as_events
 from antecede.lab.check.harness.network import DELIVERED, JOINED, RELEASED
@@ -18,14 +27,14 @@ from antecede.lab.check.scenario.actions import Send
 from antecede.lab.check.scenario.parse import Command, Script
 
 ACKNOWLEDGED = "acknowledge"
-"""A message that a protocol sends of its own accord."""
+"""Kind of a message that a protocol sends on its own."""
 JUDGES: Final = {
     "causal": Relation.BY_DELIVERY,
     "fifo": Relation.FIFO,
     "reply": Relation.BY_REPLY,
     "receipt": Relation.BY_RECEIPT,
 }
-"""Words for the relations that a run can be judged by, whatever its protocol promises."""
+"""Names of relations that can judge a run in place of the promised one."""
 
 
 class Occurrence(NamedTuple):
@@ -33,24 +42,22 @@ class Occurrence(NamedTuple):
 
     at: str
     kind: str
-    """A kind of `antecede.lab.check.harness.network`, or ACKNOWLEDGED."""
+    """Kind of `antecede.lab.check.harness.network`, or ACKNOWLEDGED."""
     label: str
     others: tuple[str, ...] = ()
-    """send, forward, acknowledge: the members it is on its way to; arrive, join: where it came
-    from (the sponsor); hold, release: labels of the messages it waits for; discard: the reason."""
+    """send, forward, acknowledge: targets; arrive, join: source or sponsor; hold, release: missing
+    labels; discard: the reason."""
     answers: tuple[str, ...] = ()
-    """send: labels of the messages it answers."""
     early_for: tuple[str, ...] = ()
-    """deliver: labels of its causal past that were not delivered here before: a violation."""
+    """Violation: causes that were not delivered here before."""
     astray: bool = False
-    """deliver: the message is for others: a violation."""
+    """Violation: delivered to a member that the message is not for."""
     unlike: tuple[str, ...] = ()
-    """deliver, in total order: (member, label): delivered here before it, there after it: a
-    violation."""
+    """Violation of total order, (member, label): delivered here before, there after it."""
 
     @property
     def wrong(self) -> bool:
-        """Whether it is a violation."""
+        """True for a violation."""
         return bool(self.early_for or self.astray or self.unlike)
 
 
@@ -62,7 +69,7 @@ class CommandResult(NamedTuple):
     occurrences: tuple[Occurrence, ...]
     output: tuple[str, ...]
     states: Mapping[str, Mapping[str, str]] = {}
-    """Member that it touched -> field -> value after it, where the run was asked to note that."""
+    """Touched member -> field -> value afterwards, if the run was asked for states."""
 
 
 class ScriptRun(NamedTuple):
@@ -71,15 +78,14 @@ class ScriptRun(NamedTuple):
     script: Script
     results: tuple[CommandResult, ...]
     relation: Relation
-    """The causal past that the protocol respects."""
+    """Relation promised by the protocol."""
     held: tuple[Occurrence, ...]
-    """What is held back at the end, with what it waits for."""
+    """Messages held at the end, with their missing causes."""
     addressed: Mapping[str, tuple[str, ...]] = {}
-    """Label -> the members that it is for, where that is not everybody."""
+    """Label -> receivers, where these are not all members."""
     subscriptions: Mapping[str, tuple[str, ...]] = {}
-    """Topics by member."""
     flying: tuple[tuple[str, str, str], ...] = ()
-    """(from, label, to) of the copies that are still on their way at the end."""
+    """(source, label, target) of the copies in flight at the end."""
 
     def marked(self, mark: Callable[[Occurrence], Occurrence]) -> ScriptRun:
         """Return the run with every occurrence as `mark` returns it, in their order."""
@@ -100,7 +106,7 @@ class ScriptRun(NamedTuple):
 
 
 def rows_of(run: ScriptRun) -> list[Event]:
-    """Return what happened as rows of a trace, for the oracle."""
+    """Return the steps of a run as rows for the oracle."""
     return as_events(
         (one.at, one.kind, one.label, one.others if one.kind == JOINED else one.answers)
         for one in run.occurrences()
@@ -139,9 +145,9 @@ def judged(run: ScriptRun) -> ScriptRun:
 
 
 def _comparing() -> Callable[[Occurrence], Occurrence]:
-    """Return what marks deliveries in another order than at a member that had the message before.
+    """Return a marker of deliveries that another member made in another order.
 
-    It is to be called with everything that happens, in order.
+    Call it with all occurrences, in order.
     """
     orders: dict[str, list[str]] = {}
 
@@ -175,8 +181,10 @@ def changed_states(
                 yield result, name, changed
 
 
+VIOLATION = "VIOLATION: "
+"""Prefix of an output line on a wrong delivery."""
 NEWS_OF = "news of "
-"""Before the label of a cause that is for other members."""
+"""Prefix of a cause that is for other members."""
 
 
 def waits(one: Occurrence) -> str:
@@ -189,7 +197,6 @@ def _missing(one: Occurrence) -> str:
 
 
 def _lines(one: Occurrence) -> Iterator[str]:
-    """Yield the lines of output for one thing that happened; none for an arrival."""
     match one.kind:
         case "send":
             yield f"{one.label} is on its way to {', '.join(one.others) or 'nobody'}"
@@ -212,9 +219,37 @@ def _lines(one: Occurrence) -> Iterator[str]:
         case "lose":
             yield f"{one.label} to {one.at} is lost"
     if one.astray:
-        yield f"VIOLATION: {one.at} delivers {one.label}, which is for others"
+        yield f"{VIOLATION}{one.at} delivers {one.label}, which is for others"
     if one.early_for:
-        yield f"VIOLATION: {one.at} delivers {one.label} before {', '.join(one.early_for)}"
+        yield f"{VIOLATION}{one.at} delivers {one.label} before {', '.join(one.early_for)}"
     if one.unlike:
         other, first = one.unlike
-        yield f"VIOLATION: {one.at} delivers {one.label} after {first}, {other} before it"
+        yield f"{VIOLATION}{one.at} delivers {one.label} after {first}, {other} before it"
+
+
+def channel_line(run: ScriptRun) -> str:
+    """Return "Arrivals: FIFO, not causal (a after b at P1). Deliveries: causal."; "" if neither.
+
+    Application messages count, from the sender to each receiver; overtaken copies count, even if
+    lost.
+    """
+    rows = rows_of(run)
+    if not any(row.kind == RECEIVE for row in rows):
+        return ""
+    newcomers = {one.at for one in run.occurrences() if one.kind == JOINED}
+    present = {row.member for row in rows if row.member is not None} - newcomers
+    sent = (row.id for row in rows if row.kind == SEND)
+    addressed = {message: run.addressed.get(message, tuple(present)) for message in sent}
+    came, delivered = arrivals(rows, addressed), deliveries(rows, addressed)
+    return f"Arrivals: {_model_text(came)}. Deliveries: {_model_text(delivered)}."
+
+
+def _model_text(model: Model) -> str:
+    witness = model.witness
+    if witness is None:
+        return CAUSAL
+    name = "FIFO, not causal" if model.name == FIFO_MODEL else model.name
+    pair = f"{witness.message} after {witness.by}"
+    if witness.never:
+        pair = f"{witness.by} without {witness.message}"
+    return f"{name} ({pair} at {witness.member})"

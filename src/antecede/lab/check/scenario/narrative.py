@@ -1,4 +1,4 @@
-"""What a script did, in sentences for people: who sent what to whom, what waits, and for what."""
+"""Results of a script in sentences."""
 
 from __future__ import annotations
 
@@ -14,15 +14,11 @@ _ORDERS: Final[Mapping[Relation, str]] = {
     Relation.BY_REPLY: "order of answers",
     Relation.BY_TOPIC: "order by topic",
 }
-"""What is violated, where it is not the causal order."""
+"""Violated orders other than the causal order."""
 
 
 class Words:
-    """Says what happened; remembers who sent a message and when it came to be held.
-
-    It is to be asked about all actions of a run, in their order. `relation`: what the run is judged
-    by.
-    """
+    """Sentences on the steps of a run, in order; `relation`: the judging one."""
 
     def __init__(self, relation: Relation = Relation.BY_DELIVERY) -> None:
         self.order = _ORDERS.get(relation, "causal order")
@@ -35,12 +31,13 @@ class Words:
         return " ".join(self.sentences(result))
 
     def sentences(self, result: CommandResult) -> list[str]:
-        """Return what an action caused, a sentence each."""
+        """Return the sentences on an action."""
         action = result.command.action
         self.topics = action.topics if isinstance(action, Send) else ()
         sentences = [self.sentence(one, result.number) for one in result.occurrences]
         if not result.occurrences:
-            sentences = [_capital(line) for line in result.output] or ["Nothing happens"]
+            lines = [line[:1].upper() + line[1:] for line in result.output]
+            sentences = lines or ["Nothing happens"]
         if isinstance(action, Tick):
             passed = f"{action.seconds:g} s pass"
             sentences = [passed, *sentences] if result.occurrences else [passed]
@@ -97,7 +94,7 @@ class Words:
         return f"{one.at} delivers {one.label}{held}"
 
     def waits(self, held: Occurrence) -> str:
-        """Say what a message waits for, and from whom."""
+        """Return the missing causes with their senders."""
         causes = self._causes(held.others) if held.others else "causes that it can not name"
         return f"it waits for {causes}"
 
@@ -110,11 +107,7 @@ class Words:
 
 
 def listed(names: tuple[str, ...]) -> str:
-    """Return "a, b and c"; "nobody" for no names."""
+    """Return "a, b and c"; "nobody" without names."""
     if not names:
         return "nobody"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _capital(line: str) -> str:
-    return line[:1].upper() + line[1:]

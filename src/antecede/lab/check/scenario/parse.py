@@ -1,9 +1,7 @@
-"""The text of a script file, read into a `Script` and written from one.
+"""Text of a script file, read into a `Script` and written from one.
 
-A line is a comment (`#`), an expected line of output (`= ...`) or a command; some commands set
-the scene (title, source, protocol, members), all others are actions. The format is described in
-`docs/design/scenarios.md`. Nothing here knows what a protocol does;
-`antecede.lab.check.scenario.run` carries the actions out.
+Lines are comments (`#`), expected output (`= ...`), settings (title, source, protocol, members) or
+actions; `docs/design/scenarios.md` describes the format.
 """
 
 from __future__ import annotations
@@ -32,21 +30,21 @@ from antecede.lab.check.scenario.actions import (
 
 
 class Setup(NamedTuple):
-    """Who takes part, by name, and under which protocol."""
+    """Protocol and members, by name."""
 
     protocol: str
     options: tuple[tuple[str, str], ...] = ()
     members: tuple[str, ...] = ()
-    """Flat groups: everybody. Empty where `internal` and `external` say who takes part."""
+    """Members of a flat group; empty in a hierarchy."""
     internal: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Super peer -> the internal peers behind it."""
+    """Super peer -> its internal peers."""
     external: tuple[str, ...] = ()
     bounds: Bounds[str] | None = None
-    """What is promised of clocks and delays, by name; goes to the protocol as `bounds`."""
+    """Promised bounds of clocks and delays; the option `bounds` of the protocol."""
     clocks: tuple[tuple[str, int], ...] = ()
-    """By how many nanoseconds a member's clock is off; who is not named is not."""
+    """Offset of a member's clock, ns; others are right."""
     subscriptions: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Topics by member; go to the protocol as `subscriptions`."""
+    """Topics by member; the option `subscriptions` of the protocol."""
 
     def everybody(self) -> tuple[str, ...]:
         """Return all names in the order in which a diagram shows them."""
@@ -71,11 +69,15 @@ class Script(NamedTuple):
     setup: Setup
     commands: tuple[Command, ...]
     protocol_line: int | None = None
-    """Where the protocol and its options are named."""
+
+    def everybody(self) -> tuple[str, ...]:
+        """Return all names, newcomers last."""
+        joining = (c.action.at for c in self.commands if isinstance(c.action, Join))
+        return tuple(dict.fromkeys((*self.setup.everybody(), *joining)))
 
 
 def load_script(path: str | Path) -> Script:
-    """Read a script file; raises ScriptError with path, line and what to do."""
+    """Read a script file; raises ScriptError with path, line and advice."""
     return parse_script(script_file(path), str(path))
 
 
@@ -92,7 +94,7 @@ def script_file(path: str | Path) -> str:
 
 
 def parse_script(text: str, path: str = "script") -> Script:
-    """Read the text of a script; raises ScriptError with path, line and what to do."""
+    """Read the text of a script; raises ScriptError with path, line and advice."""
     return _Parser(path).parse(text)
 
 
@@ -153,8 +155,6 @@ class _Parser:
         else:
             known = ", ".join((*self.head, *_SETUP, *_ACTIONS))
             raise self.error(f"unknown command '{word}'; known are {known}")
-
-    # -- the scene --------------------------------------------------------------------------
 
     def _protocol(self, arguments: Sequence[str]) -> None:
         if not arguments:
@@ -223,8 +223,6 @@ class _Parser:
                 return
         raise self.error("write 'subscribe MEMBER TOPIC ...'")
 
-    # -- the actions ------------------------------------------------------------------------
-
     def _send(self, arguments: Sequence[str]) -> Action:
         clauses: dict[str, list[str]] = {}
         clause: list[str] | None = None
@@ -251,8 +249,8 @@ class _Parser:
 
     def _tick(self, arguments: Sequence[str]) -> Action:
         match arguments:
-            case [seconds] if _positive(seconds) and self._ns(seconds, "the time") > 0:
-                return Tick(float(seconds))
+            case [text] if _number(text) and float(text) > 0 and self._ns(text, "the time") > 0:
+                return Tick(float(text))
         raise self.error("write 'tick SECONDS', a number above 0 (a nanosecond is the least)")
 
     def _ns(self, seconds: str, what: str) -> int:
@@ -269,7 +267,7 @@ class _Parser:
 
 
 def _of_form(form: str, made: Callable[..., Action]) -> Callable[[_Parser, Sequence[str]], Action]:
-    """Return what reads a line of a fixed form: what stands in capitals is given."""
+    """Return the reader of a line with a fixed form; capitals stand for arguments."""
     words = form.split()[1:]
 
     def read(parser: _Parser, arguments: Sequence[str]) -> Action:
@@ -306,7 +304,7 @@ _ACTIONS: dict[str, Callable[[_Parser, Sequence[str]], Action]] = {
 def _with_bounds(
     bounds: Bounds[str], names: Sequence[str], values: dict[str, Decimal]
 ) -> Bounds[str]:
-    """Return bounds with some replaced; raises TypeError for words that fit no form."""
+    """Return bounds with some replaced; raises TypeError for words of no form."""
     seconds: dict[str, Any] = {f"{key}_s": value for key, value in values.items()}
     said: Bounds[str] = Bounds(**seconds)
     match names:
@@ -339,17 +337,10 @@ def _number(text: str) -> bool:
         return False
 
 
-def _positive(text: str) -> bool:
-    return _number(text) and float(text) > 0
-
-
 def script_text(
     setup: Setup, actions: Iterable[Action], *, title: str = "", source: str = ""
 ) -> str:
-    """Return the text of a script file, without expected output.
-
-    `antecede.lab.check.scenario.run.with_output` adds what the actions print.
-    """
+    """Return the text of a script file, without expected output (`with_output` adds it)."""
     head = [f"{word} {value}" for word, value in (("title", title), ("source", source)) if value]
     options = "".join(f" {name}={value}" for name, value in setup.options)
     lines = [f"protocol {setup.protocol}{options}"]

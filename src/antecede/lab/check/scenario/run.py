@@ -1,12 +1,7 @@
-"""Carry out a script: every action, what it caused, and the golden output beside it.
+"""Execution of a script, and the golden output of its actions.
 
-Theory of operation
--------------------
-`run_script` lets a `Session` carry the actions out, and returns a `CommandResult` for each: the
-steps it caused and these steps as lines of output. A golden file holds these lines behind `= `;
-`check_output` compares, `with_output` rewrites them. A delivery before a message of its causal past
-(in the relation that the protocol promises) is marked VIOLATION by `antecede.core.oracle`, from
-what happened alone and not from the protocol's own state.
+Golden files hold the output of an action behind `= `: `check_output` compares, `with_output`
+rewrites it. `antecede.core.oracle` marks a delivery before a cause VIOLATION, from the steps alone.
 """
 
 from __future__ import annotations
@@ -19,10 +14,10 @@ from antecede.core.protocols import Relation
 from antecede.errors import LocalError, OptionError, RemoteError, ScriptError
 from antecede.lab.check.harness.driver import ImpossibleError, Session
 from antecede.lab.check.harness.effects import MisuseError
-from antecede.lab.check.harness.guarded_calls import Hung, in_words, is_own, watching
+from antecede.lab.check.harness.guarded_calls import Hung, in_words, raise_own, watching
 from antecede.lab.check.harness.network import FORWARDED, HELD, SENT, Step
 from antecede.lab.check.harness.timing import InFlight
-from antecede.lab.check.scenario.actions import Action, Blocked, Send, State
+from antecede.lab.check.scenario.actions import Action, Blocked, Send, State, prints
 from antecede.lab.check.scenario.execution import (
     ACKNOWLEDGED,
     NEWS_OF,
@@ -37,29 +32,30 @@ from antecede.lab.check.scenario.setup import group_of
 from antecede.lab.check.scenario.state_text import describe
 
 FOR_TIME = "time to pass"
-"""What a message waits for that may go when nothing before it can be under way any more."""
+"""Reason of a hold that ends when no earlier message can be in flight."""
 
 
 def run_script(
     script: Script, *, states: bool = False, relation: Relation | None = None
 ) -> ScriptRun:
-    """Carry out all actions; raises ScriptError when one asks for the impossible.
+    """Carry out all actions; raises ScriptError for an impossible one.
 
-    `states`: note the state of each member that an action touched. `relation`: judge deliveries by
-    this relation instead of the one that the protocol promises.
+    `states`: note the states of touched members. `relation`: judge deliveries by this relation
+    instead of the promised one.
     """
     with watching():
         playing = Playing(script, states)
-        run = playing.run_of(list(playing.results()))
+        results = list(playing.results())
+        run = playing.run_of(results, playing.held(), playing.flying())
     return judged(run if relation is None else run._replace(relation=relation))
 
 
 def under(script: Script, protocol: str) -> Script:
-    """Return a script with another protocol, without options; what only prints is left out.
+    """Return a script under another protocol, without options and printing commands.
 
-    Raises ScriptError where the protocol is unknown, or cannot play it.
+    The result may name an unknown protocol, or one that cannot play it.
     """
-    moving = tuple(c for c in script.commands if not isinstance(c.action, State | Blocked))
+    moving = tuple(c for c in script.commands if not prints(c.action))
     commands = tuple(command._replace(expected=()) for command in moving)
     name = ALIASES.get(protocol, protocol)
     setup = script.setup._replace(protocol=name, options=())
@@ -67,7 +63,7 @@ def under(script: Script, protocol: str) -> Script:
 
 
 def check_output(run: ScriptRun) -> tuple[str, ...]:
-    """Return one line for each command whose expected output is not what it printed."""
+    """Return a line for each command that did not print its expected output."""
     path = run.script.path
     return tuple(
         f"{path}:{result.command.line}: expected {list(result.command.expected)}, "
@@ -78,19 +74,18 @@ def check_output(run: ScriptRun) -> tuple[str, ...]:
 
 
 def with_output(text: str, path: str = "script") -> str:
-    """Return the script text with every expected line replaced by what is printed now."""
+    """Return the script text with the expected output replaced by the printed one."""
     run = run_script(parse_script(text, path))
     return replace_output(text, {result.command.line: result.output for result in run.results})
 
 
 def rewrite(path: str | Path) -> None:
-    """Replace the expected output in a script file by what is printed now."""
+    """Replace the expected output in a script file by the printed one."""
     target = Path(path)
     target.write_text(with_output(script_file(target), str(path)), encoding="utf-8")
 
 
 def _begun(script: Script) -> Session:
-    """Return the group as it is before the first action; raises ScriptError."""
     try:
         return Session(group_of(script))
     except (ScriptError, OptionError, LocalError, TypeError) as error:
@@ -101,10 +96,7 @@ def _begun(script: Script) -> Session:
 
 
 class Playing:
-    """A script that is being carried out, action by action, for who looks at it in between.
-
-    Raises ScriptError where there is no such group. `states` as in `run_script`.
-    """
+    """Script under execution, action by action; `states` as in `run_script`. Raises ScriptError."""
 
     def __init__(self, script: Script, states: bool = False) -> None:
         self.script, self.states = script, states
@@ -113,13 +105,10 @@ class Playing:
         self.world, self.names = self.session.world, self.session.names
         self.before: set[int] = set()
         self.recipients: dict[str, frozenset[str]] = {}
-        """Label of a message for chosen members -> their names."""
+        """Label of an addressed message -> names of its receivers."""
 
     def results(self) -> Iterator[CommandResult]:
-        """Carry out one command after the other; raises ScriptError at one that cannot be.
-
-        Deliveries are not judged yet.
-        """
+        """Carry out the commands one by one, deliveries not judged; raises ScriptError."""
         number = 0
         for command in self.script.commands:
             self.line = command.line
@@ -132,21 +121,20 @@ class Playing:
             states = self._states(occurrences) if self.states else {}
             yield CommandResult(number, command, occurrences, refused, states)
 
-    def run_of(self, results: Sequence[CommandResult]) -> ScriptRun:
-        """Return what was done so far as a run; deliveries are not judged."""
+    def run_of(
+        self,
+        results: Sequence[CommandResult],
+        held: tuple[Occurrence, ...],
+        flying: tuple[tuple[str, str, str], ...],
+    ) -> ScriptRun:
+        """Return the results so far as a run; deliveries are not judged."""
         addressed = {
             label: tuple(self.names[at] for at in to)
             for label, to in self.session.addressed.items()
         }
-        return ScriptRun(
-            self.script,
-            tuple(results),
-            self.session.relation,
-            self.held(),
-            addressed,
-            dict(self.script.setup.subscriptions),
-            self.flying(),
-        )
+        relation, subscribed = self.session.relation, dict(self.script.setup.subscriptions)
+        done = tuple(results)
+        return ScriptRun(self.script, done, relation, held, addressed, subscribed, flying)
 
     def _states(self, occurrences: Sequence[Occurrence]) -> dict[str, dict[str, str]]:
         touched = {one.at for one in occurrences}
@@ -169,7 +157,6 @@ class Playing:
         return ScriptError(message, path=self.script.path, line=self.line)
 
     def _moved(self, action: Action) -> tuple[tuple[Occurrence, ...], tuple[str, ...]]:
-        """Carry out an action; returns what happened, or why the message was refused."""
         if isinstance(action, Send) and action.to:
             self.recipients[action.label] = frozenset(action.to)
         flying = list(self.world.in_flight)  # kept alive, so that ids stay unique
@@ -181,14 +168,11 @@ class Playing:
         except (ImpossibleError, LocalError, MisuseError) as error:
             raise self.error(str(error)) from error
         except BaseException as error:  # a protocol of the user's own may raise anything
-            if is_own(error):
-                raise
+            raise_own(error)
             what = in_words(error) if isinstance(error, Hung) else f"raised {in_words(error)}"
             raise self.error(f"the protocol {what}") from error
         told = {(step.at, step.label) for step in steps if step.kind in (SENT, FORWARDED)}
         return (*map(self._occurrence, steps), *self._acknowledged(told)), ()
-
-    # -- what happened ----------------------------------------------------------------------
 
     def _occurrence(self, step: Step) -> Occurrence:
         name = self.names[step.at]
@@ -205,9 +189,10 @@ class Playing:
         return Occurrence(name, step.kind, step.label, step.detail)
 
     def _reasons(self, at: int, missing: tuple[str, ...], reason: str) -> tuple[str, ...]:
-        """Return the causes that a held message waits for, in words where these are no messages.
+        """Return the causes of a hold, or its reason in words.
 
-        A message for others never arrives here: the member waits for a message that knows of it.
+        A message for others never arrives here: the member waits for another message that knows of
+        it.
         """
         waits = self.world.members[at].guarantee.needs_time
         everybody = frozenset((self.names[at],))
@@ -228,7 +213,6 @@ class Playing:
         )
 
     def _acknowledged(self, told: set[tuple[int, str]]) -> list[Occurrence]:
-        """Return what members sent of their own accord, or what is owed to a newcomer."""
         new = dict.fromkeys((copy.source, copy.message.payload) for copy in self._new())
         return [
             Occurrence(self.names[at], ACKNOWLEDGED, label, self._on_its_way(at, label))
@@ -250,7 +234,7 @@ class Playing:
         return tuple(f"{field} = {fields[field]}" for field in action.fields or fields)
 
     def held(self) -> tuple[Occurrence, ...]:
-        """Return what is held back now, with what it waits for."""
+        """Return the held messages, with their missing causes."""
         return tuple(
             Occurrence(
                 self.names[at],

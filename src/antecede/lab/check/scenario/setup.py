@@ -1,10 +1,8 @@
-"""From the setting of a script to protocol objects: numbers, options, topology.
+"""Group of a script: numbers, options, topology.
 
-Flat groups are numbered in the order in which the file names the members, from 0; a newcomer
-gets the next number. In a hierarchy super peers come first, from 1, then external and then
-internal peers, so that the identifiers of Evropeytsev et al.'s external group come out as printed.
-Options are the keyword arguments of the protocol's class; their text is read by the type declared
-there.
+Flat groups are numbered from 0 in the order of the file, newcomers next. In a hierarchy super peers
+come first, from 1, then external and internal peers, as printed for the external group of
+Evropeytsev et al.
 """
 
 from __future__ import annotations
@@ -21,18 +19,16 @@ from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import LocalError, ScriptError
 from antecede.lab.check.harness.group_under_test import GroupUnderTest
 from antecede.lab.check.harness.timing import TimingModel
-from antecede.lab.check.loader import is_file_target
 from antecede.lab.check.scenario.actions import Join
 from antecede.lab.check.scenario.parse import Script, Setup
-from antecede.lab.check.target import Target, load_target
+from antecede.lab.check.target import Target, is_file_target, load_target
 
 
 def group_of(script: Script) -> GroupUnderTest:
-    """Return the group of a script; raises ScriptError and LocalError for what cannot be.
+    """Return the group of a script, without enforced delays; raises ScriptError and LocalError.
 
-    FILE.py of a protocol of one's own is looked for beside the script; raises InputError when
-    it cannot be used, OptionError for an option that it does not have. Arrivals are by hand: no
-    delay is enforced.
+    A user's FILE.py lies beside the script; raises InputError if it is unusable, OptionError for an
+    unknown option.
     """
     setup = script.setup
     target, flat = _target(setup, Path(script.path).parent)
@@ -79,7 +75,6 @@ def _flat(target: Target, setup: Setup, joining: Iterable[str]) -> GroupUnderTes
 
 
 def _told(factory: Factory, setup: Setup, number: Mapping[str, int]) -> dict[str, Any]:
-    """Return bounds and subscriptions as options, by number."""
     told: dict[str, Any] = {}
     if setup.bounds is not None:
         told["bounds"] = setup.bounds
@@ -103,7 +98,6 @@ def _hierarchy(target: Target, setup: Setup) -> GroupUnderTest:
 
 
 def _target(setup: Setup, folder: Path) -> tuple[Target, bool]:
-    """Return what makes the members, and whether these are all alike."""
     name = setup.protocol
     if is_file_target(name):
         own = load_target(str(folder / name), setup.options)

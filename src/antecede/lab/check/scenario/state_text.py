@@ -1,9 +1,7 @@
-"""The state of a member in the words and symbols of its source, for `state` in a script.
+"""State of a member in the notation of its source, for `state` in a script.
 
-A protocol may say it itself with `describe() -> dict[str, str]`; where that takes names, it gets
-them. Protocols that count messages by member (BSS, IDR) are shown as vectors, as in Sahai et al.
-2020. For any other, a user's own too, the attributes are shown as they are, messages by their
-names.
+A protocol may have `describe()` or `describe(names)`, returning texts by field. Counting protocols
+(BSS, IDR) are vectors, as in Sahai et al. 2020. Others show their attributes, messages by label.
 """
 
 from __future__ import annotations
@@ -27,11 +25,10 @@ def describe(at: int, world: World, names: Mapping[int, str]) -> dict[str, str]:
         return {str(field): str(value) for field, value in fields.items()}
     if isinstance(member, CountingProtocol):
         return _counting(member, names)
-    return _Attributes(at, world, names).fields(member)
+    return _attributes(at, world, names)
 
 
 def _only_inherited(cls: type[Protocol]) -> bool:
-    """Tell whether a user's own class has its words from a built-in one, which knows less of it."""
     teller = next(base for base in cls.__mro__ if "describe" in vars(base))
     return teller.__module__.startswith("antecede.") and not cls.__module__.startswith("antecede.")
 
@@ -47,37 +44,28 @@ def _counting(member: CountingProtocol, names: Mapping[int, str]) -> dict[str, s
 
 
 _OF_THE_JUDGE = ("me", "note_payload")
-"""What a member has that is no state of its protocol."""
 
 
-class _Attributes:
-    """Shows the attributes of a member that does not describe itself."""
-
-    def __init__(self, at: int, world: World, names: Mapping[int, str]) -> None:
-        self.at = at
-        self.world = world
-        self.names = names
-
-    def fields(self, member: Protocol) -> dict[str, str]:
-        shown = {name: value for name, value in vars(member).items() if name not in _OF_THE_JUDGE}
-        shown["members"] = [self.names[known] for known in member.members]
-        return {name: self.show(value) for name, value in shown.items()}
-
-    def show(self, value: Any) -> str:
+def _attributes(at: int, world: World, names: Mapping[int, str]) -> dict[str, str]:
+    def show(value: Any) -> str:
         if isinstance(value, MessageId):
-            return self.world.name(self.at, value)
+            return world.name(at, value)
         if hasattr(value, "payload"):
             return str(value.payload)
         if isinstance(value, bool):
             return str(value).lower()
         if isinstance(value, Mapping):
-            pairs = (f"{self.key(key)}: {self.show(item)}" for key, item in value.items())
-            return "{" + ", ".join(pairs) + "}"
+            return "{" + ", ".join(f"{key(k)}: {show(item)}" for k, item in value.items()) + "}"
         if isinstance(value, set | frozenset):
-            return "{" + ", ".join(sorted(map(self.show, value))) + "}"
+            return "{" + ", ".join(sorted(map(show, value))) + "}"
         if isinstance(value, tuple | list):
-            return "(" + ", ".join(map(self.show, value)) + ")"
+            return "(" + ", ".join(map(show, value)) + ")"
         return str(value)
 
-    def key(self, key: Any) -> str:
-        return self.names.get(key, str(key)) if isinstance(key, int) else self.show(key)
+    def key(value: Any) -> str:
+        return names.get(value, str(value)) if isinstance(value, int) else show(value)
+
+    member = world.members[at]
+    shown = {name: value for name, value in vars(member).items() if name not in _OF_THE_JUDGE}
+    shown["members"] = [names[known] for known in member.members]
+    return {name: show(value) for name, value in shown.items()}

@@ -1,12 +1,17 @@
-"""A verdict in words, with its counterexample as a script."""
+"""Verdicts in words, and their counterexamples as scripts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 
+from antecede.errors import ScriptError
 from antecede.formatting import counted
-from antecede.lab.check.results import RIGHT, Exploration, Failure, Suite, Verdict
+from antecede.lab.check.results import RIGHT, Exploration, Failure, Verdict
+from antecede.lab.check.scenario.execution import ScriptRun
+from antecede.lab.check.scenario.parse import parse_script
+from antecede.lab.check.scenario.run import run_script, with_output
 
 
 def report(verdict: Verdict, variant: str = "") -> list[str]:
@@ -14,7 +19,9 @@ def report(verdict: Verdict, variant: str = "") -> list[str]:
     name = f"{verdict.target} ({variant})" if variant else verdict.target
     lines = [f"{name}: {verdict.title}", f"promises {verdict.promise}", ""]
     lines += explored(verdict.explorations)
-    lines += [_played(part) for part in verdict.suites]
+    for part in verdict.suites:
+        deliveries = counted(part.deliveries, "delivery", "deliveries")
+        lines.append(f"  network  {part.setting}: {counted(part.runs, 'run')}, {deliveries}")
     if verdict.ok:
         states, runs = counted(verdict.states, "state"), counted(verdict.runs, "run")
         return [*lines, "", f"PASS  {states} explored, {runs} on the adversarial network"]
@@ -47,7 +54,6 @@ def _explored(parts: Sequence[Exploration]) -> str:
 
 
 def _clocks(parts: Sequence[Exploration]) -> str:
-    """Say which settings of the clocks were tried, of how many."""
     tried = list(dict.fromkeys(part.clocks for part in parts))
     if not tried[0]:
         return ""
@@ -59,14 +65,32 @@ def _clocks(parts: Sequence[Exploration]) -> str:
     return " or ".join(filter(None, (right, ways if off else "")))
 
 
-def _played(part: Suite) -> str:
-    deliveries = counted(part.deliveries, "delivery", "deliveries")
-    return f"  network  {part.setting}: {counted(part.runs, 'run')}, {deliveries}"
-
-
-def _counterexample(failure: Failure) -> Iterable[str]:
+def _counterexample(failure: Failure) -> Iterator[str]:
     if not failure.actions:
         return
     yield f"  smallest counterexample found ({failure.setting}), as a scenario:"
     yield ""
     yield from (f"    {line}" for line in failure.script().splitlines())
+
+
+def script_of(failure: Failure, path: Path) -> str:
+    """Return the script for a file at `path`, with its output unless the class raises or hangs."""
+    text = failure.script(_title(failure), folder=path.parent)
+    try:
+        return with_output(text, str(path))
+    except ScriptError:
+        return text
+
+
+def run_of(failure: Failure) -> ScriptRun:
+    """Return the counterexample carried out, without the last action where that one raises."""
+    text = failure.script(_title(failure))
+    script = parse_script(text)
+    try:
+        return run_script(script)
+    except ScriptError:
+        return run_script(script._replace(commands=script.commands[:-1]))
+
+
+def _title(failure: Failure) -> str:
+    return " ".join(failure.sentence().split())
