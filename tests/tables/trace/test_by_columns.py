@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,13 @@ from hypothesis import strategies as st
 
 from antecede.errors import AntecedeError
 from antecede.tables.trace import arrow
-from antecede.tables.trace.reader import ReadOptions
+from antecede.tables.trace.reader import ReadOptions, to_the_break
+from antecede.tables.trace.schema import Quarantined
 from antecede.tables.trace.user_tables import blocks
+from antecede.tables.trace.user_tables import rows as table_rows
 from antecede.tables.trace.user_tables.columns import Columns
 from antecede.tables.trace.user_tables.extra_columns import together
-from antecede.tables.trace.user_tables.reader import TableReader
+from antecede.tables.trace.user_tables.reader import TableReader, kind_of
 
 pa: Any = pyarrow
 NAMES = ("id", "parents", "member", "seq", "time", "arrival", "topic", "run", "kind", "text", "x")
@@ -184,6 +186,16 @@ class ByRows(TableReader):
     """The row path: what rows of a table mean."""
 
     read_by_columns = None  # type: ignore[assignment]
+
+    def _blocks(self, path: Path) -> Iterator[blocks.Block]:
+        delimiter = kind_of(path)[1]
+        if delimiter is None:
+            return super()._blocks(path)
+        by_rows = blocks.gathered(table_rows.delimited(path, delimiter))
+        return (
+            blocks.Block(records=(), bad=[(0, block)]) if isinstance(block, Quarantined) else block
+            for block in to_the_break(by_rows, path)
+        )
 
 
 def outcome(path: Path, options: ReadOptions, rows: bool, size: int) -> Any:

@@ -13,16 +13,17 @@ To add a format, write a class with `name`, `sniff` and `read` and hand an objec
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from antecede.errors import FormatError, InputError
 from antecede.tables.trace import text
 from antecede.tables.trace.formats.nested import describe_document
 from antecede.tables.trace.schema import Event, Quarantined
 
+_T = TypeVar("_T")
 NO_ID, NO_GROUP = "no id", "no group"
 """Reasons of records in quarantine that have no identity, or no group where one was named."""
 
@@ -116,6 +117,18 @@ def load_entry_points() -> None:
                 register(reader)
         except Exception as error:  # foreign code: whatever it raises must not stop the others
             _BROKEN[entry.name] = f"{entry.value}: {type(error).__name__}: {error}"
+
+
+def to_the_break(items: Iterable[_T], path: Path) -> Iterator[_T | Quarantined]:
+    """Yield items of a file; where the file breaks off on a line, that is a bad record."""
+    try:
+        yield from items
+    except FormatError:
+        raise
+    except InputError as error:
+        if error.line is None:
+            raise
+        yield Quarantined(str(path), error.line, None, error.message, "")
 
 
 def names() -> list[str]:

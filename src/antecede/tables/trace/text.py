@@ -10,11 +10,12 @@ from __future__ import annotations
 import datetime
 import gzip
 import io
+import json
 import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from antecede.errors import InputError
 
@@ -102,6 +103,15 @@ def bounded_line(file: IO[bytes]) -> bytes:
     while len(part) == MAX_LINE_BYTES and part[-1:] != b"\n":
         part = file.readline(MAX_LINE_BYTES)
     return raw
+
+
+def json_object(line: str) -> dict[str, Any] | str:
+    """Return the JSON object on a line, or the reason that there is none."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return f"not JSON: {error}"
+    return record if isinstance(record, dict) else "not a JSON object"
 
 
 def decode(raw: bytes) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from antecede.errors import FormatError, InputError, SetupError
 from antecede.tables.trace import text
-from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions
+from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions, to_the_break
 from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.time_text import UNREADABLE
 
@@ -53,7 +53,8 @@ class GitReader:
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield every commit."""
         counts: Counter[str] = Counter()
-        yield from _repository(path, counts) if path.is_dir() else _table(path, counts)
+        found = _repository(path, counts) if path.is_dir() else _table(path, counts)
+        yield from to_the_break(found, path)
         if counts[UNREADABLE]:
             yield Detail(UNREADABLE, counts[UNREADABLE])
 
@@ -82,26 +83,19 @@ def count_commits(path: Path) -> int | None:
 
 def _table(path: Path, counts: Counter[str]) -> Iterator[Item]:
     names: list[str] | None = None
-    try:
-        for number, line in text.lines(path):
-            # No more cells than have a name: a line of tabs alone would be millions of them.
-            cells = line.split("\t", MAX_COLUMNS if names is None else len(names))
-            if names is None:
-                if len(cells) > MAX_COLUMNS:
-                    message = f"the first line names more than {MAX_COLUMNS:,} columns"
-                    raise FormatError(message, path=str(path), line=number)
-                if not {"commit", "parents"} <= set(cells):
-                    message = "the first line must name the columns commit and parents"
-                    raise FormatError(message, path=str(path), line=number)
-                names = cells
-            elif line.strip():
-                yield _commit(names, cells, str(path), number, counts)
-    except FormatError:
-        raise
-    except InputError as error:
-        if error.line is None:
-            raise
-        yield Quarantined(str(path), error.line, None, error.message, "")
+    for number, line in text.lines(path):
+        # No more cells than have a name: a line of tabs alone would be millions of them.
+        cells = line.split("\t", MAX_COLUMNS if names is None else len(names))
+        if names is None:
+            if len(cells) > MAX_COLUMNS:
+                message = f"the first line names more than {MAX_COLUMNS:,} columns"
+                raise FormatError(message, path=str(path), line=number)
+            if not {"commit", "parents"} <= set(cells):
+                message = "the first line must name the columns commit and parents"
+                raise FormatError(message, path=str(path), line=number)
+            names = cells
+        elif line.strip():
+            yield _commit(names, cells, str(path), number, counts)
 
 
 def _environment() -> dict[str, str]:

@@ -20,11 +20,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from antecede.errors import FormatError, InputError
+from antecede.errors import FormatError
 from antecede.tables.trace import text
-from antecede.tables.trace.reader import Detail, Item, ReadOptions
+from antecede.tables.trace.reader import Detail, Item, ReadOptions, to_the_break
 from antecede.tables.trace.schema import SEND, Event, Quarantined
 
 LOGS = (".raw.txt", ".ascii.txt")
@@ -71,13 +70,13 @@ class IrcReader:
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield the lines that the annotation speaks of, log after log."""
         if not path.is_dir():
-            yield from _log(*_pair(path))
+            yield from _Log(*_pair(path)).items()
             return
         annotations = sorted(_annotations(path))
         if not annotations:
             raise FormatError("holds no NAME.annotation.txt", path=str(path))
         for annotation in annotations:
-            yield from _log(*_pair(annotation))
+            yield from _Log(*_pair(annotation)).items()
 
 
 def _annotations(folder: Path) -> Iterator[Path]:
@@ -110,97 +109,82 @@ def _beside(path: Path, names: list[str]) -> Path:
     raise FormatError(f"needs {' or '.join(names)} beside it", path=str(path))
 
 
-class _Links(NamedTuple):
-    """What an annotation says: causes of each line, and which lines it names at all."""
+class _Log:
+    """A log, its annotation, and counts."""
 
-    causes: dict[int, dict[int, int]]
-    """By line: the lines that it answers, each with the line of the annotation that says so."""
-    named: dict[int, int]
-    """Every line that is named, with the line of the annotation that first names it."""
-    judged: set[int]
-    """Lines whose causes, or that they have none, are annotated."""
+    def __init__(self, run: str, annotation: Path, log: Path) -> None:
+        self.run, self.annotation, self.log = run, annotation, log
+        self.causes: dict[int, dict[int, int]] = {}
+        """By line: the lines that it answers, each with the line of the annotation."""
+        self.named: dict[int, int] = {}
+        """Every line that is named, with the line of the annotation that first names it."""
+        self.judged: set[int] = set()
+        """Lines whose causes, or that they have none, are annotated."""
+        self.last = -1
+        counted = ("repeated_links", "lines_not_annotated", "system_lines", "context_lines")
+        self.counts = dict.fromkeys(counted, 0)
 
+    def items(self) -> Iterator[Item]:
+        """Yield the events in the order of the lines."""
+        yield from to_the_break(self._links(), self.annotation)
+        yield from to_the_break(self._lines(), self.log)
+        for index in sorted(index for index in self.named if index > self.last):
+            has = f"has lines 0 to {self.last}" if self.last >= 0 else "is empty"
+            reason = f"a link names a line that is not in the log: line {index}; the log {has}"
+            yield Quarantined(str(self.annotation), self.named[index], str(index), reason, "")
+        later = sum(n > line for line, causes in self.causes.items() for n in causes)
+        for name, count in {**self.counts, "links_to_later_lines": later}.items():
+            yield Detail(name, count)
 
-def _log(run: str, annotation: Path, log: Path) -> Iterator[Item]:
-    """Yield the events of one log, in the order of its lines."""
-    links = _Links({}, {}, set())
-    yield from _read_links(annotation, links)
-    tied = {n for line, causes in links.causes.items() for n in (line, *causes)}
-    counts = dict.fromkeys(("lines_not_annotated", "system_lines", "context_lines"), 0)
-    last = -1
-    try:
-        for number, line in text.lines(log):
-            last = index = number - 1
-            words = _words(line)
-            system = line.startswith(_SYSTEM)
-            if words is None and not system and (line.strip() or index in links.named):
-                reason = "neither words in a chat ([HH:MM] <nick> ...) nor a system line (=== ...)"
-                yield Quarantined(str(log), number, str(index), reason, text.shorten(line))
-            elif index not in links.named:
-                counts["lines_not_annotated"] += 1
-            elif words is None and index not in tied:
-                counts["system_lines"] += 1
-            else:
-                counts["context_lines"] += index not in links.judged
-                member, said = words or (None, line)
-                yield Event(
-                    run=run,
-                    kind=SEND,
-                    id=str(index),
-                    member=member,
-                    parents=tuple(str(cause) for cause in links.causes.get(index, ())),
-                    text=said,
-                    source=str(log),
-                    line=number,
-                )
-    except InputError as error:
-        if error.line is None:
-            raise
-        yield Quarantined(str(log), error.line, None, error.message, "")
-    yield from _beyond(annotation, links, last)
-    later = sum(n > line for line, causes in links.causes.items() for n in causes)
-    for name, count in {**counts, "links_to_later_lines": later}.items():
-        yield Detail(name, count)
-
-
-def _read_links(annotation: Path, links: _Links) -> Iterator[Item]:
-    """Fill `links`; yield what cannot be read."""
-    repeated = count = 0
-    try:
-        for number, line in text.lines(annotation):
+    def _links(self) -> Iterator[Quarantined]:
+        """Read the annotation; yield bad lines."""
+        count = 0
+        for number, line in text.lines(self.annotation):
             if not line.strip():
                 continue
             match = _LINK.fullmatch(line.strip())
             if match is None:
                 reason = "not a link (two line numbers and a dash)"
-                yield Quarantined(str(annotation), number, None, reason, text.shorten(line))
+                yield Quarantined(str(self.annotation), number, None, reason, text.shorten(line))
                 continue
             count += 1
             if count > MAX_LINKS:
                 message = f"more than {MAX_LINKS:,} links of one log; split log and annotation"
-                raise FormatError(message, path=str(annotation), line=number)
+                raise FormatError(message, path=str(self.annotation), line=number)
             cause, effect = int(match[1]), int(match[2])
-            causes = links.causes.setdefault(effect, {}) if cause != effect else {}
-            repeated += cause in causes
+            causes = self.causes.setdefault(effect, {}) if cause != effect else {}
+            self.counts["repeated_links"] += cause in causes
             causes.setdefault(cause, number)
-            links.judged.add(effect)
-            links.named.setdefault(cause, number)
-            links.named.setdefault(effect, number)
-    except FormatError:
-        raise
-    except InputError as error:
-        if error.line is None:
-            raise
-        yield Quarantined(str(annotation), error.line, None, error.message, "")
-    yield Detail("repeated_links", repeated)
+            self.judged.add(effect)
+            self.named.setdefault(cause, number)
+            self.named.setdefault(effect, number)
 
-
-def _beyond(annotation: Path, links: _Links, last: int) -> Iterator[Quarantined]:
-    """Yield a row for each line that is named but not in the log, whose last line is `last`."""
-    for index in sorted(index for index in links.named if index > last):
-        has = f"has lines 0 to {last}" if last >= 0 else "is empty"
-        reason = f"a link names a line that is not in the log: line {index}; the log {has}"
-        yield Quarantined(str(annotation), links.named[index], str(index), reason, "")
+    def _lines(self) -> Iterator[Item]:
+        tied = {n for line, causes in self.causes.items() for n in (line, *causes)}
+        for number, line in text.lines(self.log):
+            self.last = index = number - 1
+            words = _words(line)
+            system = line.startswith(_SYSTEM)
+            if words is None and not system and (line.strip() or index in self.named):
+                reason = "neither words in a chat ([HH:MM] <nick> ...) nor a system line (=== ...)"
+                yield Quarantined(str(self.log), number, str(index), reason, text.shorten(line))
+            elif index not in self.named:
+                self.counts["lines_not_annotated"] += 1
+            elif words is None and index not in tied:
+                self.counts["system_lines"] += 1
+            else:
+                self.counts["context_lines"] += index not in self.judged
+                member, said = words or (None, line)
+                yield Event(
+                    run=self.run,
+                    kind=SEND,
+                    id=str(index),
+                    member=member,
+                    parents=tuple(str(cause) for cause in self.causes.get(index, ())),
+                    text=said,
+                    source=str(self.log),
+                    line=number,
+                )
 
 
 def _words(line: str) -> tuple[str, str] | None:

@@ -28,11 +28,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from antecede.errors import InputError
 from antecede.tables.trace import text
 from antecede.tables.trace.formats.lora_spellings import FIELDS, Fields, is_other, unwrap
 from antecede.tables.trace.identities import name_of
-from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions
+from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions, to_the_break
 from antecede.tables.trace.schema import RECEIVE, SEND, Event, Quarantined
 
 LOOK_AHEAD = 64
@@ -62,7 +61,7 @@ class LoraReader:
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize a record with a device and its gateways among the first lines."""
         for line in text.decode(head).lstrip("\ufeff").split("\n")[:20]:
-            record = _object(line)
+            record = text.json_object(line)
             if isinstance(record, dict):
                 record = unwrap(record)
                 if any(fields.fits(record) and fields.is_uplink(record) for fields in FIELDS):
@@ -72,16 +71,7 @@ class LoraReader:
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield the uplinks and their receptions, in the order of the file."""
         uplinks = _Uplinks(str(path))
-        try:
-            for number, line in text.lines(path):
-                if line.strip():
-                    uplinks.take(line, number)
-                    yield from uplinks.ready(LOOK_AHEAD)
-        except InputError as error:
-            if error.line is None:
-                raise
-            yield from uplinks.ready(0)
-            yield Quarantined(str(path), error.line, None, error.message, "")
+        yield from to_the_break(uplinks.read(path), path)
         yield from uplinks.ready(0)
         for name, count in uplinks.counts.items():
             yield Detail(name, count)
@@ -135,6 +125,13 @@ class _Uplinks:
         others = ("other_records", "repeated_receptions", "unreadable_times")
         self.counts = dict.fromkeys((*_COUNTS, *others), 0)
 
+    def read(self, path: Path) -> Iterator[Item]:
+        """Yield the rows of a file but for the last `LOOK_AHEAD` records."""
+        for number, line in text.lines(path):
+            if line.strip():
+                self.take(line, number)
+                yield from self.ready(LOOK_AHEAD)
+
     def ready(self, ahead: int) -> Iterator[Item]:
         """Yield the rows that are at least `ahead` records old."""
         while self.rows and self.rows[0].record <= self.records - ahead:
@@ -146,7 +143,7 @@ class _Uplinks:
     def take(self, line: str, number: int) -> None:
         """Read one record."""
         self.records += 1
-        record = _object(line)
+        record = text.json_object(line)
         if isinstance(record, str):
             self._bad(line, number, None, record)
             return
@@ -278,12 +275,3 @@ class _Uplinks:
 
 def _near(one: int | None, other: int | None) -> bool:
     return one is None or other is None or abs(one - other) <= COPY_WITHIN_NS
-
-
-def _object(line: str) -> dict[str, Any] | str:
-    """Return the JSON object on a line, or what is wrong with it."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return f"not JSON: {error}"
-    return record if isinstance(record, dict) else "not a JSON object"

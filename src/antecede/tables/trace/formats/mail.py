@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import email.utils
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -34,7 +33,7 @@ from antecede.tables.trace.formats.mail_headers import (
     parse_message_id,
     unfold_headers,
 )
-from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions
+from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions, to_the_break
 from antecede.tables.trace.schema import SEND, Event, Quarantined
 from antecede.tables.trace.time_text import UNKNOWN_ZONE, UNREADABLE
 
@@ -67,12 +66,8 @@ class MailReader:
         """Recognize the first mail."""
         first = _first(text.decode(head))
         if first.startswith("{"):
-            try:
-                record = json.loads(first)
-            except (ValueError, RecursionError):
-                return 0.0
-            wanted = {"id", "sender", "parent"}
-            return 0.9 if wanted <= record.keys() and len(_KEYS & record.keys()) > 4 else 0.0
+            keys = {*text.json_object(first)}
+            return 0.9 if {"id", "sender", "parent"} <= keys and len(_KEYS & keys) > 4 else 0.0
         return 0.9 if _FROM.match(first) else 0.0
 
     def among(self, paths: Sequence[Path]) -> MailReader:
@@ -83,15 +78,16 @@ class MailReader:
         """Yield every mail of the file."""
         counts: Counter[str] = Counter()
         source = str(path)
-        try:
-            if _is_json(path):
-                yield from _json_lines(path, source, counts)
-            else:
-                yield from _Mailbox(source, self.replies or _survey([path]), counts).read(path)
-        except InputError as error:
-            if error.line is None:  # the file cannot be opened; else it breaks off on that line
-                raise
-            yield Quarantined(source, error.line, None, error.message, "")
+        found: Iterator[Item]
+        if _is_json(path):
+            found = (
+                _json_mail(line, source, number, counts)
+                for number, line in text.lines(path)
+                if line.strip()
+            )
+        else:
+            found = _Mailbox(source, self.replies or _survey([path]), counts).read(path)
+        yield from to_the_break(found, path)
         yield from (Detail(name, count) for name, count in counts.items() if count)
 
 
@@ -106,22 +102,13 @@ def _first(sample: str) -> str:
 # --- JSON lines ---------------------------------------------------------------------------
 
 
-def _json_lines(path: Path, source: str, counts: Counter[str]) -> Iterator[Item]:
-    for number, line in text.lines(path):
-        if line.strip():
-            yield _json_mail(line, source, number, counts)
-
-
 def _json_mail(line: str, source: str, number: int, counts: Counter[str]) -> Event | Quarantined:
     def bad(reason: str, record_id: str | None = None) -> Quarantined:
         return Quarantined(source, number, record_id, reason, text.shorten(line))
 
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return bad(f"not JSON: {error}")
-    if not isinstance(record, dict):
-        return bad("not a JSON object")
+    record = text.json_object(line)
+    if isinstance(record, str):
+        return bad(record)
     identity = _name(record.get("id"))
     if identity is None:
         return bad(NO_ID)
@@ -140,7 +127,7 @@ def _json_mail(line: str, source: str, number: int, counts: Counter[str]) -> Eve
         id=identity,
         member=_name(record.get("sender")),
         parents=(parent,) if parent else (),
-        topics=_topics(record),
+        topics=(topic,) if (topic := _name(record.get("topic"))) else (),
         ingest=text.int64(record.get("seq")),
         source=source,
         line=number,
@@ -153,11 +140,6 @@ def _name(value: object) -> str | None:
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value).strip() or None
     return None
-
-
-def _topics(record: dict[str, Any]) -> tuple[str, ...]:
-    topic = _name(record.get("topic"))
-    return (topic,) if topic else ()
 
 
 # --- mbox ---------------------------------------------------------------------------------

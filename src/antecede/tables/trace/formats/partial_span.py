@@ -1,10 +1,20 @@
-"""One span, or one side of a span that two processes share, before it becomes an event."""
+"""A span, or the side of a span that two processes share, before it becomes an event."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from antecede.tables.trace import text
+from antecede.tables.trace.formats.spans_ids import (
+    SPAN_BYTES,
+    TRACE_BYTES,
+    is_unreadable,
+    normalize_id,
+    spans_named,
+)
+from antecede.tables.trace.formats.spans_times import Times
+from antecede.tables.trace.reader import NO_ID
 from antecede.tables.trace.schema import Event
 
 CLIENT = "client"
@@ -37,6 +47,8 @@ class Part(NamedTuple):
     """Parents and links that name no span."""
     own: Mapping[str, Any] | None = None
     """Status, kind and attributes; None if they were not asked for."""
+    causes: tuple[str, ...] = ()
+    """Identities that the record names: parent and links."""
 
     def event(self, identity: str, parents: tuple[str, ...], source: str, line: int) -> Event:
         """Return the part as an event with that identity and those causes."""
@@ -52,6 +64,61 @@ class Part(NamedTuple):
             source=source,
             line=line,
         )
+
+
+class Bad(NamedTuple):
+    """Text that is no span."""
+
+    identity: str | None
+    reason: str
+    raw: str
+
+
+def bad_span(record: object, key: str, reason: object) -> Bad:
+    """Return a record that is no span; its id is under `key`."""
+    identity = record.get(key) if isinstance(record, dict) else None
+    return Bad(words(identity), str(reason), text.shorten(repr(record)))
+
+
+def make_part(
+    ids: Iterable[object],
+    member: str | None,
+    kind: str | None,
+    times: Times,
+    name: object,
+    links: Iterable[tuple[object, object]] = (),
+    own: Mapping[str, Any] | None = None,
+    *,
+    links_first: bool = False,
+) -> Part:
+    """Return the span with these ids of trace, span and parent.
+
+    `links`: ids of trace and span of further causes, before or after the parent. Raise ValueError
+    for a span without a trace or an id.
+    """
+    of_trace, of_span, of_parent = ids
+    trace, span = normalize_id(of_trace, TRACE_BYTES), normalize_id(of_span, SPAN_BYTES)
+    if trace is None or span is None:
+        raise ValueError(NO_ID)
+    parent = normalize_id(of_parent, SPAN_BYTES)
+    linked, unreadable = spans_named(links)
+    parents = [name_of(trace, parent)] if parent else []
+    causes = [*linked, *parents] if links_first else [*parents, *linked]
+    return Part(
+        trace=trace,
+        span=span,
+        parent=parent,
+        member=member,
+        role=kind if kind in ROLES else None,
+        start=times.start,
+        end=times.end,
+        name=words(name),
+        unreadable=times.unreadable,
+        taken=times.taken,
+        unreadable_causes=unreadable + is_unreadable(of_parent),
+        own=own,
+        causes=tuple(dict.fromkeys(causes)),
+    )
 
 
 STATUS, KIND = "status", "span_kind"
@@ -114,6 +181,11 @@ def process(service: str | None, instance: str | None) -> str | None:
     if service and instance and service != instance:
         return f"{service}@{instance}"
     return service or instance or None
+
+
+def listed(value: object) -> list[Any]:
+    """Return the elements of a list; another value that is not null counts as an element."""
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def words(value: object) -> str | None:

@@ -23,12 +23,13 @@ import json
 import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from antecede.errors import FormatError, InputError
+from antecede.errors import FormatError
 from antecede.tables.trace import text
 from antecede.tables.trace.formats import (
     spans_chrome,
@@ -38,10 +39,10 @@ from antecede.tables.trace.formats import (
     spans_zipkin,
 )
 from antecede.tables.trace.formats.json_stream import Broken, items
-from antecede.tables.trace.formats.partial_span import KIND, STATUS, name_of
+from antecede.tables.trace.formats.partial_span import KIND, STATUS, Bad, Part, name_of
 from antecede.tables.trace.formats.spans_ids import DIGITS
 from antecede.tables.trace.formats.spans_times import TimeCounts, Unit, unit_for
-from antecede.tables.trace.reader import Detail, Item, ReadOptions
+from antecede.tables.trace.reader import Detail, Item, ReadOptions, to_the_break
 from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.time_text import SPLIT
 
@@ -86,19 +87,13 @@ class SpansReader:
             )
             raise FormatError(message, path=str(path))
         columns, traces = _Columns(), _Traces()
-        try:
-            for item, further in dialect(path, options, own):
-                if isinstance(item, Event):
-                    traces.add(item.topics)
-                    yield item, columns.limited(further or {}) if own else None
-                else:
-                    yield item, None
-        except FormatError:
-            raise
-        except InputError as error:  # the file breaks off on that line
-            if error.line is None:
-                raise
-            yield Quarantined(str(path), error.line, None, error.message, ""), None
+        for found in to_the_break(dialect(path, options, own), path):
+            item, further = (found, None) if isinstance(found, Quarantined) else found
+            if isinstance(item, Event):
+                traces.add(item.topics)
+                yield item, columns.limited(further or {}) if own else None
+            else:
+                yield item, None
         if split := traces.split():
             yield Detail(SPLIT, split), None
 
@@ -159,33 +154,28 @@ def _dialect(head: bytes) -> Dialect | None:
     if sample[:1] not in ("{", "["):
         return None
     if not sample.startswith("{") and _is_chrome(sample):
-        return _chrome(())
+        return partial(spans_chrome.read, ())
     jaeger: tuple[str, ...] = ()
     for keys in _ways(sample):
         if keys[-1] == spans_chrome.LIST:
-            return _chrome(keys)
+            return partial(spans_chrome.read, keys)
         if keys[-1] in spans_otlp.BLOCKS and spans_otlp.SHAPES.search(sample):
-            return _by_elements(keys, spans_otlp.spans_in, "ns")
+            return partial(_read_elements, keys, spans_otlp.spans_in, "ns")
         if keys in spans_jaeger.LISTS:
             jaeger = keys
     if _TRACE_ID.search(sample):
         if spans_jaeger.SHAPE.search(sample):
-            return _by_elements(jaeger, spans_jaeger.spans_in, "us")
+            return partial(_read_elements, jaeger, spans_jaeger.spans_in, "us")
         if _ZIPKIN_ID.search(sample):
             return spans_zipkin.read
-    return _by_elements((), spans_otlp.spans_in, "ns") if spans_otlp.is_console(sample) else None
+    if spans_otlp.is_console(sample):
+        return partial(_read_elements, (), spans_otlp.spans_in, "ns")
+    return None
 
 
 def _is_chrome(sample: str) -> bool:
     found = spans_chrome.SHAPE.search(sample)
     return sample[0] == "[" and found is not None and '"ts"' in sample
-
-
-def _chrome(keys: Sequence[str]) -> Dialect:
-    def read(path: Path, options: ReadOptions, own: bool) -> Found:
-        return spans_chrome.read(path, keys, unit_for("us", options.time_unit), own)
-
-    return read
 
 
 def _ways(sample: str) -> Iterator[tuple[str, ...]]:
@@ -209,30 +199,28 @@ def _ways(sample: str) -> Iterator[tuple[str, ...]]:
         key = None
 
 
-def _by_elements(
+def _read_elements(
     keys: Sequence[str],
-    spans_in: Callable[[object, Unit, bool], Iterator[spans_otlp.Span | spans_otlp.Bad]],
+    spans_in: Callable[[object, Unit, bool], Iterator[Part | Bad]],
     declared: str,
-) -> Dialect:
-    """Return the function that reads a file whose spans are in the elements of one list."""
-
-    def read(path: Path, options: ReadOptions, own: bool) -> Found:
-        source = str(path)
-        unit = unit_for(declared, options.time_unit)
-        counts = TimeCounts(unit)
-        for found in items(path, keys):
-            if isinstance(found, Broken):
-                yield Quarantined(source, found.line, None, found.reason, found.raw), None
+    path: Path,
+    options: ReadOptions,
+    own: bool,
+) -> Found:
+    """Yield the spans of a file that are in the elements of one list."""
+    source = str(path)
+    unit = unit_for(declared, options.time_unit)
+    counts = TimeCounts(unit)
+    for found in items(path, keys):
+        if isinstance(found, Broken):
+            yield Quarantined(source, found.line, None, found.reason, found.raw), None
+            continue
+        for part in spans_in(found.value, unit, own):
+            if isinstance(part, Bad):
+                yield Quarantined(source, found.line, *part), None
                 continue
-            for one in spans_in(found.value, unit, own):
-                if isinstance(one, spans_otlp.Bad):
-                    yield Quarantined(source, found.line, one.identity, one.reason, one.raw), None
-                    continue
-                part = one.part
-                counts.add(part.unreadable, part.taken, part.unreadable_causes)
-                identity = name_of(part.trace, part.span)
-                yield part.event(identity, one.causes, source, found.line), part.own
-        for name, value in counts.details().items():
-            yield Detail(name, value), None
-
-    return read
+            counts.add(part.unreadable, part.taken, part.unreadable_causes)
+            event = part.event(name_of(part.trace, part.span), part.causes, source, found.line)
+            yield event, part.own
+    for name, value in counts.details().items():
+        yield Detail(name, value), None

@@ -25,8 +25,8 @@ from typing import Any, Final, NamedTuple
 from antecede.tables.trace import text
 from antecede.tables.trace.formats.json_stream import Broken, items
 from antecede.tables.trace.formats.partial_span import words
-from antecede.tables.trace.formats.spans_times import Unit
-from antecede.tables.trace.reader import Detail, Item
+from antecede.tables.trace.formats.spans_times import Unit, unit_for
+from antecede.tables.trace.reader import Detail, Item, ReadOptions
 from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.time_text import UNBOUND, UNENDED
 
@@ -47,9 +47,10 @@ Place = tuple[Thread, int]
 
 
 def read(
-    path: Path, keys: Sequence[str], unit: Unit, own: bool
+    keys: Sequence[str], path: Path, options: ReadOptions, own: bool
 ) -> Iterator[tuple[Item, Mapping[str, Any] | None]]:
     """Yield the events of a file; `keys` lead to the list."""
+    unit = unit_for("us", options.time_unit)
     known = Known(path, keys, unit)
     source = str(path)
     left: Counter[str] = Counter()

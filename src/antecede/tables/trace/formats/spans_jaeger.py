@@ -18,25 +18,18 @@ from typing import Any
 
 from antecede.tables.trace import text
 from antecede.tables.trace.formats.partial_span import (
-    ROLES,
+    Bad,
     Part,
+    bad_span,
     columns_of,
-    name_of,
+    listed,
+    make_part,
     process,
     process_of,
     status_in,
     words,
 )
-from antecede.tables.trace.formats.spans_ids import (
-    SPAN_BYTES,
-    TRACE_BYTES,
-    is_unreadable,
-    normalize_id,
-    spans_named,
-)
-from antecede.tables.trace.formats.spans_otlp import Bad, Span, listed, raw
 from antecede.tables.trace.formats.spans_times import Unit, read_times
-from antecede.tables.trace.reader import NO_ID
 
 LISTS = (("data",), ("hits", "hits"))
 """Keys that lead to the list of traces, or of documents."""
@@ -48,14 +41,14 @@ _DURATION = re.compile(r"\A([0-9]+(?:\.[0-9]+)?)s\Z")
 _VALUES = ("value", "vStr", "vBool", "vInt64", "vFloat64", "vBinary")
 
 
-def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Span | Bad]:
+def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Part | Bad]:
     """Yield the spans of one element of a file: a trace, or a span with its process.
 
     `own`: with status, kind and tags.
     """
     inner = element.get("_source", element) if isinstance(element, dict) else element
     if not isinstance(inner, dict):
-        yield Bad(None, "no JSON object where a trace or a span is", raw(inner))
+        yield bad_span(inner, "", "no JSON object where a trace or a span is")
         return
     spans = inner.get("spans")
     processes = inner.get("processes")
@@ -64,30 +57,20 @@ def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Span | Bad]:
         try:
             yield span_of(record, processes, unit, own)
         except ValueError as error:
-            identity = record.get("spanID") if isinstance(record, dict) else None
-            yield Bad(words(identity), str(error), raw(record))
+            yield bad_span(record, "spanID", error)
 
 
-def span_of(record: object, processes: Mapping[str, Any], unit: Unit, own: bool = False) -> Span:
+def span_of(record: object, processes: Mapping[str, Any], unit: Unit, own: bool = False) -> Part:
     """Return the span of one record; ValueError saying why it is none.
 
     `processes`: those of the trace, by their ids; a record may have its own.
     """
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
-    trace, span = map(normalize_id, _ids_in(record), (TRACE_BYTES, SPAN_BYTES))
-    if trace is None or span is None:
-        raise ValueError(NO_ID)
-    causes, unreadable = spans_named(map(_ids_in, listed(record.get("references"))))
-    by_id = record.get("parentSpanID") or record.get("parentSpanId")
-    parent = normalize_id(by_id, SPAN_BYTES)
-    if parent:
-        causes.append(name_of(trace, parent))
     where = record.get("process") or processes.get(str(record.get("processID")))
     where = where if isinstance(where, dict) else {}
     tags, of_process = tags_in(record), tags_in(where)
-    kind = words(tags.get(_KIND))
-    kind = kind.lower() if kind else None
+    kind = (words(tags.pop(_KIND, None)) or "").lower() or None
     start, duration = _moment(record.get("startTime")), _length(record.get("duration"))
     in_ns = isinstance(record.get("startTime"), str) and isinstance(start, int)
     times = read_times(
@@ -97,25 +80,16 @@ def span_of(record: object, processes: Mapping[str, Any], unit: Unit, own: bool 
         duration,
         "ns" if duration != record.get("duration") else None,
     )
-    part = Part(
-        trace=trace,
-        span=span,
-        parent=parent,
-        member=member_of(where.get("serviceName"), of_process),
-        role=kind if kind in ROLES else None,
-        start=times.start,
-        end=times.end,
-        name=words(record.get("operationName")),
-        unreadable=times.unreadable,
-        taken=times.taken,
-        unreadable_causes=unreadable + is_unreadable(by_id),
-        own=columns_of(status_in(tags), kind, _but_kind(tags), of_process) if own else None,
+    return make_part(
+        [*_ids_in(record), record.get("parentSpanID") or record.get("parentSpanId")],
+        member_of(where.get("serviceName"), of_process),
+        kind,
+        times,
+        record.get("operationName"),
+        map(_ids_in, listed(record.get("references"))),
+        columns_of(status_in(tags), kind, tags, of_process) if own else None,
+        links_first=True,
     )
-    return Span(part, tuple(dict.fromkeys(causes)))
-
-
-def _but_kind(tags: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in tags.items() if key != _KIND}
 
 
 def member_of(service: object, tags: Mapping[str, Any]) -> str | None:

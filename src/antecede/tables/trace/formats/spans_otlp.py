@@ -21,24 +21,18 @@ from typing import Any
 
 from antecede.tables.trace import text
 from antecede.tables.trace.formats.partial_span import (
-    ROLES,
     STATUS,
+    Bad,
     Part,
+    bad_span,
     columns_of,
-    name_of,
+    listed,
+    make_part,
     process_of,
     status_of,
     words,
 )
-from antecede.tables.trace.formats.spans_ids import (
-    SPAN_BYTES,
-    TRACE_BYTES,
-    is_unreadable,
-    normalize_id,
-    spans_named,
-)
-from antecede.tables.trace.formats.spans_times import Times, Unit, read_times
-from antecede.tables.trace.reader import NO_ID
+from antecede.tables.trace.formats.spans_times import Unit, read_times
 
 BLOCKS = ("resourceSpans", "resource_spans", "batches")
 """Keys of the list of blocks."""
@@ -60,33 +54,18 @@ _OWN = {
 }
 
 
-class Span:
-    """A span and the identities of its causes: its parent, then its links."""
-
-    def __init__(self, part: Part, causes: tuple[str, ...]) -> None:
-        self.part = part
-        self.causes = causes
-
-
-class Bad:
-    """Text that is no span, and the reason."""
-
-    def __init__(self, identity: str | None, reason: str, raw: str) -> None:
-        self.identity, self.reason, self.raw = identity, reason, raw
-
-
 def is_console(sample: str) -> bool:
     """Tell whether text holds a span of a console exporter."""
     return any(pattern.search(sample) for pattern in _CONSOLE)
 
 
-def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Span | Bad]:
+def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Part | Bad]:
     """Yield the spans of one element of a file: a resource's block, or a span of an exporter.
 
     `own`: with status, kind and attributes.
     """
     if not isinstance(element, dict):
-        yield Bad(None, "no JSON object where spans of a resource are", raw(element))
+        yield bad_span(element, "", "no JSON object where spans of a resource are")
         return
     if "context" in element or "SpanContext" in element:
         yield from _checked(element, _console_span, unit, own)
@@ -98,12 +77,11 @@ def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Span | Bad]:
             yield from _checked(record, span_of, member, unit, resource if own else None)
 
 
-def _checked(record: object, made: Any, *more: Any) -> Iterator[Span | Bad]:
+def _checked(record: object, made: Any, *more: Any) -> Iterator[Part | Bad]:
     try:
         yield made(record, *more)
     except ValueError as error:
-        identity = record.get("spanId") if isinstance(record, dict) else None
-        yield Bad(words(identity), str(error), raw(record))
+        yield bad_span(record, "spanId", error)
 
 
 def span_of(
@@ -112,7 +90,7 @@ def span_of(
     unit: Unit | None = None,
     resource: Mapping[str, Any] | None = None,
     duration_unit: str | None = None,
-) -> Span:
+) -> Part:
     """Return the span of one record in OTLP's JSON; ValueError saying why it is none.
 
     `resource`: its attributes, if the span's further columns are wanted. A record of a table may
@@ -122,62 +100,28 @@ def span_of(
         raise ValueError("not a JSON object")
     own = None
     if resource is not None:
-        status = record.get("status")
-        status = status if isinstance(status, dict) else {}
+        status = _object(record, "status")
         own = columns_of(
             status_of(status.get("code")), _kind(record.get("kind")), _attributes(record), resource
         )
         if message := words(status.get("message")):
             own.setdefault(f"{STATUS}_message", message)
     start, end = (_either(record, key) for key in ("startTimeUnixNano", "endTimeUnixNano"))
-    return _made(
+    return make_part(
         [_either(record, key) for key in ("traceId", "spanId", "parentSpanId")],
+        member,
+        _kind(record.get("kind")),
+        read_times(unit or Unit("ns"), start, end, record.get("duration"), duration_unit),
+        record.get("name"),
         [
             (_either(one, "traceId"), _either(one, "spanId")) if isinstance(one, dict) else _NO_SPAN
             for one in listed(record.get("links"))
         ],
-        read_times(unit or Unit("ns"), start, end, record.get("duration"), duration_unit),
-        words(record.get("name")),
-        member,
-        record.get("kind"),
         own,
     )
 
 
-def _made(
-    ids: list[object],
-    links: list[tuple[object, object]],
-    times: Times,
-    name: str | None,
-    member: str | None,
-    kind: object,
-    own: dict[str, Any] | None,
-) -> Span:
-    trace = normalize_id(ids[0], TRACE_BYTES)
-    span, parent = (normalize_id(one, SPAN_BYTES) for one in ids[1:])
-    if trace is None or span is None:
-        raise ValueError(NO_ID)
-    linked, unreadable = spans_named(links)
-    causes = [*([name_of(trace, parent)] if parent else []), *linked]
-    role = _kind(kind)
-    part = Part(
-        trace=trace,
-        span=span,
-        parent=parent,
-        member=member,
-        role=role if role in ROLES else None,
-        start=times.start,
-        end=times.end,
-        name=name,
-        unreadable=times.unreadable,
-        taken=times.taken,
-        unreadable_causes=unreadable + is_unreadable(ids[2]),
-        own=own,
-    )
-    return Span(part, tuple(dict.fromkeys(causes)))
-
-
-def _console_span(record: dict[str, Any], unit: Unit, own: bool) -> Span:
+def _console_span(record: dict[str, Any], unit: Unit, own: bool) -> Part:
     """Return the span of an object that a console exporter wrote."""
     record = _plain(record) if "SpanContext" in record else record
     context = _object(record, "context")
@@ -185,22 +129,22 @@ def _console_span(record: dict[str, Any], unit: Unit, own: bool) -> Span:
     resource = resource.get("attributes", resource)
     resource = resource if isinstance(resource, dict) else {}
     status = _object(record, "status")
-    kind = record.get("kind")
+    kind = _kind(record.get("kind"))
     found = None
     if own:
         attributes = _object(record, "attributes")
-        found = columns_of(status_of(status.get("status_code")), _kind(kind), attributes, resource)
+        found = columns_of(status_of(status.get("status_code")), kind, attributes, resource)
         if message := words(status.get("description")):
             found.setdefault(f"{STATUS}_message", message)
     start, end = (_moment(record.get(key)) for key in ("start_time", "end_time"))
     contexts = [_object(link, "context") for link in listed(record.get("links"))]
-    return _made(
+    return make_part(
         [context.get("trace_id"), context.get("span_id"), record.get("parent_id")],
-        [(one.get("trace_id"), one.get("span_id")) for one in contexts],
-        read_times(Unit("ns", is_fixed=True) if isinstance(start, int) else unit, start, end),
-        words(record.get("name")),
         process_of(resource),
         kind,
+        read_times(Unit("ns", is_fixed=True) if isinstance(start, int) else unit, start, end),
+        record.get("name"),
+        [(one.get("trace_id"), one.get("span_id")) for one in contexts],
         found,
     )
 
@@ -300,15 +244,5 @@ def _objects(record: object, key: str) -> list[dict[str, Any]]:
     return [one for one in _list(found) if isinstance(one, dict)]
 
 
-def listed(value: object) -> list[Any]:
-    """Return the elements of a list; another value that is not null counts as an element."""
-    return value if isinstance(value, list) else [] if value is None else [value]
-
-
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def raw(value: object) -> str:
-    """Return what a bad record holds, short enough to be kept."""
-    return text.shorten(repr(value))

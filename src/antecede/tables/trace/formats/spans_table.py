@@ -278,13 +278,12 @@ def _event(row: Any, unit: str, duration_unit: str | None) -> tuple[Any, ...]:
         "links": [_plain(link) for link in links],
     }
     try:
-        span = span_of(record, _member(row), Unit(unit), duration_unit=duration_unit)
+        part = span_of(record, _member(row), Unit(unit), duration_unit=duration_unit)
     except ValueError:
         return (EVENT, None, None, [], [], None, None, None, None, NO_ID, 0, None, 0)
-    part = span.part
     name = f"{part.trace}/{part.span}"
     told = (part.start, part.end, part.role, part.name, None, part.unreadable, part.taken)
-    causes = list(span.causes)
+    causes = list(part.causes)
     return (EVENT, name, part.member, causes, [part.trace], *told, part.unreadable_causes)
 
 

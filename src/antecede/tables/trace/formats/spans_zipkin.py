@@ -40,21 +40,17 @@ from antecede.tables.trace.formats.partial_span import (
     ROLES,
     SERVER,
     Part,
+    bad_span,
     columns_of,
+    make_part,
     name_of,
     process,
     status_in,
     words,
 )
-from antecede.tables.trace.formats.spans_ids import (
-    DIGITS,
-    SPAN_BYTES,
-    TRACE_BYTES,
-    is_unreadable,
-    normalize_id,
-)
+from antecede.tables.trace.formats.spans_ids import DIGITS
 from antecede.tables.trace.formats.spans_times import TimeCounts, Unit, read_times, unit_for
-from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions
+from antecede.tables.trace.reader import Detail, Item, ReadOptions
 from antecede.tables.trace.schema import Event, Quarantined
 
 Keys = npt.NDArray[np.int64]
@@ -82,7 +78,9 @@ def read(
         try:
             parts = parts_of(found.value, unit, own)
         except ValueError as error:
-            yield _refused(found.value, source, found.line, str(error)), None
+            identity, reason, raw = bad_span(found.value, "id", error)
+            identity = text.shorten(identity) if identity else None
+            yield Quarantined(source, found.line, identity, reason, raw), None
             continue
         for part in parts:
             counts.add(part.unreadable, part.taken, part.unreadable_causes)
@@ -135,12 +133,6 @@ class Whole:
         """Yield pieces of what never became whole."""
         for pieces in self._waiting.values():
             yield from pieces
-
-
-def _refused(record: object, source: str, line: int, reason: str) -> Quarantined:
-    identity = words(record.get("id")) if isinstance(record, dict) else None
-    shown = text.shorten(identity) if identity else None
-    return Quarantined(source, line, shown, reason, text.shorten(repr(record)))
 
 
 def _merged(pieces: list[Piece]) -> Iterator[Piece]:
@@ -317,29 +309,17 @@ def parts_of(record: object, unit: Unit = _MICROS, own: bool = False) -> list[Pa
     """
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
-    trace = normalize_id(record.get("traceId"), TRACE_BYTES)
-    span = normalize_id(record.get("id"), SPAN_BYTES)
-    if trace is None or span is None:
-        raise ValueError(NO_ID)
-    kind = words(record.get("kind"))
-    role = kind.lower() if kind and kind.lower() in ROLES else None
+    kind = (words(record.get("kind")) or "").lower() or None
     times = read_times(unit, record.get("timestamp"), None, record.get("duration") or None)
     tags = _tags(record) if own else {}
-    plain = Part(
-        trace=trace,
-        span=span,
-        parent=normalize_id(record.get("parentId"), SPAN_BYTES),
-        member=_endpoint(record.get("localEndpoint")),
-        role=role,
-        shared=record.get("shared") is True,
-        start=times.start,
-        end=times.end,
-        name=words(record.get("name")),
-        unreadable=times.unreadable,
-        taken=times.taken,
-        unreadable_causes=int(is_unreadable(record.get("parentId"))),
-        own=columns_of(status_in(tags), kind.lower() if kind else None, tags) if own else None,
-    )
+    plain = make_part(
+        [record.get(key) for key in ("traceId", "id", "parentId")],
+        _endpoint(record.get("localEndpoint")),
+        kind,
+        times,
+        record.get("name"),
+        own=columns_of(status_in(tags), kind, tags) if own else None,
+    )._replace(shared=record.get("shared") is True)
     return _old_parts(record, plain, unit) if "localEndpoint" not in record else [plain]
 
 

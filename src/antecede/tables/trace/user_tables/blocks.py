@@ -102,7 +102,7 @@ def gathered(rows: Iterator[table_rows.Row | Quarantined]) -> Iterator[Block]:
             bad.append((len(records), row))
         elif row is not None:
             records.append(row.record)
-            lines.append(row.line or 0)
+            lines.append(row.line)
         if row is None or len(records) >= BLOCK_ROWS or len(bad) >= BLOCK_ROWS:
             if records or bad:
                 yield Block(None, records, np.array(lines, np.int64), bad)

@@ -30,49 +30,19 @@ _NO_ARRAY = (pa.ArrowException, OverflowError, TypeError, ValueError)
 """What Arrow raises for values that have no type in common."""
 
 
-class Place(NamedTuple):
-    """A row of a batch of Parquet."""
-
-    batch: pyarrow.RecordBatch
-    row: int
+Own = Mapping[str, Any] | pyarrow.RecordBatch
+"""Rows as the user has them: a record of CSV or JSON, or a batch of Parquet."""
 
 
-Own = Mapping[str, Any] | Place
-"""A row as the user has it: a record of CSV or JSON, or a place in Parquet."""
-
-
-def as_table(rows: Sequence[Own | pyarrow.RecordBatch]) -> pyarrow.Table:
-    """Return rows as a table of their own columns, in their order [n]; a batch is its rows."""
-    parts = []
-    for batch, run in itertools.groupby(rows, _batch_of):
-        if batch is None:
-            parts.append(_of_records([row for row in run if isinstance(row, Mapping)]))
+def as_table(rows: Sequence[Own]) -> pyarrow.Table:
+    """Return rows as a table of their own columns, in their order [n]."""
+    parts: list[pyarrow.Table] = []
+    for is_batch, run in itertools.groupby(rows, lambda row: isinstance(row, pyarrow.RecordBatch)):
+        if is_batch:
+            parts += [pa.Table.from_batches([batch]) for batch in run]
         else:
-            where = [row.row for row in run if isinstance(row, Place)]
-            whole = pa.Table.from_batches([batch.to_batch()])
-            parts.append(whole.take(pa.array(where, pa.int64())) if where else whole)
+            parts.append(_of_records([row for row in run if isinstance(row, Mapping)]))
     return together(parts)
-
-
-class _Same:
-    """A batch that is compared by what it is, not by what it holds."""
-
-    def __init__(self, batch: pyarrow.RecordBatch) -> None:
-        self._batch = batch
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other._batch is self._batch
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def to_batch(self) -> pyarrow.RecordBatch:
-        return self._batch
-
-
-def _batch_of(row: Own | pyarrow.RecordBatch) -> _Same | None:
-    if isinstance(row, pyarrow.RecordBatch):
-        return _Same(row)
-    return _Same(row.batch) if isinstance(row, Place) else None
 
 
 def marked(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:

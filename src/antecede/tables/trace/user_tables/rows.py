@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import itertools
-import json
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,24 +19,15 @@ import pyarrow.parquet as pq
 from antecede.errors import FormatError
 from antecede.tables.trace import text
 from antecede.tables.trace.schema import Quarantined
-from antecede.tables.trace.user_tables.extra_columns import Own, Place
 
 PARQUET_ROWS = 16_384
 
 
 class Row(NamedTuple):
-    """One row: its line, its cells by name, and the row as the user has it."""
+    """A row of text: its line, and its cells by name."""
 
-    line: int | None
+    line: int
     record: dict[str, Any]
-    own: Own
-
-
-def parquet(path: Path) -> Iterator[Row]:
-    """Yield the rows of one file; FormatError where it is not readable."""
-    for batch in parquet_batches(path):
-        for number, record in enumerate(records(batch)):
-            yield Row(None, record, Place(batch, number))
 
 
 def parquet_batches(path: Path, groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
@@ -96,16 +86,11 @@ def json_lines(path: Path) -> Iterator[Row | Quarantined]:
     for number, line in text.lines(path):
         if not line.strip():
             continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            yield Quarantined(str(path), number, None, f"not JSON: {error}", text.shorten(line))
-            continue
-        if isinstance(record, dict):
-            yield Row(number, record, record)
+        record = text.json_object(line)
+        if isinstance(record, str):
+            yield Quarantined(str(path), number, None, record, text.shorten(line))
         else:
-            raw = text.shorten(line)
-            yield Quarantined(str(path), number, None, "not a JSON object", raw)
+            yield Row(number, record)
 
 
 def delimited(
@@ -127,8 +112,7 @@ def delimited(
         elif len(cells) != len(names):
             yield of_other_length(cells, len(names), path, line, delimiter)
         else:
-            record = dict(zip(names, cells, strict=True))
-            yield Row(line, record, record)
+            yield Row(line, dict(zip(names, cells, strict=True)))
 
 
 def of_other_length(

@@ -72,6 +72,16 @@ def pieces(block: Block, columns: Columns, own: bool) -> Iterator[Piece]:
     yield from ((row, None) for _, row in bad)
 
 
+def each_row(block: Block, columns: Columns) -> Iterator[Piece]:
+    """Yield the events and bad records of a block in their order, each row made by itself."""
+    bad = list(block.bad)
+    for at in range(block.rows):
+        while bad and bad[0][0] == at:
+            yield bad.pop(0)[1], None
+        yield _alone(block.sliced(at, 1), columns, True)
+    yield from ((row, None) for _, row in bad)
+
+
 def _known(block: Block, columns: Columns, first: int) -> int:
     """Return how many rows from `first` have none but known columns."""
     names = columns.known.keys()
