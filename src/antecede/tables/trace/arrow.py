@@ -17,37 +17,23 @@ from pathlib import Path
 import pyarrow as pa
 
 from antecede.errors import FormatError, InputError
+from antecede.formatting import counted
 from antecede.tables.trace import reader
-from antecede.tables.trace.batches import (
-    QUARANTINE_SCHEMA,
-    SCHEMA,
-    Batch,
-    Waiting,
-    quarantine_batch,
-    to_batch,
-)
+from antecede.tables.trace.batches import QUARANTINE_SCHEMA as QUARANTINE_SCHEMA
+from antecede.tables.trace.batches import SCHEMA as SCHEMA
+from antecede.tables.trace.batches import Batch, Waiting
+from antecede.tables.trace.batches import to_batch as to_batch
 from antecede.tables.trace.formats import editing, git, irc, lora, mail, shiviz, spans
 from antecede.tables.trace.formats.document_formats import FORMATS
 from antecede.tables.trace.formats.documents import DocumentReader
 from antecede.tables.trace.paths import Paths, all_inputs
 from antecede.tables.trace.reader import Detail, Item, Reader, ReadOptions
-from antecede.tables.trace.schema import Event
+from antecede.tables.trace.schema import TIMES, Event
 from antecede.tables.trace.user_tables import reader as table
 from antecede.tables.trace.user_tables.extra_columns import Own, together
 from antecede.tables.trace.user_tables.vectorized import Chunk
 from antecede.tables.trace.user_tables.writing import PARQUET, write_table
 
-__all__ = [
-    "QUARANTINE_SCHEMA",
-    "SCHEMA",
-    "Batch",
-    "Trace",
-    "quarantine_batch",
-    "read",
-    "read_batches",
-    "to_batch",
-    "write_events",
-]
 BATCH_ROWS = 65_536
 
 _READERS: tuple[Reader, ...] = (
@@ -92,7 +78,7 @@ def read(
     event could be read.
     """
     chosen = choose_readers(paths, format or implied_format(options), options)
-    batches = list(_batches(chosen, _checked(chosen, options), BATCH_ROWS, own))
+    batches = list(batches_of(chosen, options, own=own))
     events = pa.Table.from_batches([batch.events for batch in batches], SCHEMA)
     quarantine = pa.Table.from_batches([batch.quarantine for batch in batches], QUARANTINE_SCHEMA)
     if not events.num_rows:
@@ -133,10 +119,6 @@ def batches_of(
     return _batches(chosen, _checked(chosen, options), batch_rows, own)
 
 
-TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "end_time")
-"""Columns of nanoseconds since 1970, UTC."""
-
-
 def write_events(events: Sequence[Event], path: str | Path, format: str = PARQUET) -> None:
     """Write events in the schema; `format` is one of `tables.trace.user_tables.writing`.
 
@@ -174,7 +156,7 @@ def choose_readers(
             message = f"is {found.name}, but {chosen[0][0]} is {chosen[0][1].name}: one at a time"
             raise FormatError(message, path=str(path))
         chosen.append((path, found))
-    return _among(_once(chosen))
+    return _joined(chosen)
 
 
 _OPTIONS = {"needs_run": "--group"}
@@ -194,23 +176,18 @@ def _checked(chosen: Sequence[tuple[Path, Reader]], options: ReadOptions | None)
     return options
 
 
-def _among(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
-    """Give each path the reader that knows all of them, where the format has one."""
-    among = getattr(chosen[0][1], "among", None)
-    if among is None:
-        return chosen
-    paths = [path for path, _ in chosen]
-    together = among(paths)
-    return [(path, together) for path in paths]
-
-
-def _once(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
-    """Leave out a path that stands for the same trace as an earlier one, if its reader knows."""
+def _joined(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
+    """Return each trace once, with the reader that knows all paths where the format has one."""
     kept: dict[Path | int, tuple[Path, Reader]] = {}
     for number, (path, one) in enumerate(chosen):
         same = getattr(one, "stands_for", None)
         kept.setdefault(same(path) if same else number, (path, one))
-    return list(kept.values())
+    among = getattr(chosen[0][1], "among", None)
+    if among is None:
+        return list(kept.values())
+    paths = [path for path, _ in kept.values()]
+    joined = among(paths)
+    return [(path, joined) for path in paths]
 
 
 def _batches(
@@ -260,9 +237,6 @@ def _nothing(chosen: Sequence[tuple[Path, Reader]], quarantine: pa.Table) -> Inp
         return InputError("holds no event", path=str(path))
     first = quarantine.slice(0, 1).to_pylist()[0]
     where = f"line {first['line']}: " if first["line"] else ""
-    message = (
-        f"nothing in it can be read as {one.name}: {quarantine.num_rows:,} bad "
-        f"{'record' if quarantine.num_rows == 1 else 'records'}; "
-        f"the first: {where}{first['reason']}"
-    )
-    return FormatError(message, path=str(path))
+    bad = counted(quarantine.num_rows, "bad record")
+    message = f"nothing in it can be read as {one.name}: {bad}; the first: {where}"
+    return FormatError(message + first["reason"], path=str(path))

@@ -20,6 +20,7 @@ from antecede.tables.trace.text import shorten
 from antecede.tables.trace.user_tables.extra_columns import Own, as_table
 from antecede.tables.trace.user_tables.vectorized import Chunk
 
+_STORING = (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError)
 _TYPES = {
     "string": pa.string(),
     "int64": pa.int64(),
@@ -140,10 +141,7 @@ class Waiting:
             stored, unfit, kept = _storable([event for event, _ in made])
             parts.append(stored)
             refused += unfit
-            own = [row for _, row in made]
-            rows += [
-                row for row in (own if kept is None else [own[k] for k in kept]) if row is not None
-            ]
+            rows += [made[k][1] for k in kept if made[k][1] is not None]
         events = _numbered(parts, self.done)
         bad = quarantine_batch([*self.bad, *refused])
         self.done += events.num_rows
@@ -155,30 +153,25 @@ def _numbered(parts: Sequence[pa.RecordBatch], first: int) -> pa.RecordBatch:
     """Return events as one batch, `file_order` numbered from `first`."""
     if not parts:
         return to_batch([])
-    names = list(SCHEMA.names)
     same = [pa.RecordBatch.from_arrays(part.columns, schema=SCHEMA) for part in parts]
     whole: Any = cast("Any", pa).concat_batches(same)
-    columns = dict(zip(names, whole.columns, strict=True))
-    columns["file_order"] = pa.array(np.arange(first, first + whole.num_rows))
-    return pa.RecordBatch.from_arrays([columns[name] for name in names], schema=SCHEMA)
+    at = SCHEMA.names.index("file_order")
+    numbers = pa.array(np.arange(first, first + whole.num_rows))
+    numbered: pa.RecordBatch = whole.set_column(at, SCHEMA.field(at), numbers)
+    return numbered
 
 
-def _storable(
-    events: list[Event],
-) -> tuple[pa.RecordBatch, list[Quarantined], list[int] | None]:
-    """Return the events as a batch; events with values that cannot be stored are set aside.
-
-    The last are the numbers of those that are kept, None for all.
-    """
+def _storable(events: list[Event]) -> tuple[pa.RecordBatch, list[Quarantined], Sequence[int]]:
+    """Return the events that can be stored as a batch, the others, and which are stored."""
     try:
-        return to_batch(events), [], None
-    except (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError):
+        return to_batch(events), [], range(len(events))
+    except _STORING:
         good: list[int] = []
         refused: list[Quarantined] = []
         for number, event in enumerate(events):
             try:
                 to_batch([event])
-            except (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError) as error:
+            except _STORING as error:
                 refused.append(_unusable(event, f"cannot be stored: {error}"))
             else:
                 good.append(number)

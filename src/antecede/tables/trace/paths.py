@@ -9,6 +9,7 @@ from pathlib import Path
 from antecede.errors import FormatError, InputError
 from antecede.tables.trace import reader
 from antecede.tables.trace.formats.git import is_repository
+from antecede.tables.trace.text import files_below
 
 Paths = str | Path | Sequence[str | Path]
 """One path, or several in their order."""
@@ -58,12 +59,7 @@ def inputs(path: str | Path, format: str | None = None) -> list[Path]:
 def _parts(path: Path, format: str | None) -> list[Path]:
     if not path.is_dir() or _is_whole(path, format):
         return [path]
-    return [
-        part
-        for part in sorted(path.rglob("*"))
-        if part.is_file()
-        and not any(piece.startswith(("_", ".")) for piece in part.relative_to(path).parts)
-    ]
+    return files_below(path)
 
 
 def _is_whole(folder: Path, format: str | None) -> bool:

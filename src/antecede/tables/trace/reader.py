@@ -12,6 +12,7 @@ To add a format, write a class with `name`, `sniff` and `read` and hand an objec
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -83,7 +84,6 @@ ENTRY_POINTS = "antecede.readers"
 _READERS: dict[str, Reader] = {}
 _BROKEN: dict[str, str] = {}
 """Entry points that could not be loaded, and why."""
-_LOADED: list[bool] = []
 
 
 def register(reader: Reader) -> None:
@@ -92,22 +92,19 @@ def register(reader: Reader) -> None:
     Raise InputError if the object is no reader.
     """
     name = getattr(reader, "name", None)
-    if not (isinstance(name, str) and name and callable(getattr(reader, "sniff", None))):
-        raise InputError(f"{reader!r} is no reader: it needs name, sniff and read")
-    if isinstance(reader, type) or not callable(getattr(reader, "read", None)):
+    has_methods = all(callable(getattr(reader, one, None)) for one in ("sniff", "read"))
+    if not (isinstance(name, str) and name and has_methods) or isinstance(reader, type):
         raise InputError(f"{reader!r} is no reader: register an object with name, sniff and read")
     _READERS[name] = reader
 
 
+@functools.cache
 def load_entry_points() -> None:
     """Register the readers that installed packages offer, once.
 
     The value of an entry point is a reader or a class of readers. A name that is known already
     stays as it is; what cannot be loaded is remembered for the message of `by_name`.
     """
-    if _LOADED:
-        return
-    _LOADED.append(True)
     found = importlib.metadata.entry_points(group=ENTRY_POINTS)
     for entry in sorted(found, key=lambda entry: (entry.name, entry.value)):
         try:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, quarantine_batch
+from antecede.tables.trace.batches import QUARANTINE_SCHEMA, SCHEMA, quarantine_batch
 from antecede.tables.trace.causes import Causes
 from antecede.tables.trace.identities import are_blank, causes_of, flat, ids_of, is_blank, keys
 from antecede.tables.trace.reader import NO_ID

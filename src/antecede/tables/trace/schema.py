@@ -51,6 +51,7 @@ COLUMNS = (
     Column("line", "int64", True, "line in that file, from 1"),
 )
 NAMES = tuple(column.name for column in COLUMNS)
+TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "end_time")
 
 ORDERS = (
     "arrival",

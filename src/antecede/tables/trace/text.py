@@ -34,27 +34,25 @@ def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for reading, decompressed if it is gzip; InputError if that is impossible."""
     if path.is_fifo():  # looking at it would use it up, or wait for ever
         raise InputError("is a pipe; write it to a file first, which is read twice", path=str(path))
-    file = None
     try:
-        file = path.open("rb")
-        magic = file.peek(2)[:2]
+        with path.open("rb") as file:
+            is_gzip = file.read(2) == b"\x1f\x8b"
+        return cast("IO[bytes]", gzip.open(path) if is_gzip else path.open("rb"))
     except OSError as error:
-        if file is not None:
-            file.close()
         raise InputError(f"cannot be read: {error.strerror or error}", path=str(path)) from error
-    return cast("IO[bytes]", _OwningGzip(file)) if magic == b"\x1f\x8b" else file
 
 
-class _OwningGzip(gzip.GzipFile):
-    """A gzip reader that closes the file below it."""
+def files_below(folder: Path) -> list[Path]:
+    """Return the files of a folder in the order of their names, without hidden ones.
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._below = file
-        super().__init__(fileobj=file, mode="rb")
-
-    def close(self) -> None:
-        super().close()
-        self._below.close()
+    Names of files and folders that begin with "_" or "." are no data (Spark's `_temporary`).
+    """
+    return [
+        part
+        for part in sorted(folder.rglob("*"))
+        if part.is_file()
+        and not any(piece.startswith(("_", ".")) for piece in part.relative_to(folder).parts)
+    ]
 
 
 def read_up_to(path: Path, size: int | None = None) -> tuple[bytes, str]:

@@ -26,7 +26,7 @@ from antecede.tables.trace import text
 from antecede.tables.trace.causes import AMBIGUOUS, BLANK, CAUSE_COLUMNS, TOLD_BY
 from antecede.tables.trace.expressions import Expression, compile_expression, select_values
 from antecede.tables.trace.formats.document_formats import DocumentFormat
-from antecede.tables.trace.formats.json_stream import Broken, items
+from antecede.tables.trace.formats.json_stream import Broken, Element, items
 from antecede.tables.trace.identities import is_blank, name_of
 from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions
 from antecede.tables.trace.schema import Event, Quarantined
@@ -86,9 +86,9 @@ class DocumentReader:
             if isinstance(found, Quarantined):
                 yield found, None
                 continue
-            keys.update(dict.fromkeys(found.record))
+            keys.update(dict.fromkeys(found.value))
             event = self._event(found, str(path), known, counts)
-            yield event, None if isinstance(event, Quarantined) else found.record
+            yield event, None if isinstance(event, Quarantined) else found.value
         if keys and not known.has_causes:
             yield Detail(CAUSE_COLUMNS, ", ".join(keys)[:300]), None
             yield Detail(TOLD_BY, ""), None
@@ -114,13 +114,13 @@ class DocumentReader:
             return any(select_values(self._is_event, record))
         return False
 
-    def _objects(self, path: Path) -> Iterator[_Found | Quarantined]:
+    def _objects(self, path: Path) -> Iterator[Element | Quarantined]:
         head, _ = text.read_up_to(path, text.HEAD_BYTES)
         for element in items(path, self._place(head) or ()):
             if isinstance(element, Broken):
                 yield Quarantined(str(path), element.line, None, element.reason, element.raw)
             elif isinstance(element.value, dict):
-                yield _Found(element.value, element.line)
+                yield element
             else:
                 raw = text.shorten(json.dumps(element.value, ensure_ascii=False))
                 yield Quarantined(str(path), element.line, None, "not a JSON object", raw)
@@ -134,7 +134,7 @@ class DocumentReader:
                     if isinstance(found, Quarantined):
                         continue
                     with contextlib.suppress(ValueError, InputError):
-                        self._learn(found.record, known)
+                        self._learn(found.value, known)
                     if self._scope is None and known.has_causes:
                         return known
         return known
@@ -147,9 +147,9 @@ class DocumentReader:
                 known.add(identity, scope, self._position(record))
 
     def _event(
-        self, found: _Found, source: str, known: Scopes, counts: Counter[str]
+        self, found: Element, source: str, known: Scopes, counts: Counter[str]
     ) -> Event | Quarantined:
-        record = found.record
+        record = found.value
         mine: Counter[str] = Counter()
         try:
             identity = self._value(record, "id")
@@ -250,13 +250,6 @@ class DocumentReader:
             when = text.iso_time(found[0])
         counts[UNREADABLE] += when is None
         return when
-
-
-class _Found(NamedTuple):
-    """An object, and the line where it begins."""
-
-    record: dict[str, Any]
-    line: int
 
 
 class Position(NamedTuple):

@@ -8,6 +8,7 @@ units. The start of a span decides for its duration, and for an end that fits no
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -108,26 +109,20 @@ class TimeCounts:
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
-        self._unreadable = 0
-        self._causes = 0
-        self._taken: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
+        self._taken: Counter[str] = Counter()
 
     def add(self, unreadable: int, taken: str | None, causes: int = 0) -> None:
         """Count one span; `causes`: its parents and links that name no span."""
-        self._unreadable += unreadable
-        self._causes += causes
+        self._counts.update({UNREADABLE: unreadable, UNREADABLE_CAUSES: causes})
         if taken is not None:
-            self._taken[taken] = self._taken.get(taken, 0) + 1
+            self._taken[f"{TAKEN_AS}{taken}"] += 1
 
     def details(self) -> Mapping[str, Any]:
         """Return the details of the file; nothing for counts of zero."""
-        found: dict[str, Any] = {}
-        if self._unreadable:
-            found[UNREADABLE] = self._unreadable
-        if self._causes:
-            found[UNREADABLE_CAUSES] = self._causes
+        found: dict[str, Any] = {**+self._counts, **self._taken}
+        if UNREADABLE_CAUSES in found:
             found[UNREADABLE_IN] = CAUSES_IN
-        for unit, count in self._taken.items():
-            found[f"{TAKEN_AS}{unit}"] = count
+        if self._taken:
             found[DECLARED] = self._unit.declared
         return found

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow
 import pyarrow.compute
 
-from antecede.tables.trace.identities import MAX_EXACT, is_text, without_blanks
+from antecede.tables.trace.identities import is_text, whole_numbers, without_blanks
 from antecede.tables.trace.text import nanoseconds
 from antecede.tables.trace.user_tables.rows import as_read
 
@@ -76,7 +76,8 @@ def names(cells: Any) -> Found | None:
     if types.is_integer(kind):
         return Found(cells.cast(pa.string()), none(len(cells)))
     if types.is_floating(kind):
-        return _names_of_floats(cells)
+        whole, unreadable = whole_numbers(cells)
+        return Found(whole.cast(pa.string()), mask(unreadable))
     return None
 
 
@@ -92,9 +93,8 @@ def numbers(cells: Any) -> Found | None:
     if types.is_integer(kind):
         return Found(cells.cast(pa.int64()), none(len(cells)))
     if types.is_floating(kind):
-        values = _doubles(cells)
-        exact = _exact(values)
-        return Found(_integers(values, exact), known(cells) & ~exact)
+        whole, unreadable = whole_numbers(cells)
+        return Found(whole, mask(unreadable))
     if is_text(kind):
         cells = _texts(cells)
         whole = mask(pc.match_substring_regex(cells, _WHOLE))
@@ -135,30 +135,6 @@ def _without(cells: Any, out: Bools) -> Any:
     return pc.if_else(pa.array(~out), cells, pa.scalar(None, cells.type)) if out.any() else cells
 
 
-def _doubles(cells: Any) -> npt.NDArray[np.float64]:
-    """Return floating-point numbers, not-a-number for null."""
-    wide = cells.cast(pa.float64())
-    found: npt.NDArray[np.float64] = wide.to_numpy(zero_copy_only=False)
-    return found
-
-
-def _exact(values: npt.NDArray[np.float64]) -> Bools:
-    """Tell which are whole numbers that no others have been rounded to."""
-    with np.errstate(invalid="ignore"):
-        found: Bools = (np.abs(values) < MAX_EXACT) & (np.floor(values) == values)
-    return found
-
-
-def _integers(values: npt.NDArray[np.float64], exact: Bools) -> Any:
-    return pa.array(np.where(exact, values, 0).astype(np.int64), mask=~exact)
-
-
-def _names_of_floats(cells: Any) -> Found:
-    values = _doubles(cells)
-    exact = _exact(values)
-    return Found(_integers(values, exact).cast(pa.string()), known(cells) & ~exact)
-
-
 def _scaled(cells: Any, factor: int, numbers: bool) -> Times:
     """Return whole numbers times a factor; beyond 64 bits they are no time."""
     values = cells.fill_null(0).to_numpy(zero_copy_only=False)
@@ -174,7 +150,7 @@ def _scaled(cells: Any, factor: int, numbers: bool) -> Times:
 
 
 def _times_of_floats(cells: Any, factor: int) -> Times:
-    values = _doubles(cells)
+    values = cells.cast(pa.float64()).to_numpy(zero_copy_only=False)
     there = known(cells)
     with np.errstate(invalid="ignore", over="ignore"):
         near = np.abs(values * factor) < 9.2e18

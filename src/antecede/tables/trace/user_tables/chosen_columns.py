@@ -14,12 +14,19 @@ import numpy as np
 
 from antecede.errors import FormatError, InputError
 from antecede.tables.trace import expressions, text
-from antecede.tables.trace.causes import BLANK, NOTES, REPEATED, ROUNDED_CAUSES, UNREADABLE_CAUSES
+from antecede.tables.trace.causes import (
+    BLANK,
+    OF_READERS,
+    REPEATED,
+    ROUNDED_CAUSES,
+    UNREADABLE_CAUSES,
+)
 from antecede.tables.trace.expressions import Failed
 from antecede.tables.trace.formats.nested import describe_records
 from antecede.tables.trace.identities import is_blank, name_of
 from antecede.tables.trace.reader import ReadOptions
 from antecede.tables.trace.schema import NAMES
+from antecede.tables.trace.schema import TIMES as TIMES
 from antecede.tables.trace.text import nanoseconds
 from antecede.tables.trace.user_tables import usual_names
 from antecede.tables.trace.user_tables.text_causes import TextCauses
@@ -66,7 +73,6 @@ class TimeSizes:
         return {unit: count for unit, count in self._counts.items() if count}
 
 
-TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "end_time")
 CHOICES = (*(name for name in NAMES if name not in ("file_order", "source", "line")), "clock")
 """Names under which a user may give a column."""
 
@@ -107,7 +113,7 @@ class ChosenColumns:
             BLANK: 0,
             ROUNDED_CAUSES: 0,
             UNREADABLE_CAUSES: 0,
-            **dict.fromkeys(NOTES, 0),
+            **dict.fromkeys(OF_READERS, 0),
         }
         """Causes so far, by what is wrong with them (`tables.trace.causes`)."""
         self.separator = options.separator

@@ -76,7 +76,7 @@ class TableReader:
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize Parquet for certain; JSON lines and CSV less surely than other formats."""
         if path.is_dir():
-            return 0.8 if any(part.suffix == ".parquet" for part in files_of(path)) else 0.0
+            return 0.8 if any(part.suffix == ".parquet" for part in text.files_below(path)) else 0.0
         if head.startswith(b"PAR1"):
             return 1.0
         first = _first_line(head)
@@ -215,26 +215,13 @@ def _in_json(path: Path) -> bool:
     return _first_line(text.read_up_to(path, text.HEAD_BYTES)[0]).startswith("{")
 
 
-def files_of(folder: Path) -> list[Path]:
-    """Return the files below a folder as Spark writes it.
-
-    What begins with "_" or "." is no data there (`_temporary`, `_SUCCESS`).
-    """
-    return [
-        part
-        for part in sorted(folder.rglob("*"))
-        if part.is_file()
-        and not any(piece.startswith(("_", ".")) for piece in part.relative_to(folder).parts)
-    ]
-
-
 def _parts(folder: Path) -> list[Path]:
     """Return the Parquet files of one table.
 
     Raises FormatError for a folder that holds other files, too, or rows that were set aside:
     nothing is left out, or read as data, without a word.
     """
-    files = files_of(folder)
+    files = text.files_below(folder)
     odd = [
         str(part.relative_to(folder))
         for part in files

@@ -27,18 +27,6 @@ def could_be_joined_id(text: str, parts: int) -> bool:
     return text.replace(r"\\", "").replace(r"\:", "").count(":") >= parts - 1
 
 
-def zipped_causes(cells: Sequence[Sequence[object]]) -> Iterator[tuple[object, ...]]:
-    """Yield the causes that the columns of their parts hold; a single value goes with each.
-
-    Raises ValueError for lists of different lengths.
-    """
-    sizes = {len(cell) for cell in cells} - {1}
-    if len(sizes) > 1:
-        raise ValueError(f"the parts of causes are lists of different lengths: {sorted(sizes)}")
-    size = sizes.pop() if sizes else 1
-    yield from zip(*(cell if len(cell) != 1 else list(cell) * size for cell in cells), strict=True)
-
-
 def as_list(value: object) -> object:
     """Return the list that a cell of a text file writes as JSON; anything else as it is."""
     if not isinstance(value, str) or not value.startswith("["):
@@ -59,10 +47,17 @@ def rounded_words(value: object, columns: Sequence[str]) -> str:
 
 
 def filled(cells: Sequence[Sequence[object]]) -> Iterator[object]:
-    """Yield causes that the cells of their parts make; none where all cells are blank."""
+    """Yield causes that the cells of their parts make; a single value goes with each of a list.
+
+    Nothing where all cells are blank. Raise ValueError for lists of different lengths.
+    """
     if all(is_blank(value) for cell in cells for value in cell):
         return
-    yield from zipped_causes(cells)
+    sizes = {len(cell) for cell in cells} - {1}
+    if len(sizes) > 1:
+        raise ValueError(f"the parts of causes are lists of different lengths: {sorted(sizes)}")
+    size = sizes.pop() if sizes else 1
+    yield from zip(*(cell if len(cell) != 1 else list(cell) * size for cell in cells), strict=True)
 
 
 def plain(value: object) -> object:
