@@ -22,7 +22,6 @@ from antecede.tables.trace import arrow
 from antecede.tables.trace.reader import ReadOptions, to_the_break
 from antecede.tables.trace.schema import Quarantined
 from antecede.tables.trace.user_tables import blocks
-from antecede.tables.trace.user_tables import rows as table_rows
 from antecede.tables.trace.user_tables.columns import Columns
 from antecede.tables.trace.user_tables.extra_columns import together
 from antecede.tables.trace.user_tables.reader import TableReader, kind_of
@@ -191,7 +190,7 @@ class ByRows(TableReader):
         delimiter = kind_of(path)[1]
         if delimiter is None:
             return super()._blocks(path)
-        by_rows = blocks.gathered(table_rows.delimited(path, delimiter))
+        by_rows = blocks.gathered(blocks.csv_rows(path, delimiter))
         return (
             blocks.Block(records=(), bad=[(0, block)]) if isinstance(block, Quarantined) else block
             for block in to_the_break(by_rows, path)

@@ -14,7 +14,7 @@ from antecede.tables.audit import audit
 from antecede.tables.trace.arrow import Trace, read
 from antecede.tables.trace.causes import BLANK, UNREAD
 from antecede.tables.trace.formats.mail import NEAREST
-from antecede.tables.trace.formats.mail_dates import parse_mail_date, strip_comments
+from antecede.tables.trace.formats.mail_headers import parse_mail_date, strip_comments
 from antecede.tables.trace.time_text import UNKNOWN_ZONE, UNREADABLE
 
 FROM_LINE = "From x Fri Mar  6 12:00:00 2015\n"

@@ -15,9 +15,8 @@ from antecede.cli import main
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.reader import Detail, ReadOptions
 from antecede.tables.trace.schema import Event
-from antecede.tables.trace.user_tables.list_separators import several_in_one
+from antecede.tables.trace.user_tables.list_separators import NULLS, list_in, several_in_one
 from antecede.tables.trace.user_tables.reader import TableReader
-from antecede.tables.trace.user_tables.text_causes import NULLS, list_in
 
 pa: Any = pyarrow
 

@@ -1,11 +1,7 @@
-"""Traces as Arrow tables: the schema, reading in batches, and what went to quarantine.
+"""Reading of traces as Arrow tables: choice of readers, batches, quarantine.
 
-`read_batches` streams: it holds one batch of events at a time, so a trace may be larger than
-memory wherever its reader streams too (all do but one: vector-clock logs are read
-whole, since their expressions span lines). `read` collects everything.
-
-A record that cannot be stored (text that is not Unicode, a number above 64 bits) goes to
-quarantine like any other bad record, whichever reader made it.
+`read_batches` holds one batch at a time, so a trace may be larger than memory. Vector-clock logs
+alone are read whole, since their expressions span lines. `read` collects everything.
 """
 
 from __future__ import annotations
@@ -53,16 +49,15 @@ for _reader in _READERS:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What was read: good events, bad records with reasons, and facts on the files."""
+    """Good events, bad records with reasons, and facts on the files."""
 
     events: pa.Table
     quarantine: pa.Table
     format: str
     details: dict[str, int | str] = field(default_factory=dict)
     own: pa.Table | None = None
-    """The rows of `events` with the columns of the user's table, or with further columns of formats
-    that have some: status, kind and attributes of spans, groups of a log's expression. None: no
-    such column."""
+    """Rows of `events` with the columns of the user's table, or with the further columns of spans
+    and logs. None: no such column."""
 
 
 def read(
@@ -72,10 +67,9 @@ def read(
     *,
     own: bool = False,
 ) -> Trace:
-    """Read one trace from files given in order; see `read_batches` for the errors.
+    """Return one trace from files given in order; see `read_batches` for the errors.
 
-    `own`: keep the columns of the user's table, or further ones, too. Raise FormatError if not one
-    event could be read.
+    `own`: keep the user's or further columns, too. Raise FormatError without any event.
     """
     chosen = choose_readers(paths, format or implied_format(options), options)
     batches = list(batches_of(chosen, options, own=own))
@@ -96,13 +90,11 @@ def read_batches(
     *,
     own: bool = False,
 ) -> Iterator[Batch]:
-    """Read files given in order, at most `batch_rows` events at a time.
+    """Yield the events of files given in order, at most `batch_rows` at a time.
 
-    `own`: keep the columns of the user's table, too.
-
-    Raise InputError if a path cannot be read at all or an option is none of its format's,
-    FormatError if its format cannot be told or the paths differ in format. Bad records raise
-    nothing: they are in `quarantine`.
+    `own`: keep the columns of the user's table, too. Raise InputError for an unreadable path or an
+    option that the format has no use for. Raise FormatError for an unknown format, or paths of
+    several. Bad records are in `quarantine`.
     """
     chosen = choose_readers(paths, format or implied_format(options), options)
     return batches_of(chosen, options, batch_rows, own=own)
@@ -122,8 +114,8 @@ def batches_of(
 def write_events(events: Sequence[Event], path: str | Path, format: str = PARQUET) -> None:
     """Write events in the schema; `format` is one of `tables.trace.user_tables.writing`.
 
-    In texts times are ISO 8601 (a plain number would be read as seconds), and columns that nothing
-    stands in are left out. Raise InputError if the file cannot be written.
+    In texts times are ISO 8601, as a plain number would be read as seconds, and empty columns are
+    left out. Raise InputError if the file cannot be written.
     """
     table = pa.Table.from_batches([to_batch(events)])
     if format != PARQUET:
@@ -141,7 +133,7 @@ def write_events(events: Sequence[Event], path: str | Path, format: str = PARQUE
 
 
 def implied_format(options: ReadOptions | None) -> str | None:
-    """Return the format that options stand for: an expression is for vector-clock logs alone."""
+    """Return the format that options imply: an expression is for vector-clock logs alone."""
     return shiviz.ShivizReader.name if options is not None and options.regex is not None else None
 
 
@@ -164,7 +156,6 @@ _OPTIONS = {"needs_run": "--group"}
 
 
 def _checked(chosen: Sequence[tuple[Path, Reader]], options: ReadOptions | None) -> ReadOptions:
-    """Return the options; raise InputError for one that the format would not look at."""
     options = options or ReadOptions()
     path, one = chosen[0]
     used = getattr(one, "uses", None)
@@ -193,7 +184,6 @@ def _joined(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
 def _batches(
     chosen: Sequence[tuple[Path, Reader]], options: ReadOptions, batch_rows: int, own: bool
 ) -> Iterator[Batch]:
-    """Collect what the readers yield; the last batch may be empty and has all details."""
     waiting = Waiting(batch_rows)
     for path, one in chosen:
         for item in _named(_items(one, path, options, own), path):
@@ -204,7 +194,6 @@ def _batches(
 def _items(
     one: Reader, path: Path, options: ReadOptions, own: bool
 ) -> Iterator[Chunk | Detail | tuple[Item, Own | None]]:
-    """Yield what a reader does, with the user's own row where it has one."""
     by_columns = getattr(one, "read_by_columns", None)
     with_own = getattr(one, "read_with_own", None) if own else None
     if by_columns is not None:
@@ -218,7 +207,7 @@ def _items(
 def _named(
     items: Iterable[Chunk | Detail | tuple[Item, Own | None]], path: Path
 ) -> Iterator[Chunk | Detail | tuple[Item, Own | None]]:
-    """Yield the items; a file name that is not Unicode is spelt so that it can be stored."""
+    """Yield the items; a file name that is not Unicode is spelled so that it can be stored."""
     name = str(path).encode(errors="backslashreplace").decode()
     if name == str(path):
         yield from items

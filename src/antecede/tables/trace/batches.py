@@ -1,7 +1,7 @@
-"""Events and bad records as Arrow batches: the schema, and collecting what readers yield.
+"""Arrow batches of events and bad records: schemas, and a collector of what readers yield.
 
 A record that cannot be stored (text that is not Unicode, a number above 64 bits) goes to
-quarantine like any other bad record, whichever reader made it.
+quarantine, whichever reader made it.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ QUARANTINE_SCHEMA = pa.schema(_QUARANTINE_FIELDS)
 
 
 class Batch(NamedTuple):
-    """Some events, what went to quarantine between them, and facts on the files so far.
+    """Events, the bad records between them, and facts on the files so far.
 
-    `own`: the rows of the events as the user's table has them, where that was asked for.
+    `own`: rows of the events as in the user's table, if asked for.
     """
 
     events: pa.RecordBatch
@@ -77,7 +77,7 @@ def quarantine_batch(rows: Iterable[Quarantined]) -> pa.RecordBatch:
 
 
 class Waiting:
-    """What was read and is not in a batch yet, in its order."""
+    """Items that are read and not in a batch yet, in their order."""
 
     def __init__(self, batch_rows: int) -> None:
         self.most = batch_rows
@@ -92,7 +92,7 @@ class Waiting:
         self.bad: list[Quarantined] = []
 
     def take(self, item: Chunk | Detail | tuple[Item, Own | None]) -> Iterator[Batch]:
-        """Take what a reader yields; yield the batches that are full by it."""
+        """Take an item of a reader; yield the batches that are full by it."""
         if isinstance(item, Detail):
             note(self.details, item)
         elif isinstance(item, Chunk):
@@ -150,7 +150,6 @@ class Waiting:
 
 
 def _numbered(parts: Sequence[pa.RecordBatch], first: int) -> pa.RecordBatch:
-    """Return events as one batch, `file_order` numbered from `first`."""
     if not parts:
         return to_batch([])
     same = [pa.RecordBatch.from_arrays(part.columns, schema=SCHEMA) for part in parts]
@@ -185,7 +184,7 @@ def _unusable(event: Event, reason: str) -> Quarantined:
 
 
 def note(details: dict[str, int | str], item: Detail) -> None:
-    """Take a fact of one file into those of all: numbers are added, texts each named once."""
+    """Add a fact of one file to those of all: numbers are added, texts each named once."""
     before = details.get(item.name)
     if isinstance(before, int) and isinstance(item.value, int):
         details[item.name] = before + item.value

@@ -1,8 +1,4 @@
-"""What declared causes hold beside causes: counted the same way wherever they are left out.
-
-The rule is that of `tables.trace.rows`; readers that make a list of names of a cell follow it
-already.
-"""
+"""Counts of names that are left out of declared causes (rule: `tables.trace.rows`)."""
 
 from __future__ import annotations
 
@@ -14,20 +10,19 @@ from antecede.formatting import counted
 from antecede.tables.trace.identities import IDS_ARE
 
 CAUSE_COLUMNS, TOLD_BY = "columns", "told_by"
-"""Names of details: the columns of a user's table, and which of them could tell causality."""
+"""Names of details: columns of a user's table, and those of them that could tell causality."""
 REPEATED, BLANK = "repeated_causes", "blank_causes"
-"""Names of details: what readers leave out already, counted by the same rule."""
+"""Names of details: counts of readers that leave these out already."""
 UNREAD = "unread_reply_headers"
-"""Name of a detail: headers of mail that should name an answered mail and from which none is
-read."""
+"""Name of a detail: reply headers of mail without a readable id."""
 AMBIGUOUS = "ambiguous_causes"
-"""Name of a detail: causes whose id several events have, as ids are unique within a source."""
+"""Name of a detail: causes whose id several sources have."""
 ROUNDED_CAUSES, ROUNDED_IN = "rounded_causes", "rounded_causes_in"
-"""Names of details: causes that are floating-point numbers from 2**53 on, and in which columns."""
+"""Names of details: floating-point causes from 2**53 on, and their columns."""
 PARTIAL = "partial_causes"
-"""Name of a detail: causes that lack parts of which the ids are made."""
+"""Name of a detail: causes without all parts of an id."""
 AS_NULL, AS_LIST, AS_WHOLE = "causes_as_null", "causes_as_lists", "causes_as_whole_numbers"
-"""Names of details: cells of CSV that were read otherwise than as one id (`tables.text_causes`)."""
+"""Names of details: cells of CSV that are read otherwise than as one id (`text_causes`)."""
 OF_READERS = {
     AS_NULL: ("word for null", "words for null", " among the causes", "read as no cause"),
     AS_LIST: ("list", "lists", " in brackets among the causes", "read as several causes"),
@@ -69,11 +64,11 @@ NOTES = {
 }
 """Words of reports on counted causes: singular, plural, the rest, treatment."""
 UNREADABLE_CAUSES, UNREADABLE_IN = "unreadable_causes", "unreadable_causes_in"
-"""Names of details: causes that are numbers but no ids, and in which columns."""
+"""Names of details: causes that are numbers but no ids, and their columns."""
 
 
 class Causes(NamedTuple):
-    """What declared causes hold beside causes."""
+    """Counts of names among the causes that are left out."""
 
     self_named: int = 0
     """Events that name themselves."""
@@ -83,17 +78,15 @@ class Causes(NamedTuple):
     """Names that are empty, or blanks, or null."""
 
     rounded: int = 0
-    """Causes of which nobody can tell which id they were."""
+    """Causes that may be one of several ids."""
     rounded_in: str = ""
-    """The columns that hold them."""
     unread: int = 0
-    """Headers of replies that name no mail."""
+    """Reply headers without an id."""
     ambiguous: int = 0
     """Causes whose id events of several sources have."""
     unreadable: int = 0
     """Causes that are numbers with a fraction, or infinite."""
     unreadable_in: str = ""
-    """The columns that hold them."""
     read: tuple[tuple[str, int], ...] = ()
     """Counts of readers, by the names in `OF_READERS`."""
 
@@ -108,7 +101,7 @@ class Causes(NamedTuple):
         return Causes(**both | {"read": tuple(read.items())})
 
     def with_read(self, details: Mapping[str, Any]) -> Causes:
-        """Return these counts with what a reader left out before."""
+        """Return these counts with those of a reader."""
         more = Causes(
             repeated=details.get(REPEATED, 0),
             blank=details.get(BLANK, 0),
@@ -123,7 +116,7 @@ class Causes(NamedTuple):
         return self.plus(more)
 
     def notes(self) -> Iterator[tuple[str, str]]:
-        """Yield (what, what became of it) in words; nothing where there was nothing."""
+        """Yield (finding, treatment) in words for each count above zero."""
         counts = self._asdict() | dict(self.read)
         for name, (single, several, rest, fate) in NOTES.items():
             if count := counts.get(name):

@@ -1,4 +1,4 @@
-"""What a path of a trace stands for: a file, a folder of them, or a pattern."""
+"""Paths of a trace: files, folders and patterns."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from antecede.tables.trace.formats.git import is_repository
 from antecede.tables.trace.text import files_below
 
 Paths = str | Path | Sequence[str | Path]
-"""One path, or several in their order."""
 
 
 def listed(paths: Paths) -> list[str | Path]:
-    """Return the paths as a list: a text is one path, and not its letters."""
+    """Return the paths as a list; a text is one path."""
     return [paths] if isinstance(paths, str | Path) else list(paths)
 
 
 def all_inputs(paths: Paths, format: str | None = None) -> list[Path]:
-    """Return what paths lead to, in their order; see `inputs`.
+    """Return the `inputs` of paths, in their order.
 
-    Raises InputError when there is no path, or one leads to nothing.
+    Raise InputError without any path, and for a path that leads to no file.
     """
     found: list[Path] = []
     for path in listed(paths):
@@ -39,13 +38,11 @@ def all_inputs(paths: Paths, format: str | None = None) -> list[Path]:
 def inputs(path: str | Path, format: str | None = None) -> list[Path]:
     """Return the files and folders that `path` leads to, each to be read by one reader.
 
-    A folder that is one trace by itself (a repository, the parts of a Parquet table) stays what it
-    is; of any other come all files below it, in order of their names, without those whose name,
-    or whose folder's, begins with "." or "_". What does not exist is a pattern as of a shell.
-    `format`: the reader that was asked for; None to look at each.
+    A folder that is one trace (a repository, parts of a Parquet table) is returned itself, of any
+    other all files below it (`files_below`). A path that does not exist is a pattern as of a shell.
+    `format`: the requested reader; None: look at each.
 
-    Raises InputError when there is neither such a path nor one of that pattern; a folder may be
-    empty, as files may come yet.
+    Raise InputError for no match. A folder may be empty, as files may come yet.
     """
     if Path(path).exists():
         return _parts(Path(path), format)

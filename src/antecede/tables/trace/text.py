@@ -1,8 +1,7 @@
-"""Bytes and text from outside, read so that nothing in them can hurt: lines, numbers, times.
+"""Bounded reading of foreign text: lines, numbers, times.
 
-Files ending in .gz (or beginning like one) are decompressed on the way. A line is read with
-a bound on its length, so that a file without line ends cannot fill the memory. Bytes that are
-not UTF-8 are shown as backslash escapes; no line is lost for them.
+Gzip is decompressed by its content. The length of a line is bounded. Bytes that are not UTF-8
+become backslash escapes.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from antecede.errors import InputError
 HEAD_BYTES = 1 << 18
 MAX_LINE_BYTES = 1 << 24
 MAX_RAW = 500
-"""Characters of a bad record that are kept to show it."""
 
 _INT64 = 1 << 63
 _UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -56,10 +54,7 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def read_up_to(path: Path, size: int | None = None) -> tuple[bytes, str]:
-    """Return the first `size` bytes (all, if None), and why there are no more, else "".
-
-    A damaged compressed file gives what can be read of it.
-    """
+    """Return the first `size` bytes (None: all) and where a damaged file breaks off, or ""."""
     found = bytearray()
     with open_bytes(path) as file:
         try:
@@ -76,8 +71,7 @@ def read_up_to(path: Path, size: int | None = None) -> tuple[bytes, str]:
 def lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, line without its end), at most `MAX_LINE_BYTES` of each.
 
-    Raise InputError when the file breaks off (a truncated gzip file), after every line that
-    could be read: the caller turns that into a row of the quarantine.
+    Raise InputError where the file breaks off, after every readable line.
     """
     number = 0
     with open_bytes(path) as file:
@@ -96,7 +90,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def bounded_line(file: IO[bytes]) -> bytes:
-    """Read one line and return its first `MAX_LINE_BYTES`; b"" at the end of the file."""
+    """Return the first `MAX_LINE_BYTES` of the next line; b"" at the end."""
     raw = part = file.readline(MAX_LINE_BYTES)
     while len(part) == MAX_LINE_BYTES and part[-1:] != b"\n":
         part = file.readline(MAX_LINE_BYTES)
@@ -113,7 +107,7 @@ def json_object(line: str) -> dict[str, Any] | str:
 
 
 def decode(raw: bytes) -> str:
-    """Decode UTF-8; other bytes become backslash escapes."""
+    """Return UTF-8 as text; other bytes become backslash escapes."""
     return raw.decode("utf-8", errors="backslashreplace")
 
 
@@ -124,7 +118,7 @@ def shorten(text: str) -> str:
 
 
 def int64(value: object) -> int | None:
-    """Return a whole number that fits into 64 bits, else None (True and 1.5 are none)."""
+    """Return a whole number of 64 bits, else None (True and 1.5 are none)."""
     if isinstance(value, str) and len(value) < 32:
         try:
             value = int(value)
@@ -162,11 +156,11 @@ def _number(text: str) -> int | float | None:
 
 
 MAX_TIME = 9.2e18
-"""Numbers from here on are no time since 1970 in any unit, as they exceed 64 bits in ns."""
+"""Least number that is no time in any unit, as it exceeds 64 bits in ns."""
 
 
 def unit_by_size(value: float) -> str:
-    """Tell the unit of a time since 1970 by its size: 1e11 s is the year 5138."""
+    """Return the unit of a time since 1970 by its size: 1e11 s is the year 5138."""
     for unit, limit in (("s", 1e11), ("ms", 1e14), ("us", 1e17)):
         if abs(value) < limit:
             return unit
@@ -186,10 +180,7 @@ def iso_time(text: str) -> int | None:
 
 
 def since_epoch(when: datetime.datetime, below_second: int) -> int | None:
-    """Return a time as ns since 1970; UTC if it has no zone, None if out of range.
-
-    `below_second`: nanoseconds to add.
-    """
+    """Return a time and `below_second` ns as ns since 1970 (no zone: UTC); None out of range."""
     if when.tzinfo is None:
         when = when.replace(tzinfo=datetime.UTC)
     try:

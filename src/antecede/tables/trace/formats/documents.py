@@ -1,13 +1,12 @@
-"""Files of JSON objects, one an event, whose format says where id and causes stand.
+"""Files of JSON objects, one an event: the formats of `document_formats`.
 
-`document_formats` lists the formats. A file holds one object a line, a list of objects, or an
-object with such a list (a room export of Matrix). Reading takes one object at a time.
+A file holds an object a line, a list of objects, or an object with such a list. Reading takes one
+object at a time.
 
 **Ids within a scope** (CloudEvents: unique only with `source`). An event is named SCOPE:ID, its
-cause by ID alone. So files are read twice: memory holds the ids. An ID that one scope has is that
-event. An ID of several scopes names none of them, is counted in `ambiguous_causes`, and matches no
-event. Events of a scope that have a `sequence` follow each other: the one with the next lower
-sequence is a cause.
+cause by ID alone. So files are read twice: memory holds the ids. An ID of several scopes is counted
+in `ambiguous_causes` and matches no event. An event with a `sequence` has the next lower one of its
+scope as a cause.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from antecede.tables.trace.user_tables.usual_names import USUAL, bare
 from antecede.tables.trace.user_tables.values import joined_id
 
 SAMPLE = 20
-"""Objects at the begin of a file in which the format is looked for."""
+"""Objects at the beginning of a file that are looked at."""
 MAX_CAUSES = 10_000
 _USUAL_CAUSES = frozenset(map(bare, USUAL["parents"]))
 _DECODER = json.JSONDecoder()
@@ -48,10 +47,9 @@ class DocumentReader:
 
     uses: tuple[str, ...] = ()
     gives_way_to_columns = True
-    """A user who names columns reads the file as a table."""
+    """Files are read as tables if the user names columns."""
 
     def __init__(self, format: DocumentFormat, known: Scopes | None = None) -> None:
-        """Take the format, and what is known of all files of the trace."""
         self.name = format.name
         self.format = format
         self.known = known
@@ -68,7 +66,7 @@ class DocumentReader:
         return 0.0 if self._place(head) is None else 0.92
 
     def among(self, paths: Sequence[Path]) -> DocumentReader:
-        """Return a reader for files that are one trace: causes may be in other files."""
+        """Return a reader for files of one trace, whose causes may be in other files."""
         return DocumentReader(self.format, self._survey(paths))
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
@@ -78,7 +76,7 @@ class DocumentReader:
     def read_with_own(
         self, path: Path, options: ReadOptions
     ) -> Iterator[tuple[Item, Mapping[str, Any] | None]]:
-        """Yield every event, and its object."""
+        """Yield every event with its object."""
         known = self.known or self._survey([path])
         counts: Counter[str] = Counter()
         keys: dict[str, None] = {}
@@ -235,7 +233,7 @@ class DocumentReader:
         return names
 
     def _usual_causes(self, keys: Iterable[str]) -> list[str]:
-        """Return keys that usually hold causes, where the specification has no such key."""
+        """Return keys with usual names of causes that the specification has not."""
         if not self.format.takes_usual_causes:
             return []
         named = self.format.columns["parents"]
@@ -253,7 +251,7 @@ class DocumentReader:
 
 
 class Position(NamedTuple):
-    """The place of an event among those of its scope; numbers come before other text."""
+    """Place of an event in its scope; numbers come before other text."""
 
     is_text: bool = True
     number: int | None = None
@@ -261,7 +259,7 @@ class Position(NamedTuple):
 
     @classmethod
     def from_text(cls, written: str | None) -> Position:
-        """Return the position that is written so; one without a place for None."""
+        """Return the position of a text; None has no place."""
         number = text.int64(written)
         if written is None or number is None:
             return cls(True, None, written or "")
@@ -274,7 +272,7 @@ class Position(NamedTuple):
 
 
 class Scopes:
-    """Ids of a whole trace by scope, and the sequences of each scope."""
+    """Ids of a whole trace by scope, and the sequence of each scope."""
 
     def __init__(self) -> None:
         self.has_causes = False
@@ -286,7 +284,7 @@ class Scopes:
         self._is_sorted = True
 
     def add(self, identity: str, scope: str | None, position: Position) -> None:
-        """Take in an event."""
+        """Add an event."""
         name = name_within(scope, identity)
         self._scopes.setdefault(identity, set()).add(scope)
         self._names[f"{scope}:{identity}"] = name
@@ -309,7 +307,7 @@ class Scopes:
         return found
 
     def before(self, scope: str | None, position: Position) -> str | None:
-        """Return the event of a scope with the next lower place; None if there is none."""
+        """Return the event of a scope with the next lower place, if any."""
         if not position.is_known:
             return None
         if not self._is_sorted:

@@ -1,17 +1,15 @@
-"""Traces of concurrent editing: one JSON object whose list `txns` has an object a change.
+"""Traces of concurrent editing: a JSON object whose list `txns` has an object a change.
 
-The format of josephg/editing-traces: `parents` are the positions in the list, from 0, of the
-changes on which this one was made; `agent` is the editor, `time` an ISO time by the editor's
-clock, `patches` what was changed. The position is the identity, the file's name the run.
+Format of josephg/editing-traces: `parents` are positions in the list, from 0; `agent` is the
+editor, `time` an ISO time by the editor's clock, `patches` the change. The position is the
+identity, the file's name the run.
 
-Theory of operation. The whole file is one object, often one line, and may be larger than
-memory. The beginning of the list is searched for in the stream, as other keys hold whole
-documents; then one change is decoded at a time from a buffer that grows only until the change
-is complete (`MAX_CHANGE` characters at most). What cannot be decoded is set aside up to the
-next place where a change begins. Positions must stay right, as they are names: changes in a
-damaged stretch are counted by their beginnings, and since a change names earlier ones only, a
-change after it stands behind each of its parents: where these are further on than the count, so
-many were lost (`lost_changes`). Once a change names the position just before it, that is settled.
+Theory of operation. The file may be larger than memory and one line. The reader seeks the list in
+the stream, then decodes a change at a time from a buffer of at most `MAX_CHANGE` characters. Bad
+text is set aside up to the next beginning of a change. Positions are names and must stay right:
+changes in a damaged stretch are counted by their beginnings. A change stands behind its parents, so
+a parent beyond the count tells how many were lost (`lost_changes`). A change that names the
+position just before it settles the count.
 """
 
 from __future__ import annotations
@@ -33,9 +31,9 @@ from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.time_text import UNREADABLE
 
 PIECE = 1 << 16
-"""Bytes that are read at once."""
+"""Bytes read at once."""
 MAX_CHANGE = 1 << 24
-"""Characters of one change at most."""
+"""Most characters of a change."""
 MAX_POSITION = 1 << 48
 
 _FIRST_KEYS = ("parents", "numChildren", "agent", "time", "patches")
@@ -76,7 +74,7 @@ class EditingReader:
 
 
 class _Changes:
-    """The list of changes of one file, from a buffer that slides over it."""
+    """List of changes of a file, from a sliding buffer."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
         self.source = str(path)
@@ -158,7 +156,7 @@ class _Changes:
         self.at = to
 
     def _to_next(self) -> bool:
-        """Go to the next character that is no blank and no comma; tell whether a comma was."""
+        """Pass blanks and commas; return whether there was a comma."""
         comma = False
         while True:
             match = cast("re.Match[str]", _BLANK.match(self.buffer, self.at))
@@ -168,7 +166,6 @@ class _Changes:
                 return comma
 
     def _looks_like(self, pattern: re.Pattern[str]) -> bool:
-        """Tell whether the text here matches, which it does within `_OVERLAP` characters."""
         while len(self.buffer) - self.at < _OVERLAP and self._more():
             pass
         return pattern.match(self.buffer, self.at) is not None
@@ -186,7 +183,7 @@ class _Changes:
     # --- changes --------------------------------------------------------------------------
 
     def _next(self) -> Event | Quarantined:
-        """Return the change here, or what is in its place, and go to the next."""
+        """Return the change or bad text here, and go to the next."""
         line, begins = self._line(), self._looks_like(self.begins)
         if begins:
             first = cast("re.Match[str]", self.begins.match(self.buffer, self.at))
@@ -217,7 +214,7 @@ class _Changes:
         return bad
 
     def _decode(self) -> tuple[object, str]:
-        """Return (value, "") and go behind it, or (None, what is wrong)."""
+        """Return (value, "") and go behind it, or (None, reason)."""
         while True:
             try:
                 value, end = _DECODER.raw_decode(self.buffer, self.at)
@@ -233,18 +230,18 @@ class _Changes:
             return value, ""
 
     def _complete(self, error: Exception) -> bool:
-        """Tell whether reading on cannot mend the error."""
+        """Return whether more text cannot mend the error."""
         if len(self.buffer) - self.at >= MAX_CHANGE or not isinstance(error, json.JSONDecodeError):
             return True
         unterminated = error.msg.startswith("Unterminated")
         return not unterminated and error.pos < len(self.buffer) - _NEAR_END
 
     def _pass_damage(self, begins: bool, raw: str) -> None:
-        """Go from what could not be read to the next beginning of a change.
+        """Go from bad text to the next beginning of a change.
 
-        What lies between counts as one change, unless it is too short for that, or the rest of
-        a change that a stray bracket closed: its keys are those that the change before it lacks.
-        `begins` tells whether a change began there.
+        The text between counts as one change, unless it is too short, or the rest of a change that
+        a stray bracket closed: its keys are those that the last change lacks. `begins`: a change
+        began there.
         """
         self.at, self.kept, self.passed = self.kept, _NOWHERE, 0
         self._go(self.at + begins)
@@ -292,12 +289,11 @@ class _Changes:
 
 @functools.cache
 def _beginning(*keys: str) -> re.Pattern[str]:
-    """Return the expression for the beginning of an object by one of its keys."""
     return re.compile(rf'\{{\s{{0,40}}"({"|".join(keys)})"\s{{0,40}}:')
 
 
 def _parents(change: dict[str, Any]) -> tuple[list[int], str]:
-    """Return the parents' positions and what is wrong with them."""
+    """Return the parents' positions and their defect."""
     parents = change.get("parents")
     if not isinstance(parents, list):
         return [], "no list of parents (traces of one editor alone have none)"
@@ -313,5 +309,4 @@ def _holds_changes(change: object) -> bool:
 
 
 def _patches(patches: object) -> str | None:
-    """Return the patches as JSON, None if there are none."""
     return None if patches is None else json.dumps(patches, ensure_ascii=False)

@@ -1,11 +1,9 @@
-"""Commits: a git repository, asked through `git log`, or a table of tab-separated values.
+"""Commits of a git repository (`git log`), or of a table of tab-separated values.
 
-The table's first line names its columns: `commit` and `parents` (separated by blanks), and if
-known `author_time`, `commit_time` (seconds since 1970) and `author_id`. A repository gives the
-commits of all its references, parents before children; the author's address is the member.
-
-The repository's own configuration may name programs to run; none of those takes part in
-`git log` as called here.
+The table's first line names `commit`, `parents` (separated by blanks), and if known `author_time`,
+`commit_time` (seconds since 1970), `author_id`. A repository gives the commits of all references,
+parents first; the author's address is the member. No program that the repository's configuration
+names takes part.
 """
 
 from __future__ import annotations
@@ -25,11 +23,9 @@ from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.time_text import UNREADABLE
 
 MAX_COLUMNS = 4096
-"""Columns of a table of commits."""
 COUNT_S = 10.0
-"""Time limit of counting commits, seconds."""
 MAX_PARENTS = 1 << 16
-"""Parents of a commit; more is no history."""
+"""Most parents of a commit."""
 
 _FIELDS = ("commit", "parents", "author_time", "commit_time", "author_id", "subject")
 _CONFIGURE = ("--no-replace-objects", "-c", "log.showSignature=false", "-c", "core.fsmonitor=false")
@@ -65,7 +61,7 @@ def is_repository(path: Path) -> bool:
 
 
 def count_commits(path: Path) -> int | None:
-    """Return the number of commits of a repository; None where git does not tell in time."""
+    """Return the number of commits; None where git fails or takes longer than `COUNT_S`."""
     command = ["git", "-C", str(path), *_CONFIGURE, "rev-list", "--all", "--count"]
     try:
         done = subprocess.run(

@@ -1,18 +1,14 @@
-"""Chat logs with annotated replies: `NAME.annotation.txt` beside `NAME.ascii.txt` (or `.raw.txt`).
+"""Chat logs with annotated replies: `NAME.annotation.txt` beside `NAME.ascii.txt` or `.raw.txt`.
 
-Kummerfeld et al., "A Large-Scale Corpus for Conversation Disentanglement" (ACL 2019). A line
-`N M -` of the annotation links line N of the log to line M, an answer to it; lines count from
-0. `N N -` says that N answers nothing. A line may answer several. Given either file, or a
-folder, the reader finds the other.
+Kummerfeld et al., "A Large-Scale Corpus for Conversation Disentanglement" (ACL 2019). A line `N M
+-` of the annotation links line N of the log to line M, an answer to it; lines count from 0. `N N -`
+says that N answers nothing. Given either file, or a folder, the reader finds the other.
 
-An event is a line that the annotation speaks of; nobody has judged the others, so they are no
-roots but only counted. The line number is the identity, NAME the run, the nick the member. A
-system line (`=== x has joined`) is an event only where a link ties it to another line.
+Annotated lines are events, others are only counted. The line number is the identity, NAME the run,
+the nick the member. A system line (`=== x has joined`) is an event only where a link ties it to
+another line. There are no times: a stamp `[HH:MM]` has no date and no zone.
 
-No times: a stamp is `[HH:MM]` without date, zone, or (until 2006) half of the day. The date in
-NAME is that of line 1000 or so, and logs run over midnight.
-
-The links are held in memory (they are few); the log is read a line at a time.
+Memory holds the links; the log is read a line at a time.
 """
 
 from __future__ import annotations
@@ -29,10 +25,10 @@ from antecede.tables.trace.schema import SEND, Event, Quarantined
 LOGS = (".raw.txt", ".ascii.txt")
 """Endings of the log beside an annotation; the first that exists is read."""
 LOOKED_AT = 20
-"""Lines at the beginning of a file that tell what it is."""
+"""Lines at the beginning of a file that are looked at."""
 
 MAX_LINKS = 1 << 20
-"""Links of one log, which are held in memory: half a gigabyte of them."""
+"""Most links of a log: half a gigabyte of memory."""
 
 _NAME = re.compile(r"(?P<name>.+)\.annotation(?P<by>\.[\w-]+)?\.txt(\.gz)?")
 _LOG_NAME = re.compile(r"(?P<name>.+)\.(raw|ascii)\.txt(\.gz)?")
@@ -61,7 +57,7 @@ class IrcReader:
         return 0.8 if stamped and 2 * chat > len(first) else 0.0
 
     def stands_for(self, path: Path) -> Path:
-        """Return the annotation, of which the log is the other half: given both, read one."""
+        """Return the annotation, so that a log beside it is read once."""
         try:
             return path if path.is_dir() else _pair(path)[1]
         except FormatError:
@@ -84,7 +80,7 @@ def _annotations(folder: Path) -> Iterator[Path]:
 
 
 def _pair(path: Path) -> tuple[str, Path, Path]:
-    """Return (run, annotation, log) of which `path` is one; FormatError if the other is missing."""
+    """Return (run, annotation, log) for either file; FormatError if the other is missing."""
     if match := _NAME.fullmatch(path.name):
         log = _beside(path, [match["name"] + ending for ending in LOGS])
         return match["name"] + (match["by"] or ""), path, log
@@ -110,8 +106,6 @@ def _beside(path: Path, names: list[str]) -> Path:
 
 
 class _Log:
-    """A log, its annotation, and counts."""
-
     def __init__(self, run: str, annotation: Path, log: Path) -> None:
         self.run, self.annotation, self.log = run, annotation, log
         self.causes: dict[int, dict[int, int]] = {}
@@ -125,7 +119,6 @@ class _Log:
         self.counts = dict.fromkeys(counted, 0)
 
     def items(self) -> Iterator[Item]:
-        """Yield the events in the order of the lines."""
         yield from to_the_break(self._links(), self.annotation)
         yield from to_the_break(self._lines(), self.log)
         for index in sorted(index for index in self.named if index > self.last):
@@ -188,6 +181,6 @@ class _Log:
 
 
 def _words(line: str) -> tuple[str, str] | None:
-    """Return (nick, words) of a line in which somebody says or does something."""
+    """Return (nick, words) of a line of chat."""
     match = _SAID.fullmatch(line) or _DID.fullmatch(line)
     return (match["nick"], match["text"]) if match else None

@@ -1,16 +1,14 @@
 """Mail: mailboxes in mbox format, and archives as JSON lines.
 
-A mail's causes are the ids of its `In-Reply-To`, else the last of its `References`. If none of
-these is in the archive, the nearest mail of `References` that is there is a cause, too. `send_time`
-is the author's Date, `arrival` the topmost Received header (the clock of the archive's own server),
-else the time in the mbox's `From ` line, which is UTC. A Date needs a zone of RFC 5322.
+Causes are the ids of `In-Reply-To`, else the last of `References`. If none of these is in the
+archive, the nearest mail of `References` that is there is a cause, too. `send_time` is the author's
+Date, `arrival` the topmost Received header (the archive's own clock), else the time in the mbox's
+`From ` line, which is UTC. A Date needs a zone of RFC 5322.
 
-JSON lines hold one object a mail: `id`, `parent` (else the last of `refs`), `sender`, `topic`,
-`date`, `arrived` and `committed` in seconds since 1970, and `seq`, the position in which the
-archive took the mail in.
+JSON lines hold an object a mail: `id`, `parent` (else the last of `refs`), `sender`, `topic`,
+`date`, `arrived` and `committed` in seconds since 1970, and `seq`, the archive's position.
 
-Both are read a line at a time. Mailboxes are read twice: memory holds their ids and senders, never
-the mails.
+Mailboxes are read twice: memory holds their ids and senders.
 """
 
 from __future__ import annotations
@@ -26,10 +24,10 @@ from typing import Any, NamedTuple
 from antecede.errors import InputError
 from antecede.tables.trace import text
 from antecede.tables.trace.causes import BLANK, UNREAD
-from antecede.tables.trace.formats.mail_dates import parse_mail_date
 from antecede.tables.trace.formats.mail_headers import (
     REPEATABLE,
     ReplyParser,
+    parse_mail_date,
     parse_message_id,
     unfold_headers,
 )
@@ -39,12 +37,12 @@ from antecede.tables.trace.time_text import UNKNOWN_ZONE, UNREADABLE
 
 MAX_HEADER_LINES = 10_000
 MAX_ZONES = 20
-"""Unknown zones of a file that are counted by name; later ones are counted together."""
+"""Unknown zones of a file that are counted by name, others together."""
 MAX_ADDRESSES = 10_000
 """Characters of a header in which addresses are looked for."""
 NO_ZONE = "none given"
 NEAREST = "nearest_ancestors"
-"""Name of a detail: mails tied to a known ancestor, as the mail that they answer is not there."""
+"""Name of a detail: mails tied to an ancestor, as the answered mail is absent."""
 
 _FROM = re.compile(r"From \S.*\d{1,2}:\d{2}.*\d{4}|From \S+@\S+|From MAILER-DAEMON")
 _FROM_TIME = re.compile(r"\w{3},? +\w{3} +\d{1,2} .*?\d{2}:\d{2}.*?(?= remote from |$)")
@@ -59,7 +57,6 @@ class MailReader:
     uses: tuple[str, ...] = ()
 
     def __init__(self, replies: ReplyParser | None = None) -> None:
-        """Take the parser that knows the whole archive; None: each file is an archive."""
         self.replies = replies
 
     def sniff(self, path: Path, head: bytes) -> float:
@@ -136,7 +133,7 @@ def _json_mail(line: str, source: str, number: int, counts: Counter[str]) -> Eve
 
 
 def _name(value: object) -> str | None:
-    """Return a name as text; None for null, blank and anything that is no name."""
+    """Return a name as text; None for null, blank and what is no name."""
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value).strip() or None
     return None
@@ -146,15 +143,13 @@ def _name(value: object) -> str | None:
 
 
 class _Mail(NamedTuple):
-    """The header lines of one mail, its `From ` line, and the number of that line."""
-
     headers: list[str]
     from_line: str
     line: int
 
 
 def _mails(path: Path) -> Iterator[_Mail | Quarantined]:
-    """Yield the mails of a mailbox; a mail begins at `From ` after a blank line."""
+    """Yield the mails; a mail begins at `From ` after a blank line."""
     mail: _Mail | None = None  # None: within a body, or before the first mail
     began, after_blank, stray = False, True, False
     for number, line in text.lines(path):
@@ -198,7 +193,7 @@ def _survey(paths: Sequence[Path]) -> ReplyParser:
 
 
 class _Mailbox:
-    """Mailbox as events, and the counts of what its headers lack."""
+    """Events of a mailbox, and counts."""
 
     def __init__(self, source: str, replies: ReplyParser, counts: Counter[str]) -> None:
         self.source = source
@@ -262,7 +257,7 @@ class _Mailbox:
         return self._time(match[0], is_utc=True) if match else None
 
     def _time(self, written: str, *, is_utc: bool = False) -> int | None:
-        """Return a time in ns, and count one that cannot be read or has no known zone."""
+        """Return a time in ns; count unreadable ones and unknown zones."""
         if not written.strip():
             return None
         date = parse_mail_date(written)
@@ -286,6 +281,5 @@ def _address(header: str | None) -> str | None:
 
 
 def _addresses(headers: dict[str, str]) -> set[str]:
-    """Return the addresses that a mail names beside its ids."""
     named = [headers.get(name, "")[:MAX_ADDRESSES] for name in ("from", "to", "cc", "reply-to")]
     return {address.lower() for _, address in email.utils.getaddresses(named) if address}

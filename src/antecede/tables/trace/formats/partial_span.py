@@ -1,4 +1,4 @@
-"""A span, or the side of a span that two processes share, before it becomes an event."""
+"""Span, or side of a shared span, before it becomes an event."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RECEIVING = (SERVER, CONSUMER)
 
 
 class Part(NamedTuple):
-    """A span as one process saw it."""
+    """Span as one process saw it."""
 
     trace: str
     span: str
@@ -34,19 +34,19 @@ class Part(NamedTuple):
     member: str | None
     role: str | None = None
     shared: bool = False
-    """Whether the process declares that the span began in another process (Zipkin)."""
+    """Whether the span began in another process (Zipkin)."""
     start: int | None = None
     """Time by the process's clock, ns."""
     end: int | None = None
     name: str | None = None
     unreadable: int = 0
-    """Times that could not be read."""
+    """Unreadable times."""
     taken: str | None = None
-    """Unit in which times were read, if it is not the one that the format declares."""
+    """Unit of the times, if not the declared one."""
     unreadable_causes: int = 0
     """Parents and links that name no span."""
     own: Mapping[str, Any] | None = None
-    """Status, kind and attributes; None if they were not asked for."""
+    """Status, kind and attributes; None if not asked for."""
     causes: tuple[str, ...] = ()
     """Identities that the record names: parent and links."""
 
@@ -122,12 +122,12 @@ def make_part(
 
 
 STATUS, KIND = "status", "span_kind"
-"""Columns that every span has beside those of the event schema."""
+"""Columns of every span beside the event schema."""
 _STATUSES = {"error": "error", "2": "error", "ok": "ok", "1": "ok"}
 
 
 def status_of(code: object) -> str | None:
-    """Return `error` or `ok` for a status code of OpenTelemetry, a word or a number; else None."""
+    """Return `error` or `ok` for a status code of OpenTelemetry, a word or a number."""
     plain = str(code).lower().removeprefix("status_code_").removeprefix("statuscode.")
     return _STATUSES.get(plain)
 
@@ -135,7 +135,7 @@ def status_of(code: object) -> str | None:
 def status_in(attributes: Mapping[str, Any]) -> str | None:
     """Return the status that attributes give: OpenTelemetry's mapping to Zipkin and Jaeger.
 
-    `otel.status_code` counts, else the presence of `error` with another value than false.
+    `otel.status_code` counts, else the presence of `error`, unless it is false.
     """
     if found := status_of(attributes.get("otel.status_code")):
         return found
@@ -149,9 +149,9 @@ def columns_of(
     attributes: Mapping[str, Any],
     resource: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the further columns of a span: status, kind, attributes, those of its resource.
+    """Return the further columns of a span: status, kind, attributes, `resource.KEY`.
 
-    The latter are called `resource.KEY`; an attribute called like another column `attribute.KEY`.
+    An attribute called like another column is `attribute.KEY`.
     """
     found: dict[str, Any] = {STATUS: status, KIND: kind}
     for key, value in attributes.items():
@@ -165,7 +165,7 @@ INSTANCE = ("service.instance.id", "host.name", "host.id")
 
 
 def process_of(attributes: Mapping[str, object]) -> str | None:
-    """Name the process by a resource's attributes: the pod, else service and instance."""
+    """Return the process that a resource's attributes name: the pod, else service and instance."""
     found = {key: words(value) for key, value in attributes.items()}
     instance = next((found[key] for key in INSTANCE if found.get(key)), None)
     return found.get("k8s.pod.name") or process(found.get("service.name"), instance)
@@ -177,7 +177,7 @@ def name_of(trace: str, span: str) -> str:
 
 
 def process(service: str | None, instance: str | None) -> str | None:
-    """Name the process whose clock timed a span: the service, and which of its instances."""
+    """Return the name of a process: the service, and its instance."""
     if service and instance and service != instance:
         return f"{service}@{instance}"
     return service or instance or None

@@ -21,13 +21,10 @@ from __future__ import annotations
 
 import json
 import re
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
-
-import numpy as np
 
 from antecede.errors import FormatError
 from antecede.tables.trace import text
@@ -40,7 +37,7 @@ from antecede.tables.trace.formats import (
 )
 from antecede.tables.trace.formats.json_stream import Broken, items
 from antecede.tables.trace.formats.partial_span import KIND, STATUS, Bad, Part, name_of
-from antecede.tables.trace.formats.spans_ids import DIGITS
+from antecede.tables.trace.formats.spans_ids import TraceIds
 from antecede.tables.trace.formats.spans_times import TimeCounts, Unit, unit_for
 from antecede.tables.trace.reader import Detail, Item, ReadOptions, to_the_break
 from antecede.tables.trace.schema import Event, Quarantined
@@ -86,15 +83,16 @@ class SpansReader:
                 "(resourceSpans, batches, or of a console exporter); Chrome's traceEvents"
             )
             raise FormatError(message, path=str(path))
-        columns, traces = _Columns(), _Traces()
+        columns, traces = _Columns(), TraceIds()
         for found in to_the_break(dialect(path, options, own), path):
             item, further = (found, None) if isinstance(found, Quarantined) else found
             if isinstance(item, Event):
-                traces.add(item.topics)
+                for trace in item.topics:
+                    traces.add(trace)
                 yield item, columns.limited(further or {}) if own else None
             else:
                 yield item, None
-        if split := traces.split():
+        if split := traces.count_halves():
             yield Detail(SPLIT, split), None
 
 
@@ -117,33 +115,6 @@ class _Columns:
         if others:
             found[OTHERS] = json.dumps(others, default=str)
         return found
-
-
-class _Traces:
-    """Ids of traces, as numbers: which of 64 bits are the end of one of 128 bits."""
-
-    def __init__(self) -> None:
-        self._short, self._long = array("Q"), array("Q")
-        self._last: tuple[str, ...] = ()
-
-    def add(self, topics: tuple[str, ...]) -> None:
-        """Note the trace of an event. Spans of a trace mostly stand together."""
-        if topics == self._last or not topics:
-            return
-        self._last = topics
-        for name in topics:
-            if len(name) in (DIGITS, 2 * DIGITS):
-                try:
-                    low = int(name[-DIGITS:], 16)
-                except ValueError:
-                    continue
-                (self._short if len(name) == DIGITS else self._long).append(low)
-
-    def split(self) -> int:
-        """Return how many ids of 64 bits are the end of a longer one."""
-        if not (self._short and self._long):
-            return 0
-        return len(np.intersect1d(np.asarray(self._short), np.asarray(self._long)))
 
 
 def _dialect(head: bytes) -> Dialect | None:

@@ -26,9 +26,12 @@ import base64
 import binascii
 import math
 import re
+from array import array
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final
+
+import numpy as np
 
 from antecede.tables.trace.identities import MAX_EXACT
 
@@ -105,6 +108,45 @@ def spans_named(pairs: Iterable[tuple[object, object]]) -> tuple[list[str], int]
     ]
     found = [f"{trace}/{span}" for trace, span in names if trace and span]
     return found, len(names) - len(found)
+
+
+class TraceIds:
+    """Ids of traces as numbers: which of 64 bits are the right half of a longer one."""
+
+    def __init__(self) -> None:
+        self._short, self._long, self._high = array("Q"), array("Q"), array("Q")
+        self._last = ""
+
+    def add(self, trace: str) -> None:
+        """Add the trace of a span. Spans of a trace mostly stand together."""
+        if trace == self._last or len(trace) not in (DIGITS, 2 * DIGITS):
+            return
+        self._last = trace
+        try:
+            high, low = int(trace[:-DIGITS] or "0", 16), int(trace[-DIGITS:], 16)
+        except ValueError:
+            return
+        if high:
+            self._long.append(low)
+            self._high.append(high)
+        else:
+            self._short.append(low)
+
+    def count_halves(self) -> int:
+        """Return how many shorter ids are the end of a longer one."""
+        return len(np.intersect1d(np.asarray(self._short), np.asarray(self._long)))
+
+    def joined(self) -> dict[str, str]:
+        """Return the longer id of each shorter one that is the end of exactly one."""
+        if not (self._short and self._long):
+            return {}
+        both = np.stack([np.asarray(self._long), np.asarray(self._high)], axis=1)
+        longer = np.unique(both[np.isin(both[:, 0], np.asarray(self._short))], axis=0)
+        _, at, count = np.unique(longer[:, 0], return_index=True, return_counts=True)
+        return {
+            f"{low:0{DIGITS}x}": f"{high:0{DIGITS}x}{low:0{DIGITS}x}"
+            for low, high in longer[at[count == 1]].tolist()
+        }
 
 
 def _digits(written: str, size: int) -> str | None:

@@ -19,12 +19,17 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.trace import text
 from antecede.tables.trace.formats.partial_span import process_of
 from antecede.tables.trace.formats.spans_jaeger import member_of, tags_in
 from antecede.tables.trace.formats.spans_otlp import span_of
-from antecede.tables.trace.formats.spans_times import FACTORS, Unit
-from antecede.tables.trace.formats.zipkin_table import check_zipkin, is_zipkin, plain_name, rows_of
+from antecede.tables.trace.formats.spans_times import Unit
+from antecede.tables.trace.formats.zipkin_table import (
+    check_zipkin,
+    is_zipkin,
+    plain_name,
+    rows_of,
+    times_in,
+)
 from antecede.tables.trace.identities import is_text, without_blanks
 from antecede.tables.trace.reader import NO_ID
 from antecede.tables.trace.schema import EVENT
@@ -248,11 +253,8 @@ def _values(table: Any, name: str | None, unit: str) -> Iterable[Any]:
     if name is None:
         return [None] * table.num_rows
     column = table[name]
-    if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
-        # What is beyond 64 bits in nanoseconds is counted as not readable, like any other time.
-        factor = text.nanoseconds(1, column.type.unit) or 1
-        counts = column.cast(pa.int64()).to_pylist()
-        return [None if count is None else count * factor // FACTORS[unit] for count in counts]
+    if (times := times_in(column, unit)) is not None:
+        return times
     if pa.types.is_decimal(column.type) and column.type.scale == 0:
         return [None if value is None else int(value) for value in column.to_pylist()]
     found: list[Any] = column.to_pylist()

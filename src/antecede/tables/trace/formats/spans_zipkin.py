@@ -48,7 +48,7 @@ from antecede.tables.trace.formats.partial_span import (
     status_in,
     words,
 )
-from antecede.tables.trace.formats.spans_ids import DIGITS
+from antecede.tables.trace.formats.spans_ids import TraceIds
 from antecede.tables.trace.formats.spans_times import TimeCounts, Unit, read_times, unit_for
 from antecede.tables.trace.reader import Detail, Item, ReadOptions
 from antecede.tables.trace.schema import Event, Quarantined
@@ -170,47 +170,12 @@ def _renamed(parts: Iterable[Part], joined: Mapping[str, str]) -> Iterator[Part]
     return (part._replace(trace=joined.get(part.trace, part.trace)) for part in parts)
 
 
-class _Halves:
-    """Ids of traces as numbers: which of 64 bits are the right half of a longer one."""
-
-    def __init__(self) -> None:
-        self._short, self._long, self._high = array("Q"), array("Q"), array("Q")
-        self._last = ""
-
-    def add(self, trace: str) -> None:
-        """Note the trace of a span. Spans of a trace mostly stand together."""
-        if trace == self._last or len(trace) not in (DIGITS, 2 * DIGITS):
-            return
-        self._last = trace
-        try:
-            high, low = int(trace[:-DIGITS] or "0", 16), int(trace[-DIGITS:], 16)
-        except ValueError:
-            return
-        if high:
-            self._long.append(low)
-            self._high.append(high)
-        else:
-            self._short.append(low)
-
-    def joined(self) -> dict[str, str]:
-        """Return the longer id of each shorter one that is the end of exactly one."""
-        if not (self._short and self._long):
-            return {}
-        both = np.stack([np.asarray(self._long), np.asarray(self._high)], axis=1)
-        longer = np.unique(both[np.isin(both[:, 0], np.asarray(self._short))], axis=0)
-        _, at, count = np.unique(longer[:, 0], return_index=True, return_counts=True)
-        return {
-            f"{low:0{DIGITS}x}": f"{high:0{DIGITS}x}{low:0{DIGITS}x}"
-            for low, high in longer[at[count == 1]].tolist()
-        }
-
-
 class Known:
     """What all rows together say of each span id: which parts it has, and in how many rows."""
 
     def __init__(self, parts: Iterable[Part]) -> None:
         spans, places, codes = array("q"), array("q"), bytearray()
-        self.halves = _Halves()
+        self.halves = TraceIds()
         self.joined: Mapping[str, str] = {}
         """The longer ids of traces, by the shorter ones that some rows have instead."""
         for part in parts:
@@ -355,21 +320,13 @@ def _old_parts(record: dict[str, Any], plain: Part, unit: Unit) -> list[Part]:
     if not times:
         return [plain._replace(member=other)]
     parts = []
-    for number, role in enumerate(sorted(times, key=ROLES.index)):
-        of_span = number == 0  # times of the span as a whole are those of who began it
-        start = times[role].get("start")
-        end = times[role].get("end")
-        parts.append(
-            plain._replace(
-                role=role,
-                member=where[role] or other,
-                start=plain.start if of_span and plain.start is not None else start,
-                end=plain.end if of_span and plain.end is not None else end,
-                unreadable=plain.unreadable if of_span else 0,
-                taken=plain.taken if of_span else None,
-                unreadable_causes=plain.unreadable_causes if of_span else 0,
-            )
-        )
+    for role in sorted(times, key=ROLES.index):
+        start = times[role].get("start") if plain.start is None else plain.start
+        end = times[role].get("end") if plain.end is None else plain.end
+        member = where[role] or other
+        parts.append(plain._replace(role=role, member=member, start=start, end=end))
+        # Times of the span as a whole are those of the side that began it.
+        plain = plain._replace(start=None, end=None, unreadable=0, taken=None, unreadable_causes=0)
     return parts
 
 

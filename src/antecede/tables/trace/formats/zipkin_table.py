@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow
 
 from antecede.errors import InputError
-from antecede.tables.trace import text
 from antecede.tables.trace.formats.partial_span import Part
+from antecede.tables.trace.formats.spans_times import FACTORS
 from antecede.tables.trace.formats.spans_zipkin import Whole, known_of, parts_of
 from antecede.tables.trace.schema import EVENT, Event
 
@@ -117,7 +117,9 @@ def _records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
     """Yield the rows as Zipkin's JSON has them."""
     of = used(table.column_names)
     columns = {
-        what: table[name].to_pylist() if what in _IDS else _values(table[name])
+        what: table[name].to_pylist()
+        if what in _IDS
+        else times_in(table[name], "us") or [*map(_canonical, table[name].to_pylist())]
         for what, name in of.items()
     }
     for values in zip(*columns.values(), strict=True):
@@ -130,12 +132,14 @@ def _records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
         yield record
 
 
-def _values(column: Any) -> list[Any]:
-    if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
-        factor = text.nanoseconds(1, column.type.unit) or 1
-        counts = column.cast(pa.int64()).to_pylist()
-        return [None if count is None else count * factor // 1000 for count in counts]
-    return [_canonical(value) for value in column.to_pylist()]
+def times_in(column: Any, unit: str) -> list[int | None] | None:
+    """Return timestamps and durations as numbers of a unit; None for other types."""
+    if not (pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)):
+        return None
+    # What is beyond 64 bits in nanoseconds is counted as not readable, like any other time.
+    counts = column.cast(pa.int64()).to_pylist()
+    factor = FACTORS[column.type.unit]
+    return [None if count is None else count * factor // FACTORS[unit] for count in counts]
 
 
 def _canonical(value: Any) -> Any:

@@ -7,6 +7,7 @@ hold these to it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +17,16 @@ import pyarrow.compute
 
 from antecede.tables.trace.identities import is_text, whole_numbers, without_blanks
 from antecede.tables.trace.text import nanoseconds
-from antecede.tables.trace.user_tables.rows import as_read
+from antecede.tables.trace.user_tables.blocks import as_read
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
 Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+TEXTS = pa.list_(pa.string())
+COUNTS = pa.list_(pa.int64())
+NO_ARRAY = (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError)
+"""What Arrow raises for values that cannot be stored as a type."""
 _WHOLE = r"\A-?[0-9]{1,18}\z"
 _DAY = r"(1[7-9]|2[01])[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _MOMENT = r"\A" + _DAY + r"[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?Z?\z"
@@ -183,3 +189,91 @@ def _times_of_texts(cells: Any, factor: int) -> Times | None:
             values = pc.if_else(pa.array(moment), parsed.cast(pa.int64()), values)
     left = there & ~empty & ~whole & ~moment
     return Times(values, left, found.unreadable, found.numbers)
+
+
+# --- lists: names of causes and topics, entries of clocks ----------------------------------------
+
+
+def array_of(values: list[Any]) -> Any:
+    """Return Python values as an array of the type that all have; None if there is none."""
+    kinds = {*map(type, values)} - {type(None)}
+    kind = {str: pa.string(), int: pa.int64(), float: pa.float64(), list: TEXTS}
+    try:
+        if not kinds:
+            return pa.nulls(len(values))
+        return pa.array(values, kind[kinds.pop()]) if len(kinds) == 1 else None
+    except (*NO_ARRAY, KeyError):
+        return None
+
+
+def unless(array: Any, out: Bools) -> Any:
+    """Return cells, null where they are left out."""
+    return array.take(pa.array(np.arange(len(out)), mask=out)) if out.any() else array
+
+
+def lists(offsets: Ints, values: Any) -> Any:
+    """Return lists [n] of values, cut at offsets [n + 1]."""
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values)
+
+
+def name_lists(array: Any, separated: bool) -> Found | None:
+    """Return the names in each cell; what needs a closer look is left over."""
+    types = pa.types
+    if types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    kind = array.type
+    if types.is_list(kind) or types.is_large_list(kind):
+        return None if types.is_timestamp(kind.value_type) else _of_lists(array)
+    numbers = types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind)
+    if separated and not numbers:
+        return None
+    found = names(array)
+    if found is None:
+        return None
+    left = found.left
+    if not numbers and not types.is_timestamp(kind):  # a list may be written as JSON
+        left = left | mask(pc.starts_with(array, "["))
+    offsets = np.concatenate([[0], np.cumsum(known(found.values))])
+    return Found(lists(offsets, found.values.drop_null()), left)
+
+
+def _of_lists(array: Any) -> Found | None:
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    found = names(array.flatten())
+    if found is None:
+        return None
+    child = np.repeat(np.arange(len(array)), lengths)
+    left = none(len(array))
+    left[child[found.left | ~known(found.values)]] = True
+    if lengths.max(initial=0) > 1:
+        codes = pc.fill_null(found.values.dictionary_encode().indices, 0)
+        pair = child * (len(codes) + 1) + codes.to_numpy(zero_copy_only=False)
+        _, first = np.unique(pair, return_index=True)
+        again = ~none(len(pair))
+        again[first] = False
+        left[child[again]] = True
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return Found(lists(offsets, found.values), left)
+
+
+def listed(clocks: Sequence[dict[str, int] | None] | None, n: int) -> tuple[Any, Any]:
+    """Return the members and the counters of clocks."""
+    if clocks is None:
+        return pa.nulls(n, TEXTS), pa.nulls(n, COUNTS)
+    members = pa.array([None if clock is None else list(clock) for clock in clocks], TEXTS)
+    counts = [None if clock is None else list(clock.values()) for clock in clocks]
+    return members, pa.array(counts, COUNTS)
+
+
+def with_counts(seq: Any, member: Any, clocks: Sequence[dict[str, int] | None] | None) -> Any:
+    """Return numbers, those that are not there by the clock's entry of the event's member."""
+    if clocks is None or not seq.null_count:
+        return seq
+    each = zip(seq.to_pylist(), member.to_pylist(), clocks, strict=True)
+    return pa.array(
+        [
+            clock.get(who) if number is None and clock is not None and who is not None else number
+            for number, who, clock in each
+        ],
+        pa.int64(),
+    )

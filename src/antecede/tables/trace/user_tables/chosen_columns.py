@@ -29,7 +29,7 @@ from antecede.tables.trace.schema import NAMES
 from antecede.tables.trace.schema import TIMES as TIMES
 from antecede.tables.trace.text import nanoseconds
 from antecede.tables.trace.user_tables import usual_names
-from antecede.tables.trace.user_tables.text_causes import TextCauses
+from antecede.tables.trace.user_tables.list_separators import TextCauses
 from antecede.tables.trace.user_tables.values import (
     cells_in,
     finite,

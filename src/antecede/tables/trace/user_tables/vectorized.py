@@ -23,15 +23,13 @@ import pyarrow.compute
 from antecede.tables.trace import expressions
 from antecede.tables.trace.identities import name_of
 from antecede.tables.trace.schema import COLUMNS, EVENT, KINDS, Event, Quarantined
-from antecede.tables.trace.user_tables import cell_parsing, list_cells
-from antecede.tables.trace.user_tables import rows as table_rows
+from antecede.tables.trace.user_tables import blocks, cell_parsing
 from antecede.tables.trace.user_tables.blocks import Block
-from antecede.tables.trace.user_tables.cell_parsing import Bools, Found, Times
+from antecede.tables.trace.user_tables.cell_parsing import NO_ARRAY, TEXTS, Bools, Found, Times
 from antecede.tables.trace.user_tables.chosen_columns import TIMES
 from antecede.tables.trace.user_tables.columns import Columns
 from antecede.tables.trace.user_tables.extra_columns import marked
-from antecede.tables.trace.user_tables.list_cells import NO_ARRAY, TEXTS
-from antecede.tables.trace.user_tables.text_causes import doubtful
+from antecede.tables.trace.user_tables.list_separators import doubtful
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
@@ -157,8 +155,8 @@ class _Made:
         for name in ("seq", "ingest"):
             of[name] = self._number(name)
         clocks = self._clocks()
-        of["clock_members"], of["clock_counts"] = list_cells.listed(clocks, self.n)
-        of["seq"] = list_cells.with_counts(of["seq"], of["member"], clocks)
+        of["clock_members"], of["clock_counts"] = cell_parsing.listed(clocks, self.n)
+        of["seq"] = cell_parsing.with_counts(of["seq"], of["member"], clocks)
         of["id"] = self._identity(of["member"], of["seq"])
         of["topics"] = self._names("topics")  # before what is counted, as they may be refused
         of["parents"] = self._names("parents")
@@ -247,16 +245,16 @@ class _Made:
         """Return lists of names; cells with blanks, repetitions and the like one by one."""
         columns = self.columns.of[name]
         if not columns:
-            return list_cells.lists(np.zeros(self.n + 1, np.int64), pa.nulls(0, pa.string()))
+            return cell_parsing.lists(np.zeros(self.n + 1, np.int64), pa.nulls(0, pa.string()))
         whole = name == "parents" and self.columns.id_parts > 1
         array = self._array(columns[0]) if len(columns) == 1 and not whole else None
         found = (
             None
             if array is None
-            else list_cells.name_lists(array, self.columns.separator is not None)
+            else cell_parsing.name_lists(array, self.columns.separator is not None)
         )
         if found is None:
-            nothing = list_cells.lists(np.zeros(self.n + 1, np.int64), pa.nulls(0, pa.string()))
+            nothing = cell_parsing.lists(np.zeros(self.n + 1, np.int64), pa.nulls(0, pa.string()))
             found = Found(nothing, ~cell_parsing.none(self.n))
         if name == "parents" and array is not None:
             found = found._replace(left=found.left | self._to_look_at(array))
@@ -299,7 +297,9 @@ class _Made:
         unit = self.columns.unit
         # Which unit numbers have is told to users where a good row has one.
         found = (
-            None if array is None else cell_parsing.times(list_cells.unless(array, self.odd), unit)
+            None
+            if array is None
+            else cell_parsing.times(cell_parsing.unless(array, self.odd), unit)
         )
         if found is None:
             nothing = pa.nulls(self.n, pa.int64())
@@ -332,7 +332,7 @@ class _Made:
             elif self.block.records is not None:
                 values = [record.get(column) for record in self.block.records]
             elif column in self.block.batch.schema.names:
-                values = table_rows.cells(table_rows.as_read(self.block.batch.column(column)))
+                values = blocks.cells(blocks.as_read(self.block.batch.column(column)))
             else:
                 values = [None] * self.n
             self._lists[column] = values
@@ -347,7 +347,7 @@ class _Made:
             records = self.block.records
         else:
             names = expressions.columns_in(expression, self.block.batch.schema.names)
-            records = table_rows.records(self.block.batch.select(names))
+            records = blocks.records(self.block.batch.select(names))
         found = [
             record[expression] if expression in record else expressions.evaluate(expression, record)
             for record in records
@@ -360,7 +360,7 @@ class _Made:
         """Return the cells of a column as Arrow's; None where they have no one type."""
         if column not in self._cells:
             if self.block.records is not None or column in self.columns.expressions:
-                self._cells[column] = list_cells.array_of(self._list(column))
+                self._cells[column] = cell_parsing.array_of(self._list(column))
             elif column in self.block.batch.schema.names:
                 self._cells[column] = self.block.batch.column(column)
             else:
