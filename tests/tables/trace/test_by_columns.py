@@ -32,48 +32,17 @@ NUMBERS = [0, 1, -1, 7, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 10**11
 FLOATS = [0.0, -0.0, 1.0, 1.5, 2.0**53, 2.0**53 - 1, 1e18, 9.25e18, 1e300, math.nan, math.inf]
 FLOATS += [1_600_000_000.25, 1_600_000_000_123.5, -3.999999999]
 TEXTS = [
-    "a",
-    "b",
-    "c",
-    "",
-    " ",
-    "\u2003",
-    "\x1f",
-    "é",
-    "7",
-    "007",
-    "+7",
-    "1_0",
-    " 7 ",
-    "1.5",
+    *("a", "b", "c", "", " ", "\u2003", "\x1f", "é", "7", "007", "+7", "1_0", " 7 ", "1.5"),
     "1e3",
 ]
 TEXTS += ["2024-02-29T10:00:00Z", "2023-02-29 10:00:00", "2024-01-01", "1600-01-01T00:00:00"]
 TEXTS += ["2024-01-01 10:00:00.1234567891", "2024-01-01T10:00:00.5+02:00", "[]", '["a", "b"]', "[a"]
 TEXTS += [
-    "send",
-    "receive",
-    "a;b",
-    "a; a",
-    "9" * 18,
-    "9" * 19,
-    "9" * 31,
-    "-5",
-    "nan",
-    "inf",
+    *("send", "receive", "a;b", "a; a", "9" * 18, "9" * 19, "9" * 31, "-5", "nan", "inf"),
     "[1, 1]",
 ]
 TEXTS += [
-    "['a', 'b']",
-    "{a,b}",
-    "(a)",
-    "['a' 'b']",
-    "[1 2]",
-    "None",
-    "NaN",
-    "\\N",
-    "<NA>",
-    "1.0",
+    *("['a', 'b']", "{a,b}", "(a)", "['a' 'b']", "[1 2]", "None", "NaN", "\\N", "<NA>", "1.0"),
     "2.00",
 ]
 TEXTS += ["2024-01-01T24:00:00", "2024-13-01T10:00:00", "٣", "true"]
@@ -302,7 +271,6 @@ def test_csv(folder: Path, seed: int, given_options: dict[str, Any]) -> None:
 
 
 def test_a_row_that_is_refused_late_is_counted_once(folder: Path) -> None:
-    """The first cause is rounded, which is counted; the second refuses the row."""
     path = folder / "late.jsonl"
     path.write_text('{"id": "a", "parents": [9007199254740992.0, true, "b", "b"]}\n{"id": "b"}\n')
     events, bad, details, *_ = check(path, {}, 100)

@@ -24,23 +24,13 @@ from antecede.tables.order.table import order_table
 from antecede.tables.trace import identities
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.rows import conform, distinct
+from tests.tables.trace.files import lines
 
 pa: Any = pyarrow
 WHITE = ["", " ", "\t", "\xa0", "\u2003", "\r\n", " \u3000 ", "\x1f"]
 ODD = [*WHITE, None, "a", " a", "a ", "7", "007", "7.0", "1e3", "nan", "\u200b"]
 FLOATS = [
-    0.0,
-    -0.0,
-    1.0,
-    7.0,
-    2.0**53 - 1,
-    2.0**53,
-    1e300,
-    0.5,
-    math.nan,
-    math.inf,
-    -math.inf,
-    None,
+    *(0.0, -0.0, 1.0, 7.0, 2.0**53 - 1, 2.0**53, 1e300, 0.5, math.nan, math.inf, -math.inf, None),
 ]
 SPEC = OrderSpec(id="id", after=("after",))
 
@@ -123,7 +113,7 @@ def test_readers_follow_the_definition(
     path = tmp_path_factory.getbasetemp() / f"identities.{format}"
     rows = [*rows, {"id": "last", "after": None}]
     if format == "jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        lines(path, rows)
     else:
         pyarrow.parquet.write_table(table_of(rows), path)
     trace = read([path])
@@ -177,7 +167,7 @@ def test_a_clock_that_counts_for_no_member_is_set_aside(tmp_path: Path) -> None:
         {"id": "a", "member": "p", "clock": {"p": 1}},
         {"id": "b", "member": "p", "clock": {"p": 2, " ": 1}},
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines(path, rows)
     trace = read([path])
     assert trace.events["id"].to_pylist() == ["a"]
     assert "a member without a name" in str(trace.quarantine["reason"][0])

@@ -42,11 +42,7 @@ ZEEK += "1700000000.5\tCx\t10.0.0.1\n1700000001.5\tCy\t10.0.0.2\n#close\tx\n"
 IDS = {"id": "k1", "after": None}
 
 DOCUMENTS = {
-    "debezium": (
-        lines(*ENVELOPES, DELETED),
-        "Debezium",
-        [ids(7), ids(9), ids(11)],
-    ),
+    "debezium": (lines(*ENVELOPES, DELETED), "Debezium", [ids(7), ids(9), ids(11)]),
     "schemas": (
         lines(*({"schema": {}, "payload": one} for one in ENVELOPES)),
         "Debezium",
@@ -155,14 +151,7 @@ def test_records_without_anything_like_an_id_list_their_columns(tmp_path: Path) 
 @pytest.mark.parametrize(
     "content",
     [
-        "{",
-        "[",
-        "[[[",
-        '{"a": [{',
-        '{"a',
-        "[{]}",
-        "{" * 100_000,
-        '{"\\ud800": [{"id": 1}]}',
+        *("{", "[", "[[[", '{"a": [{', '{"a', "[{]}", "{" * 100_000, '{"\\ud800": [{"id": 1}]}'),
         "#separator",
     ],
 )

@@ -19,23 +19,14 @@ from antecede.tables.trace.reader import ReadOptions
 from antecede.tables.trace.schema import Event
 from antecede.tables.trace.user_tables.reader import TableReader
 from antecede.tables.trace.user_tables.values import could_be_joined_id, joined_id
+from tests.tables.trace.files import causes as links
+from tests.tables.trace.files import lines
 
 pa: Any = pyarrow
 
 
-def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
 def options(**columns: str | tuple[str, ...]) -> ReadOptions:
     return ReadOptions(columns={k: (v,) if isinstance(v, str) else v for k, v in columns.items()})
-
-
-def links(trace: Trace) -> dict[str, list[str]]:
-    """The causes of each event; the reader of rows says the same of the file."""
-    columns: Any = (trace.events[name].to_pylist() for name in ("id", "parents"))
-    return dict(zip(*columns, strict=True))
 
 
 def both(path: Path, given_options: ReadOptions) -> Trace:
@@ -122,10 +113,7 @@ def test_an_id_is_one_value(tmp_path: Path) -> None:
     trace = both(lines(tmp_path / "t.jsonl", rows), options(id="d[*]"))
     assert [*links(trace)] == ["x"]
     reasons = sorted(map(str, trace.quarantine["reason"].to_pylist()))
-    assert reasons == [
-        "id: d[*] finds several values: ['y', 'z']",
-        "no id: d[*] finds nothing",
-    ]
+    assert reasons == ["id: d[*] finds several values: ['y', 'z']", "no id: d[*] finds nothing"]
 
 
 def test_an_object_as_an_id_points_to_an_expression(tmp_path: Path) -> None:
@@ -164,8 +152,7 @@ def test_ids_of_several_parts(of_id: Any, causes: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("causes", "blank"),
-    [(("from", "cause"), 2), (("[from, cause]",), 2), (("source", "cause"), 0)],
+    ("causes", "blank"), [(("from", "cause"), 2), (("[from, cause]",), 2), (("source", "cause"), 0)]
 )
 def test_a_cause_without_its_last_part_is_none_and_counted(
     causes: Any, blank: int, tmp_path: Path
@@ -249,7 +236,6 @@ LIKELY = ["previous", "prev", "deps", "heads", "thread_ts", "references", "causa
 def test_likely_columns_of_causes_are_read_if_they_name_ids(
     column: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`previous` is the event before in one table and the price before in another."""
     rows = [{"id": "b", column: ["a"]}, {"id": "a", column: []}]
     trace = both(lines(tmp_path / "t.jsonl", rows), ReadOptions())
     assert links(trace) == {"b": ["a"], "a": []}

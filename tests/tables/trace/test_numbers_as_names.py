@@ -57,15 +57,6 @@ def test_a_cause_that_may_be_several_ids_matches_none(
         assert all("rounded" in row["missing"][0] for row in rows[1:])
 
 
-def test_the_edges_of_such_causes_are_none(rounded: Path) -> None:
-    trace = read([rounded])
-    assert trace.details["rounded_causes"] == 2
-    events: Any = trace.events
-    named = {name for names in events["parents"].to_pylist() for name in names}
-    assert named
-    assert not named & {*events["id"].to_pylist()}
-
-
 def test_the_last_exact_number_is_a_name(tmp_path: Path) -> None:
     last = 2**53 - 1
     causes = pa.array([None, float(last), 2.0**53])

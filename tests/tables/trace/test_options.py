@@ -56,7 +56,6 @@ def test_a_file_name_that_is_not_unicode_costs_no_row(tmp_path: Path) -> None:
 
 
 def test_columns_that_begin_late_are_not_lost(tmp_path: Path) -> None:
-    """JSON leaves out what is null, so the first causes may stand behind many rows."""
     path = tmp_path / "t.jsonl"
     roots = [f'{{"id": "r{k}"}}' for k in range(1_500)]
     late = '{"id": "c", "member": "m", "parents": ["r7"], "time": 1700000000}'
@@ -80,7 +79,6 @@ def test_the_field_s_own_word_is_a_column_of_causes(tmp_path: Path, column: str)
 def test_columns_told_by_their_usual_names_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of `sent_at` and `ts` one is the time: nobody should have to guess which was taken."""
     path = tmp_path / "t.csv"
     path.write_text("msg_id,caused_by,ts,sent_at\na,,2,20\nb,a,3,1\n", encoding="utf-8")
     taken = "id is msg_id, parents is caused_by, send_time is sent_at"

@@ -13,6 +13,7 @@ import pytest
 from antecede.cli import main
 from antecede.tables.trace.user_tables.extra_columns import as_table, is_json, settled, together
 from antecede.tables.trace.user_tables.writing import write_table
+from tests.tables.trace.files import lines
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "v": 1, "r": {"a": 1}, "n": 1, "w": "x", "big": 1, "plain": 1},
@@ -30,7 +31,7 @@ def written(values: Any) -> str:
 @pytest.fixture
 def mixed(tmp_path: Path) -> Path:
     path = tmp_path / "mixed.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    lines(path, ROWS)
     return path
 
 
@@ -113,7 +114,7 @@ def test_keys_that_records_lack_are_said_to_become_null(
 def test_records_without_a_field_are_written_to_every_format(tmp_path: Path) -> None:
     rows = [{"id": "a", "x": {}, "y": None}, {"id": "b", "after": ["a"], "x": {}, "y": [{"k": {}}]}]
     path = tmp_path / "t.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines(path, rows)
     for ending in ("parquet", "csv", "jsonl"):
         out = tmp_path / f"out.{ending}"
         assert main(["order", str(path), "-o", str(out)]) == 0

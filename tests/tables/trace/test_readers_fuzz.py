@@ -15,16 +15,7 @@ from antecede.tables.audit import audit_events
 from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, read
 
 FORMATS = (
-    None,
-    "shiviz",
-    "mail",
-    "table",
-    "git",
-    "editing",
-    "lora",
-    "irc",
-    "matrix",
-    "cloudevents",
+    *(None, "shiviz", "mail", "table", "git", "editing", "lora", "irc", "matrix", "cloudevents"),
 )
 
 PIECES = r"""

@@ -22,6 +22,7 @@ from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, Trace, to_batch
 from antecede.tables.trace.schema import Event
 from antecede.tables.trace.sequence import by_sequence
 from antecede.tables.view.render_model import picture
+from tests.tables.trace.files import lines
 
 ROWS: list[dict[str, Any]] = [
     {"event": "p2", "host": "p", "n": 2},
@@ -38,7 +39,7 @@ COLUMNS = ["--id", "event", "--member", "host", "--seq", "n"]
 @pytest.fixture
 def numbered(tmp_path: Path) -> Path:
     path = tmp_path / "t.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    lines(path, ROWS)
     return path
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from antecede.tables.trace.reader import Detail, ReadOptions
 from antecede.tables.trace.schema import Event
 from antecede.tables.trace.user_tables.list_separators import NULLS, list_in, several_in_one
 from antecede.tables.trace.user_tables.reader import TableReader
+from tests.tables.trace.files import lines
 
 pa: Any = pyarrow
 
@@ -125,12 +125,11 @@ def test_typed_tables_get_a_hint(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Null and lists have types of their own there, so text is what it is."""
     monkeypatch.setenv("COLUMNS", "300")
     path = tmp_path / f"t.{format}"
     rows = [{"id": "1", "after": None}, {"id": "2", "after": cell}]
     if format == "jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        lines(path, rows)
     else:
         pyarrow.parquet.write_table(pa.Table.from_pylist(rows), path)
     assert parents(path) == [[], [cell]]

@@ -180,9 +180,7 @@ def _first_rows(table: pa.Table, second_hand: Bools, by_clock: bool) -> Ints:
     of_rows: Any = keys(table)
     if by_clock:
         rest = zip(
-            of_rows.to_pylist(),
-            *(table[name].to_pylist() for name in CLOCK_CONTENT),
-            strict=True,
+            of_rows.to_pylist(), *(table[name].to_pylist() for name in CLOCK_CONTENT), strict=True
         )
         of_rows = pa.array([repr(row) for row in rest], pa.string())
     codes = of_rows.dictionary_encode().indices.to_numpy(zero_copy_only=False)

@@ -175,10 +175,7 @@ def _plain(record: dict[str, Any]) -> dict[str, Any]:
         "links": links,
         "attributes": attributes("Attributes"),
         "resource": attributes("Resource"),
-        "status": {
-            "status_code": status.get("Code"),
-            "description": status.get("Description"),
-        },
+        "status": {"status_code": status.get("Code"), "description": status.get("Description")},
     }
 
 

@@ -165,10 +165,7 @@ def _times_of_floats(cells: Any, factor: int) -> Times:
     found = whole.astype(np.int64) * factor + np.rint((values - whole) * factor).astype(np.int64)
     good = there & near
     return Times(
-        pa.array(found, pa.int64(), mask=~good),
-        there & ~near,
-        none(len(values)),
-        bool(good.any()),
+        pa.array(found, pa.int64(), mask=~good), there & ~near, none(len(values)), bool(good.any())
     )
 
 

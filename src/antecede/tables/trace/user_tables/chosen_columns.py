@@ -30,12 +30,7 @@ from antecede.tables.trace.schema import TIMES as TIMES
 from antecede.tables.trace.text import nanoseconds
 from antecede.tables.trace.user_tables import usual_names
 from antecede.tables.trace.user_tables.list_separators import TextCauses
-from antecede.tables.trace.user_tables.values import (
-    cells_in,
-    finite,
-    is_number,
-    plain,
-)
+from antecede.tables.trace.user_tables.values import cells_in, finite, is_number, plain
 
 _FIRST, _LAST = 946_684_800 * 10**9, 4_102_444_800 * 10**9
 """2000 and 2100 in nanoseconds since 1970."""

@@ -109,10 +109,7 @@ class TableReader:
         return self._read(path, options, lambda block, columns: pieces(block, columns, own))
 
     def _read(
-        self,
-        path: Path,
-        options: ReadOptions,
-        make: Callable[[Block, Columns], Iterator[Piece]],
+        self, path: Path, options: ReadOptions, make: Callable[[Block, Columns], Iterator[Piece]]
     ) -> Iterator[Piece | Detail]:
         coming = self._blocks(path)
         ahead, sample = first_blocks(coming)

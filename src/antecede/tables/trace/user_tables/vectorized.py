@@ -202,11 +202,7 @@ class _Made:
         return self._completed(found, columns, lambda record: each(record, name), kind)
 
     def _completed(
-        self,
-        found: Found,
-        columns: Sequence[str],
-        each: Callable[[dict[str, Any]], Any],
-        kind: Any,
+        self, found: Found, columns: Sequence[str], each: Callable[[dict[str, Any]], Any], kind: Any
     ) -> Any:
         """Return the values with those of the cells that were left over."""
         at = np.flatnonzero(found.left & ~self.odd)
