@@ -18,17 +18,11 @@ from antecede.tables.trace.reader import NO_ID, Detail, Item
 from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.text import shorten
 from antecede.tables.trace.user_tables.extra_columns import Own, as_table
-from antecede.tables.trace.user_tables.vectorized import Chunk
+from antecede.tables.trace.user_tables.vectorized import ARROW_TYPES, Chunk
 
 _STORING = (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError)
-_TYPES = {
-    "string": pa.string(),
-    "int64": pa.int64(),
-    "list<string>": pa.list_(pa.string()),
-    "list<int64>": pa.list_(pa.int64()),
-}
 _FIELDS: list[Any] = [
-    pa.field(c.name, _TYPES[c.type], nullable=c.nullable, metadata={"meaning": c.meaning})
+    pa.field(c.name, ARROW_TYPES[c.type], nullable=c.nullable, metadata={"meaning": c.meaning})
     for c in schema.COLUMNS
 ]
 SCHEMA = pa.schema(_FIELDS)

@@ -153,7 +153,7 @@ class DocumentReader:
             identity = self._value(record, "id")
             if identity is None:
                 raise ValueError(f"{NO_ID}: {self.format.no_id}" if self.format.no_id else NO_ID)
-            member, seq = self._value(record, "member"), self._number(record, "seq")
+            member, seq = self._value(record, "member"), self._seq(record)
             parents = self._causes(record, mine)
             if self._scope is not None:
                 scope = _single(self._scope, record)
@@ -170,7 +170,7 @@ class DocumentReader:
                 member=member,
                 seq=seq,
                 parents=tuple(dict.fromkeys(parents)),
-                topics=tuple(self._names(record, "topics")),
+                topics=tuple(filter(None, map(name_of, self._values(record, "topics")))),
                 send_time=self._time(record, mine),
                 text=self._value(record, "text"),
                 source=source,
@@ -190,21 +190,18 @@ class DocumentReader:
         expression = self._columns.get(column)
         return None if expression is None else _single(expression, record)
 
-    def _number(self, record: Mapping[str, Any], column: str) -> int | None:
-        if column == "seq" and self._sequence is not None:
+    def _seq(self, record: Mapping[str, Any]) -> int | None:
+        if self._sequence is not None:
             return self._position(record).number
-        found = self._values(record, column)
+        found = self._values(record, "seq")
         number = text.int64(found[0]) if found else None
         if found and number is None:
-            raise ValueError(f"{column} is not a whole number of 64 bits: {str(found[0])[:60]}")
+            raise ValueError(f"seq is not a whole number of 64 bits: {str(found[0])[:60]}")
         return number
 
     def _position(self, record: Mapping[str, Any]) -> Position:
         found = [] if self._sequence is None else select_values(self._sequence, record)
         return Position.from_text(name_of(found[0]) if found else None)
-
-    def _names(self, record: Mapping[str, Any], column: str) -> list[str]:
-        return [name for value in self._values(record, column) if (name := name_of(value))]
 
     def _causes(self, record: Mapping[str, Any], counts: Counter[str]) -> list[str]:
         """Return the ids that an object declares; ValueError for what can be no id."""

@@ -88,17 +88,14 @@ class _Changes:
         self.ended = False
         self.breaks_off = ""
         self.kept = _NOWHERE
-        """Place in the buffer before which text may be dropped, if it is before `at`."""
+        """Place from which text must be kept, if before `at`."""
         self.passed = 0
-        """Characters passed since this was last set."""
         self.begins = _beginning(*_FIRST_KEYS)
         """How a change begins: with the key that the first one begins with."""
         self.last_keys: set[str] = set()
-        """Keys of the last change."""
         self.index = 0
-        """Position of the next change in the list."""
         self.unsure = False
-        """Whether changes may have been lost unnoticed, so that `index` may be too low."""
+        """Whether changes may have been lost, so that `index` may be too low."""
         self.skipped = 0
         self.unreadable_times = 0
 

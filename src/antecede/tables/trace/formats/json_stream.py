@@ -88,10 +88,10 @@ class _Walk:
         self.keys = keys
         self.nested = nested
         self.open: list[tuple[str, int, bool]] = []
-        """Open brackets: which, how many keys lead into it, is it the array (or in it)."""
+        """Open brackets: which, keys that lead into it, whether it is (in) the array."""
         self.search = MAX_SEARCH
-        """So far the end of the next bad element is sought: halved where there was none, so that
-        many bad elements without an end do not cost the search of each."""
+        """Limit of the search for the end of a bad element, halved after a failure: many bad
+        elements without an end must not cost the search of each."""
         self.found = False
         """Whether the way was found to its end in the current value at the top."""
 

@@ -93,14 +93,14 @@ class _Log:
         self.dialect = self._dialect(options)
         self.delimiter = self._delimiter(options)
         self.counted = 0, 1
-        """A position and its line: lines are counted on from it, as places mostly ascend."""
+        """Position and its line, from which lines are counted on."""
         named = self.dialect.pattern.groupindex
         self.time_group = next((name for name in TIMES if name in named), None)
         self.unread = sorted(set(named) - {*shiviz_dialects.GROUPS, self.time_group})
         self.time_unit = options.time_unit
         self.unreadable_times = 0
         self.guessed_units: set[str] = set()
-        """Units of times that are numbers, as the size of each told it."""
+        """Units of numeric times, by size."""
 
     def _dialect(self, options: ReadOptions) -> shiviz_dialects.Dialect:
         own = shiviz_dialects.declared(_first_line(self.text))

@@ -8,13 +8,10 @@
 | Chrome trace events | `spans_chrome` |
 | CSV of the Nezha data sets | `spans_nezha` |
 
-A span is an interval of work in one process, and names the span that caused it. It becomes one
-event, called TRACE/SPAN; `topics` holds its trace, `member` the process whose clock timed it,
-`role` its side of an exchange (client, server, producer, consumer), `text` its name. A span
-without times keeps null times. Causes are declared as written, whether or not they are there;
-links are further causes, also into other traces. Status, kind and attributes are further columns.
-
-Each dialect is a module beside this one; all read files of any size.
+A span is an interval of work in a process, and names the span that caused it. It is an event called
+TRACE/SPAN; `topics` holds its trace, `member` the process whose clock timed it, `role` its side of
+an exchange, `text` its name. Without times it has null times. Causes stay as declared; links are
+further causes, also into other traces. Status, kind and attributes are further columns.
 """
 
 from __future__ import annotations
@@ -44,7 +41,7 @@ from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.time_text import SPLIT
 
 MOST_COLUMNS: Final = 200
-"""Further columns of a file; attributes with other names go to the column `OTHERS` as JSON."""
+"""Further columns of a file; other attributes go to `OTHERS` as JSON."""
 OTHERS: Final = "other_attributes"
 
 _LISTS = (*spans_otlp.BLOCKS, *(way[-1] for way in spans_jaeger.LISTS), spans_chrome.LIST)
@@ -71,7 +68,7 @@ class SpansReader:
         return (item for item, _ in self._items(path, options, own=False))
 
     def read_with_own(self, path: Path, options: ReadOptions) -> Found:
-        """Yield every span of the file, and its status, kind and attributes."""
+        """Yield every span with its status, kind and attributes."""
         return self._items(path, options, own=True)
 
     def _items(self, path: Path, options: ReadOptions, *, own: bool) -> Found:
@@ -97,13 +94,12 @@ class SpansReader:
 
 
 class _Columns:
-    """Limit of the further columns of a file: some programs invent a key for each value."""
+    """Limit of the further columns: some programs invent a key for each value."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
 
     def limited(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the columns of a span, always with status and kind."""
         found: dict[str, Any] = {STATUS: None, KIND: None}
         others: dict[str, Any] = {}
         for name, value in own.items():
@@ -118,7 +114,7 @@ class _Columns:
 
 
 def _dialect(head: bytes) -> Dialect | None:
-    """Return the function that reads a file which begins like this; None if there is none."""
+    """Return the function that reads a file with this beginning, if any."""
     sample = text.decode(head).lstrip("\ufeff \t\r\n")
     if spans_nezha.recognize(sample):
         return spans_nezha.read
@@ -150,7 +146,7 @@ def _is_chrome(sample: str) -> bool:
 
 
 def _ways(sample: str) -> Iterator[tuple[str, ...]]:
-    """Yield the keys that lead to each list called as one of `_LISTS`; lists have no key."""
+    """Yield the keys that lead to each list named in `_LISTS`."""
     if not any(f'"{name}"' in sample for name in _LISTS):
         return
     keys: list[str | None] = []
@@ -178,7 +174,6 @@ def _read_elements(
     options: ReadOptions,
     own: bool,
 ) -> Found:
-    """Yield the spans of a file that are in the elements of one list."""
     source = str(path)
     unit = unit_for(declared, options.time_unit)
     counts = TimeCounts(unit)

@@ -1,11 +1,9 @@
 """Normal form of trace and span ids, shared by all span readers.
 
 Ids are numbers: 16 bytes of a trace, 8 of a span (W3C Trace Context, Recommendation of 2021-11-23;
-OpenTelemetry Protocol 1.x). Exporters write one number in several notations. All of these give the
-same id here:
+OpenTelemetry Protocol 1.x). These notations of a number give the same id:
 
-- hexadecimal digits in upper or lower case, with or without leading zeros or `0x`;
-- a UUID with hyphens;
+- hexadecimal digits in any case, with or without leading zeros or `0x`; a UUID with hyphens;
 - base64 of the bytes (JSON of Protocol Buffers), also URL-safe and without padding;
 - base64 of hexadecimal or base64 text (a field of bytes that was filled with text);
 - bytes, or bytes that hold hexadecimal text;
@@ -13,9 +11,8 @@ same id here:
   numbers below 2**53 (columns of integers that have nulls).
 
 The normal form is lower-case hexadecimal: 16 digits for numbers below 2**64, else 32. The number 0
-is no id. Text that is no such number is kept as it is, in its own case. Other values, such as
-fractions, numbers that were rounded, lists and objects, are unreadable: they name no span and are
-counted.
+is no id. Other text is kept. Other values (fractions, rounded numbers, lists, objects) are
+unreadable: they name no span and are counted.
 
 The patterns have no anchors, since Java and Python spell them differently.
 """
@@ -45,14 +42,14 @@ BASE64: Final = {
     TRACE_BYTES: rf"{_SIGN}{{22}}==|{_SIGN}{{21}}[AQgw]",
     SPAN_BYTES: rf"{_SIGN}{{11}}=|{_SIGN}{{10}}[AEIMQUYcgkosw048]",
 }
-"""Base64 of the bytes of an id; without padding only where the unused bits are zero."""
+"""Base64 of an id; without padding only where the unused bits are zero."""
 ENCODED_TEXT: Final = rf"{_SIGN}{{16,47}}={{0,2}}"
 """Base64 that may hold text."""
 INNER: Final = {
     TRACE_BYTES: rf"(?:0[xX])?(?:[0-9a-fA-F]{{16}}|[0-9a-fA-F]{{32}})|{_SIGN}{{22}}==",
     SPAN_BYTES: rf"(?:0[xX])?[0-9a-fA-F]{{16}}|{_SIGN}{{11}}=",
 }
-"""Text in base64, or in a field of bytes, that is an id itself."""
+"""Text in base64, or in a field of bytes, that is an id."""
 
 _URL_SAFE = str.maketrans("-_", "+/")
 
@@ -67,7 +64,7 @@ _INNER = {size: _whole(pattern) for size, pattern in INNER.items()}
 
 
 def normalize_id(value: object, size: int) -> str | None:
-    """Return an id of `size` bytes in its normal form; None for none, blank text and zero."""
+    """Return an id of `size` bytes in its normal form; None for blank text, zero and no id."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float | Decimal) and is_exact(value):
@@ -95,14 +92,14 @@ def is_exact(value: float | Decimal) -> bool:
 
 
 def is_unreadable(value: object) -> bool:
-    """Return whether a value is no id although it is neither null, not-a-number nor blank."""
+    """Return whether a value is no id, but neither null, not-a-number nor blank."""
     if isinstance(value, float | Decimal):
         return not (math.isnan(value) or is_exact(value))
     return isinstance(value, bool) or not (value is None or isinstance(value, str | bytes | int))
 
 
 def spans_named(pairs: Iterable[tuple[object, object]]) -> tuple[list[str], int]:
-    """Return the events that pairs of a trace's and a span's id name, and how many name none."""
+    """Return the events that pairs of trace and span ids name, and how many name none."""
     names = [
         (normalize_id(trace, TRACE_BYTES), normalize_id(span, SPAN_BYTES)) for trace, span in pairs
     ]
@@ -150,7 +147,7 @@ class TraceIds:
 
 
 def _digits(written: str, size: int) -> str | None:
-    """Return the number that text holds in one of the plain notations, in hexadecimal."""
+    """Return the number in a plain notation as hexadecimal."""
     if _HEX.match(written):
         return written[2:] if written[1:2] in ("x", "X") else written
     if _UUID.match(written):
@@ -159,7 +156,7 @@ def _digits(written: str, size: int) -> str | None:
 
 
 def _decoded_text(written: str, size: int) -> str | None:
-    """Return the id that text holds in base64 as text; None if there is none."""
+    """Return the id that base64 holds as text, if any."""
     if _HEX.match(written) or not _ENCODED_TEXT.match(written):
         return None
     inner = _bytes_of(written).decode("latin-1")
@@ -167,7 +164,6 @@ def _decoded_text(written: str, size: int) -> str | None:
 
 
 def _bytes_of(written: str) -> bytes:
-    """Return what base64 holds; nothing if it is none."""
     plain = written.rstrip("=").translate(_URL_SAFE)
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)

@@ -1,9 +1,8 @@
-"""Spans in Jaeger's JSON (version 1.x): the export of its user interface, and a span a row.
+"""Spans in Jaeger's JSON (version 1.x).
 
-- The user interface and `/api/traces` write `{"data": [{"spans", "processes"}]}`; a trace is read
-  at a time.
-- Storage (Elasticsearch, OpenSearch) holds a span a document, with its `process`. Documents may be
-  in `_source`, and spans a line each or in an array.
+- The user interface and `/api/traces` write `{"data": [{"spans", "processes"}]}`.
+- Storage (Elasticsearch, OpenSearch) holds a span a document, with its `process`, perhaps in
+  `_source`, a line each or in an array.
 - The JSON of `model.proto` (Kafka) has `traceId`, `spanId`, ISO 8601 times, `vStr` in tags.
 
 `references` are causes (CHILD_OF and FOLLOWS_FROM), as is `parentSpanID` of older versions. Times
@@ -35,17 +34,14 @@ LISTS = (("data",), ("hits", "hits"))
 """Keys that lead to the list of traces, or of documents."""
 SHAPE = re.compile(r'"(operationName|operationname)"\s*:')
 HOSTS = ("hostname", "ip", "jaeger.hostname")
-"""Tags of a process that tell its instance, besides OpenTelemetry's attributes."""
+"""Tags of a process that tell its instance, beside OpenTelemetry's attributes."""
 _KIND = "span.kind"
 _DURATION = re.compile(r"\A([0-9]+(?:\.[0-9]+)?)s\Z")
 _VALUES = ("value", "vStr", "vBool", "vInt64", "vFloat64", "vBinary")
 
 
 def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Part | Bad]:
-    """Yield the spans of one element of a file: a trace, or a span with its process.
-
-    `own`: with status, kind and tags.
-    """
+    """Yield the spans of a trace, or of a span with its process. `own`: with status and tags."""
     inner = element.get("_source", element) if isinstance(element, dict) else element
     if not isinstance(inner, dict):
         yield bad_span(inner, "", "no JSON object where a trace or a span is")
@@ -61,9 +57,9 @@ def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Part | Bad]:
 
 
 def span_of(record: object, processes: Mapping[str, Any], unit: Unit, own: bool = False) -> Part:
-    """Return the span of one record; ValueError saying why it is none.
+    """Return the span of a record; ValueError with the reason that there is none.
 
-    `processes`: those of the trace, by their ids; a record may have its own.
+    `processes`: those of the trace, by id; a record may have its own.
     """
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
@@ -93,7 +89,7 @@ def span_of(record: object, processes: Mapping[str, Any], unit: Unit, own: bool 
 
 
 def member_of(service: object, tags: Mapping[str, Any]) -> str | None:
-    """Name the process by its service and its tags."""
+    """Return the process that a service and its tags name."""
     named = process_of({**tags, "service.name": words(service)})
     if named is None or named != words(service):
         return named
@@ -105,7 +101,7 @@ def member_of(service: object, tags: Mapping[str, Any]) -> str | None:
 def tags_in(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tags of a span or a process: a list of key and value, or a map (`tag`).
 
-    Elasticsearch has no dots in the keys of the map: they are written as `@` there.
+    Elasticsearch writes `@` for dots in keys of the map.
     """
     found: dict[str, Any] = {}
     tags = record.get("tags")
@@ -134,6 +130,6 @@ def _moment(value: object) -> object:
 
 
 def _length(value: object) -> object:
-    """Return a duration in seconds (`0.05s`) as ns; other values unchanged."""
+    """Return a duration such as `0.05s` as ns; other values unchanged."""
     found = _DURATION.match(value.strip()) if isinstance(value, str) else None
     return text.nanoseconds(found[1], "s") if found else value

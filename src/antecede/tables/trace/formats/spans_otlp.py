@@ -2,15 +2,15 @@
 
 Three shapes, read a block or a span at a time:
 
-- OTLP/JSON (opentelemetry-proto 1.x): `resourceSpans`, a block a resource, one object a file or a
+- OTLP/JSON (opentelemetry-proto 1.x): `resourceSpans`, a block a resource, an object a file or a
   line; older files have `instrumentationLibrarySpans`. The list may be anywhere below the top, and
-  be called `batches`: so the API of Grafana Tempo 2.x answers (`/api/traces`: `batches`;
-  `/api/v2/traces`: `trace.resourceSpans`).
+  be called `batches`: Grafana Tempo 2.x (`/api/traces`: `batches`; `/api/v2/traces`:
+  `trace.resourceSpans`).
 - `ConsoleSpanExporter` of opentelemetry-python 1.x: an object a span with `context`.
 - `stdouttrace` of opentelemetry-go 1.x: an object a span with `SpanContext`.
 
-Times are numbers of nanoseconds, mostly as text; of the exporters ISO 8601. The process is the
-pod, else the service with its instance or host.
+Times are numbers of nanoseconds, mostly as text; of the exporters ISO 8601. The process is the pod,
+else the service with its instance or host.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ _CONSOLE = (
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 KINDS = {2: "server", 3: "client", 4: "producer", 5: "consumer"}
 _NO_SPAN = (None, None)
-"""Ids of a link that is no object."""
 _ALL_KINDS = {1: "internal", **KINDS}
 _OWN = {
     key: re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), key)
@@ -55,15 +54,12 @@ _OWN = {
 
 
 def is_console(sample: str) -> bool:
-    """Tell whether text holds a span of a console exporter."""
+    """Return whether text holds a span of a console exporter."""
     return any(pattern.search(sample) for pattern in _CONSOLE)
 
 
 def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Part | Bad]:
-    """Yield the spans of one element of a file: a resource's block, or a span of an exporter.
-
-    `own`: with status, kind and attributes.
-    """
+    """Yield the spans of a resource's block, or of an exporter. `own`: with attributes."""
     if not isinstance(element, dict):
         yield bad_span(element, "", "no JSON object where spans of a resource are")
         return
@@ -91,10 +87,10 @@ def span_of(
     resource: Mapping[str, Any] | None = None,
     duration_unit: str | None = None,
 ) -> Part:
-    """Return the span of one record in OTLP's JSON; ValueError saying why it is none.
+    """Return the span of a record in OTLP's JSON; ValueError with the reason that there is none.
 
-    `resource`: its attributes, if the span's further columns are wanted. A record of a table may
-    have a `duration` instead of an end, of `duration_unit` or the unit of its start.
+    `resource`: its attributes, if further columns are wanted. A row may have a `duration` instead
+    of an end, of `duration_unit` or the unit of its start.
     """
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
@@ -122,7 +118,6 @@ def span_of(
 
 
 def _console_span(record: dict[str, Any], unit: Unit, own: bool) -> Part:
-    """Return the span of an object that a console exporter wrote."""
     record = _plain(record) if "SpanContext" in record else record
     context = _object(record, "context")
     resource = _object(record, "resource")
@@ -150,7 +145,7 @@ def _console_span(record: dict[str, Any], unit: Unit, own: bool) -> Part:
 
 
 def _plain(record: dict[str, Any]) -> dict[str, Any]:
-    """Return an object of opentelemetry-go under the names of opentelemetry-python."""
+    """Return an object of opentelemetry-go under names of opentelemetry-python."""
 
     def context(of: object) -> dict[str, Any]:
         of = of if isinstance(of, dict) else {}
@@ -180,7 +175,7 @@ def _plain(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _moment(value: object) -> object:
-    """Return an ISO 8601 time as ns, 0 (no time) for that of year 1; other values unchanged."""
+    """Return an ISO 8601 time as ns, 0 for year 1; other values unchanged."""
     if not isinstance(value, str) or "T" not in value:
         return value
     if value.startswith("0001-01-01T"):
@@ -198,7 +193,7 @@ def _kind(kind: object) -> str | None:
 
 
 def _attributes(record: object) -> dict[str, Any]:
-    """Return attributes as OTLP lists them; of several values of a key the first."""
+    """Return attributes as OTLP lists them; the first value of a key counts."""
     found: dict[str, Any] = {}
     for attribute in _objects(record, "attributes"):
         found.setdefault(str(attribute.get("key")), _value(attribute.get("value")))
@@ -206,7 +201,7 @@ def _attributes(record: object) -> dict[str, Any]:
 
 
 def _value(value: object, depth: int = 0) -> Any:
-    """Return the value that an object of one key holds: `stringValue`, `intValue`, ..."""
+    """Return the value in an object of one key: `stringValue`, `intValue`, ..."""
     if not isinstance(value, dict) or depth > 8:
         return value
     for key, held in value.items():
@@ -225,7 +220,7 @@ def _value(value: object, depth: int = 0) -> Any:
 
 
 def _either(record: Mapping[str, Any], key: str) -> object:
-    """Return the value of a key in protobuf's JSON spelling, or in its own (trace_id)."""
+    """Return the value of a key in JSON spelling, or in protobuf's (trace_id)."""
     found = record.get(key)
     return found if found else record.get(_OWN[key])
 

@@ -1,22 +1,18 @@
 """Spans in Zipkin's JSON, version 2 and version 1 of the API.
 
-A file is an array of spans, of arrays of spans, or one span a line.
+A file is an array of spans, of arrays of spans, or a span a line.
 
-Theory of operation
--------------------
-In Zipkin a client and a server may share one span id: two rows, or in version 1 one row with
-the annotations of both (cs, sr). They are two events, and the server's is caused by the
-client's. A child that names the id follows the part in its own process if there is one, else
-the client's part. Some processes report a span in pieces, one with the times, one without:
-pieces without a time are merged into the one with it.
+Theory of operation ------------------- A client and a server may share a span id: two rows, or in
+version 1 one row with the annotations of both (cs, sr). They are two events, the server's caused by
+the client's. A child follows the part in its own process if there is one, else the client's. Some
+processes report a span in pieces: pieces without a time are merged into the one with it.
 
-Which ids are shared is known at the end of the file only, so a file is read twice: first the
-parts of each span id are noted (17 bytes a span), then the events are made. Identities: the
-client's or the only part is TRACE/SPAN, a server's part beside others TRACE/SPAN/PROCESS.
+The end of the file tells which ids are shared, so a file is read twice: first the parts of each
+span id are noted (17 bytes a span), then the events are made. The client's or only part is
+TRACE/SPAN, a server's part beside others TRACE/SPAN/PROCESS.
 
-Programs that know ids of 64 bits alone keep the right half of an id of 128 bits. Such a trace is
-joined with the longer one if the file has exactly one longer one that ends so; where it has some,
-the file is read three times.
+Programs with ids of 64 bits keep the right half of an id of 128 bits. Such a trace is joined with
+the longer one if exactly one ends so; then the file is read three times.
 """
 
 from __future__ import annotations
@@ -107,7 +103,7 @@ def _parts_in(path: Path, unit: Unit) -> Iterator[Part]:
 
 
 class Whole:
-    """Makes events of parts one after the other; one in pieces comes when all of them are there."""
+    """Events of parts; pieces wait until all of them are there."""
 
     def __init__(self, known: Known) -> None:
         self.known = known
@@ -115,7 +111,7 @@ class Whole:
         self._waiting: dict[tuple[str, str | None], list[Piece]] = {}
 
     def take(self, part: Part, source: str = "", line: int = 0) -> Iterator[Piece]:
-        """Yield the events that are whole with this part."""
+        """Yield the events that are complete with this part."""
         part = self.known.renamed(part)
         event = part.event(self.known.identity(part), self.known.causes(part), source, line)
         rows = self.known.rows(part)
@@ -130,13 +126,13 @@ class Whole:
             yield from whole
 
     def rest(self) -> Iterator[Piece]:
-        """Yield pieces of what never became whole."""
+        """Yield pieces that never became complete."""
         for pieces in self._waiting.values():
             yield from pieces
 
 
 def _merged(pieces: list[Piece]) -> Iterator[Piece]:
-    """Merge rows without a time into the first row with one; other rows stay rows."""
+    """Merge rows without a time into the first with one; others stay rows."""
     timed = [piece for piece in pieces if piece[0].start_time is not None] or pieces[:1]
     for piece, own in pieces:
         first, columns = timed[0]
@@ -158,7 +154,7 @@ def _merged(pieces: list[Piece]) -> Iterator[Piece]:
 
 
 def known_of(parts: Callable[[], Iterable[Part]]) -> Known:
-    """Return what the rows of a file or table say; `parts` gives them anew at each call."""
+    """Return what the rows say together; `parts` gives them anew at each call."""
     known = Known(parts())
     if joined := known.halves.joined():
         known = Known(_renamed(parts(), joined))
@@ -171,13 +167,13 @@ def _renamed(parts: Iterable[Part], joined: Mapping[str, str]) -> Iterator[Part]
 
 
 class Known:
-    """What all rows together say of each span id: which parts it has, and in how many rows."""
+    """Parts of each span id over all rows, and in how many rows each is."""
 
     def __init__(self, parts: Iterable[Part]) -> None:
         spans, places, codes = array("q"), array("q"), bytearray()
         self.halves = TraceIds()
         self.joined: Mapping[str, str] = {}
-        """The longer ids of traces, by the shorter ones that some rows have instead."""
+        """Longer ids of traces by their right halves."""
         for part in parts:
             self.halves.add(part.trace)
             spans.append(_span_key(part.trace, part.span))
@@ -226,7 +222,7 @@ class Known:
         return (plain,)
 
     def rows(self, part: Part) -> int:
-        """Return in how many rows the part is reported."""
+        """Return in how many rows the part is."""
         keys, counts = self._repeated[self._is_received(part)]
         key = _place_key(part.trace, part.span, part.member)
         at = bisect_left(keys, key)
@@ -268,9 +264,9 @@ def _code(part: Part) -> int:
 
 
 def parts_of(record: object, unit: Unit = _MICROS, own: bool = False) -> list[Part]:
-    """Return the parts that one row tells of: one, or two in version 1.
+    """Return the parts in a row: one, or two in version 1.
 
-    `own`: with status, kind and tags. Raise ValueError saying what is wrong if the row is no span.
+    `own`: with status, kind and tags. Raise ValueError with the reason for no span.
     """
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
@@ -289,7 +285,7 @@ def parts_of(record: object, unit: Unit = _MICROS, own: bool = False) -> list[Pa
 
 
 def _tags(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the tags of a span: a map, or the binary annotations of version 1."""
+    """Return the tags: a map, or binary annotations of version 1."""
     found = record.get("tags")
     if isinstance(found, dict):
         return found
@@ -301,7 +297,7 @@ def _tags(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _old_parts(record: dict[str, Any], plain: Part, unit: Unit) -> list[Part]:
-    """Return the parts of a span of version 1, told by its annotations."""
+    """Return the parts of a span of version 1, by its annotations."""
     times: dict[str, dict[str, int | None]] = {}
     where: dict[str, str | None] = {}
     other = None

@@ -1,9 +1,8 @@
-"""Zipkin's spans in a table: which column holds what, and rows to events, a trace at a time.
+"""Zipkin's spans in a table: columns, and rows to events, a trace at a time.
 
-The rule is that of `antecede.tables.trace.formats.spans_zipkin`, whose functions are used here.
-Which ids two processes share, and which rows are pieces of one span, all rows of a trace tell
-together. A table has no order of rows: the rule goes over those of a trace by time, then by
-content, so that every order of rows and every engine gives the same events.
+The rule is that of `spans_zipkin`. All rows of a trace tell which ids are shared and which rows are
+pieces. A table has no order of rows: the rule goes by time, then by content, so that every order of
+rows and every engine gives the same events.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ FIELDS = (
     *("traceId", "id", "parentId", "kind", "name", "timestamp", "duration", "shared"),
     *("localEndpoint", "annotations", "binaryAnnotations"),
 )
-"""Of Zipkin's JSON: columns are known by these names without dots, underscores and case."""
+"""Fields of Zipkin's JSON; columns are known by their plain names."""
 FLAT = {
     "localendpointservicename": "serviceName",
     "localservicename": "serviceName",
@@ -47,13 +46,13 @@ def plain_name(name: str) -> str:
 
 
 def is_zipkin(columns: Sequence[str]) -> bool:
-    """Tell whether these are the columns of Zipkin's spans, which call a span's id `id`."""
+    """Return whether these are Zipkin's columns, where a span's id is `id`."""
     known = {plain_name(name) for name in columns}
     return {"traceid", "id"} <= known and "spanid" not in known
 
 
 def check_zipkin(columns: Sequence[str]) -> None:
-    """Raise InputError for spans of Zipkin without a column that tells causes."""
+    """Raise InputError without a column of causes."""
     known = {plain_name(name) for name in columns}
     if known.isdisjoint(("parentid", "shared", "kind", "annotations")):
         raise InputError(
@@ -65,7 +64,7 @@ def check_zipkin(columns: Sequence[str]) -> None:
 
 
 def used(columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns that the rule reads, by what they are: a field, or `FLAT`'s."""
+    """Return the columns by field, or by `FLAT`'s."""
     fields = {name.lower(): name for name in FIELDS}
     known = {plain_name(name): name for name in reversed(columns)}
     return {
@@ -76,7 +75,7 @@ def used(columns: Sequence[str]) -> dict[str, str]:
 
 
 def rows_of(table: pyarrow.Table) -> Iterator[Row]:
-    """Yield a row in `spans_table.COLUMNS` for each event, and for each row that is none.
+    """Yield a row in `spans_table.COLUMNS` for each event and each bad row.
 
     All rows of a trace must be in the table; traces may be several.
     """
@@ -143,7 +142,7 @@ def times_in(column: Any, unit: str) -> list[int | None] | None:
 
 
 def _canonical(value: Any) -> Any:
-    """Return a value under the names of Zipkin's JSON, bytes as hexadecimal digits."""
+    """Return a value under the names of Zipkin's JSON, bytes as hexadecimal."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, list):

@@ -1,13 +1,10 @@
-"""Tables in blocks of columns: Parquet, CSV, JSON lines, read by Arrow where it reads the same.
+"""Tables in blocks of columns, and their rows: Parquet, CSV, JSON lines.
 
-Theory of operation
--------------------
-`csv_rows` and `json_rows` define the rows of a file; here the same rows come in blocks. Parquet is
-columns already. CSV is cut into blocks at line ends; a block without quotes, carriage returns and
-odd bytes is what Arrow and Python's csv module read alike, line by line, so Arrow reads it, and
-lines of another number of cells are taken out first. From the first block with anything else the
-rest of the file is read as rows. JSON lines are parsed a line at a time: which keys a record
-lacks, numbers beyond 64 bits and values of several types in one column are lost by Arrow's reader.
+Theory of operation ------------------- `csv_rows` and `json_rows` define the rows of a file; blocks
+hold the same rows. Arrow reads blocks of CSV without quotes, carriage returns and odd bytes as
+Python's csv module does; lines of another number of cells are taken out first. From the first other
+block on the file is read as rows. JSON lines are parsed a line at a time: Arrow's reader loses
+which keys a record lacks, numbers beyond 64 bits, and values of several types.
 """
 
 from __future__ import annotations
@@ -36,22 +33,22 @@ BLOCK_BYTES = 1 << 22
 BLOCK_ROWS = 16_384
 PARQUET_ROWS = 16_384
 MAX_CLEAN_LINE = 100_000
-"""Longer cells are refused by Python's csv module."""
+"""Longest line: Python's csv module refuses longer cells."""
 
 Ints = npt.NDArray[np.int64]
 
 
 class Block(NamedTuple):
-    """Rows that stand behind each other, as an Arrow batch or as records; and bad ones."""
+    """Consecutive rows, as an Arrow batch or as records; and bad ones."""
 
     batch: Any = None
     records: Sequence[dict[str, Any]] | None = None
     lines: Ints | None = None
     """Line of each row, where the file has lines."""
     bad: Sequence[tuple[int, Quarantined]] = ()
-    """What could not be read, and how many rows of the block stand before it."""
+    """Bad records, each with the number of good rows before it."""
     as_text: bool = False
-    """Whether the batch comes from text, which the user's own columns note."""
+    """Whether the batch comes from text, for the user's own columns."""
 
     @property
     def rows(self) -> int:
@@ -70,7 +67,7 @@ class Block(NamedTuple):
         )
 
     def as_records(self, rows: int | None = None) -> Sequence[dict[str, Any]]:
-        """Return the first rows (all) as the row path reads them."""
+        """Return the first rows (all) as records."""
         if self.records is not None:
             return self.records if rows is None else self.records[:rows]
         return records(self.batch if rows is None else self.batch.slice(0, rows))
@@ -139,7 +136,7 @@ def delimited(path: Path, delimiter: str) -> Iterator[Block]:
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
-    """Yield the bytes of a file, cut at line ends; b"" where it cannot be read on so."""
+    """Yield the bytes of a file, cut at line ends; b"" where it must be read as rows."""
     rest = b""
     with text.open_bytes(path) as file:
         while True:
@@ -163,11 +160,11 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 class _Lines:
-    """Whole lines of a CSV file that hold nothing but cells and delimiters."""
+    """Lines of a CSV file that hold only cells and delimiters."""
 
     @classmethod
     def of(cls, data: bytes, delimiter: str, done: int) -> _Lines | None:
-        """Return the lines of bytes that follow `done` lines; None where they hold more."""
+        """Return the lines of bytes after `done` lines; None if they hold more."""
         if not done:
             data = data.removeprefix(b"\xef\xbb\xbf")
         data = data.replace(b"\r\n", b"\n")
@@ -194,11 +191,10 @@ class _Lines:
         """[lines] those in which all cells are empty."""
 
     def text(self, line: int) -> str:
-        """Return a line."""
         return self.data[self.start[line] : self.end[line]].decode()
 
     def header(self, path: Path) -> list[str] | None:
-        """Return the names in the first line that has any, which is blank from now on."""
+        """Return the names in the first filled line, which then counts as blank."""
         filled = np.flatnonzero(~self.blank)
         if not len(filled):
             return None
@@ -236,7 +232,6 @@ class _Lines:
 
 
 def _by_arrow(data: bytes, names: list[str], delimiter: str) -> Any:
-    """Return lines as a batch of texts."""
     csv: Any = pyarrow.csv
     if not data:
         return pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(names), names=names)
@@ -271,10 +266,7 @@ class Row(NamedTuple):
 def parquet_batches(
     path: Path, groups: Sequence[int] | None = None
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Yield the batches of one file, or of some of its row groups.
-
-    Raises FormatError where it is not readable.
-    """
+    """Yield the batches of a file, or of some row groups; FormatError if unreadable."""
     chosen = None if groups is None else list(groups)
     try:
         with pq.ParquetFile(path) as file:
@@ -284,7 +276,7 @@ def parquet_batches(
 
 
 def records(batch: pyarrow.RecordBatch) -> list[dict[str, Any]]:
-    """Return the rows of a batch as they are read: time stamps as ISO text, text as UTF-8."""
+    """Return the rows of a batch: time stamps as ISO text, text as UTF-8."""
     columns = {
         name: cells(as_read(column))
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
@@ -295,7 +287,7 @@ def records(batch: pyarrow.RecordBatch) -> list[dict[str, Any]]:
 
 
 def cells(column: Any) -> list[Any]:
-    """Return the values of a column; the text of all where Python cannot hold one (a far date)."""
+    """Return the values of a column; as text if Python cannot hold one (a far date)."""
     try:
         found: list[Any] = column.to_pylist()
     except (OverflowError, ValueError):
@@ -306,7 +298,7 @@ def cells(column: Any) -> list[Any]:
 def as_read(column: Any) -> Any:
     """Return a column with time stamps as ISO text, which keeps nanoseconds and the zone.
 
-    Text that is no UTF-8, which Parquet does not forbid, becomes backslash escapes.
+    Text in Parquet that is no UTF-8 becomes backslash escapes.
     """
     if pa.types.is_timestamp(column.type):
         # Arrow keeps times with a zone as UTC, which is what text without a zone means here.
@@ -336,9 +328,9 @@ def json_rows(path: Path) -> Iterator[Row | Quarantined]:
 def csv_rows(
     path: Path, delimiter: str, names: list[str] | None = None, skip: int = 0
 ) -> Iterator[Row | Quarantined]:
-    """Yield the records of a CSV file, or what is wrong with a line; the first one is the header.
+    """Yield the records of a CSV file and bad lines; the first record is the header.
 
-    Where a part was read already: `names` of its header, and how many lines to `skip`.
+    After a part that was read: `names` of its header, and lines to `skip`.
     """
     for line, cells in _records(path, delimiter, skip):
         if isinstance(cells, Quarantined):
@@ -358,7 +350,7 @@ def csv_rows(
 def of_other_length(
     cells: list[str], columns: int, path: Path, line: int, delimiter: str
 ) -> Quarantined:
-    """Return a record with another number of cells than the header has columns."""
+    """Return a record with another number of cells than the header."""
     reason = f"{len(cells)} cells, but the first line names {columns} columns"
     return Quarantined(str(path), line, None, reason, text.shorten(delimiter.join(cells)))
 
@@ -376,10 +368,9 @@ def header(cells: list[str], path: Path, line: int) -> list[str]:
 def _records(
     path: Path, delimiter: str, skip: int
 ) -> Iterator[tuple[int, list[str] | Quarantined]]:
-    """Yield (first line, cells) of each record, or what is wrong with that line.
+    """Yield (first line, cells) of each record, or the defect of that line.
 
-    A quote that opens and never closes would swallow all rows after it: then only its own
-    line is bad, and reading goes on with the next one.
+    An open quote would swallow all rows after it: only its own line is bad.
     """
     source = _Again(itertools.islice(text.lines(path), skip, None))
     while True:
@@ -405,13 +396,13 @@ def _records(
 
 
 class _Again:
-    """Numbered lines, of which those of one record can be had again but for its first."""
+    """Numbered lines that can be read again, but for the first of a record."""
 
     def __init__(self, lines: Iterator[tuple[int, str]]) -> None:
         self._lines = lines
         self._waiting: deque[tuple[int, str]] = deque()
         self.taken: list[tuple[int, str]] = []
-        """Lines since the caller last emptied this."""
+        """Lines since the caller emptied this."""
         self.ended = False
         """Whether a line was asked for when there was none."""
 

@@ -1,8 +1,7 @@
 """Cells of a column to values, all at once, where Arrow does what `columns.Columns` does to each.
 
-Each function returns the values and which cells it leaves to `Columns` (True), or None for types
-that it does not know at all. Nothing here decides what a cell means: `Columns` does, and tests
-hold these to it.
+Each function returns the values and the cells that it leaves to `Columns`, or None for unknown
+types. `Columns` decides what a cell means; tests compare both.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Ints = npt.NDArray[np.int64]
 TEXTS = pa.list_(pa.string())
 COUNTS = pa.list_(pa.int64())
 NO_ARRAY = (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError)
-"""What Arrow raises for values that cannot be stored as a type."""
+"""Errors of Arrow for values that a type cannot hold."""
 _WHOLE = r"\A-?[0-9]{1,18}\z"
 _DAY = r"(1[7-9]|2[01])[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _MOMENT = r"\A" + _DAY + r"[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?Z?\z"
@@ -34,14 +33,14 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class Found(NamedTuple):
-    """Values of a column [n], null where there is none, and the cells that are left over [n]."""
+    """Values of a column [n], null for none, and the cells that are left over [n]."""
 
     values: Any
     left: Bools
 
 
 class Times(NamedTuple):
-    """Nanoseconds of a column [n], and what is counted of its cells."""
+    """Nanoseconds of a column [n], and counts of its cells."""
 
     values: Any
     left: Bools
@@ -68,7 +67,7 @@ def known(values: Any) -> Bools:
 
 
 def names(cells: Any) -> Found | None:
-    """Return names as text, null for blanks and for numbers that are no name."""
+    """Return names as text, null for blanks and for numbers without a name."""
     kind = cells.type
     types = pa.types
     if types.is_null(kind):
@@ -142,7 +141,7 @@ def _without(cells: Any, out: Bools) -> Any:
 
 
 def _scaled(cells: Any, factor: int, numbers: bool) -> Times:
-    """Return whole numbers times a factor; beyond 64 bits they are no time."""
+    """Return whole numbers times a factor; none beyond 64 bits."""
     values = cells.fill_null(0).to_numpy(zero_copy_only=False)
     there = known(cells)
     good = there & (values >= -(-_LEAST // factor)) & (values <= _MOST // factor)
@@ -192,7 +191,7 @@ def _times_of_texts(cells: Any, factor: int) -> Times | None:
 
 
 def array_of(values: list[Any]) -> Any:
-    """Return Python values as an array of the type that all have; None if there is none."""
+    """Return Python values as an array of their common type, if any."""
     kinds = {*map(type, values)} - {type(None)}
     kind = {str: pa.string(), int: pa.int64(), float: pa.float64(), list: TEXTS}
     try:

@@ -14,25 +14,24 @@ from typing import Any
 from antecede.tables.trace.causes import AS_LIST, AS_NULL, AS_WHOLE
 
 NULLS = frozenset({"nan", "none", "null", "\\n", "<na>", "nat", "nil", "n/a", "na", "#n/a"})
-"""Words for null, as pandas, Python, databases and sheets write them, in lower case."""
+"""Words for null of pandas, Python, databases and sheets, in lower case."""
 WHOLE, POINT = re.compile(r"-?[0-9]+\Z"), re.compile(r"(-?[0-9]+)\.0+\Z")
 _BRACKETS = {"[": "]", "{": "}", "(": ")"}
 _VALUE = re.compile(
     r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s,'"\[\]{}()][^,'"\[\]{}()]*?))"""
     r"""\s*(?:(,)|\Z|(?=['"]))"""
 )
-"""A quoted or bare value, and the comma after it; NumPy puts none between quoted values."""
+"""Value and the comma after it; NumPy puts none between quoted values."""
 _NUMBERS = re.compile(r"-?[0-9.]+(?:\s+-?[0-9.]+)+\Z")
 SEPARATORS = (";", ",", "|", " ", "/")
-"""What people write between several ids in one cell."""
+"""Usual separators of ids in a cell."""
 
 
 def several_in_one(nowhere: Iterable[str], known: Collection[str]) -> dict[str, Any]:
-    """Tell whether ids that are nowhere are several known ones, with something between them.
+    """Return a hint if ids that are nowhere are several known ones, with a separator between them.
 
-    Return {} or the `separator` of the most of them, how many `references` it has, an `example`,
-    and `others`, how many each other separator has. A reference counts once, by the first
-    separator that takes it apart into ids that are all there.
+    {}, or the `separator` of most, its `references`, an `example`, and counts of `others`. A
+    reference counts by the first separator whose parts are all known.
     """
     found: dict[str, list[str]] = {}
     nowhere = list(nowhere)
@@ -54,7 +53,7 @@ def several_in_one(nowhere: Iterable[str], known: Collection[str]) -> dict[str, 
 
 
 def _as_text(nowhere: Sequence[str], known: Collection[str]) -> dict[str, Any]:
-    """Tell whether ids that are nowhere stand for null, for lists or for whole numbers."""
+    """Return a hint if ids that are nowhere stand for null, lists or whole numbers."""
     found: dict[str, list[str]] = {}
     for name in nowhere:
         text = name.strip()
@@ -84,7 +83,7 @@ _REMEDIES = {
 
 
 def words(hint: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what was found and what to say."""
+    """Return the finding and the remedy."""
     if hint["separator"] is None:
         single, several, say = _REMEDIES[hint["kind"]]
         number = hint["references"]
@@ -106,10 +105,9 @@ def words(hint: Mapping[str, Any]) -> tuple[str, str]:
 
 
 class TextCauses:
-    """Reading of the cells of one table, chosen by the ids of its first rows."""
+    """Reading of cells of causes, chosen by the ids of the first rows."""
 
     def __init__(self, ids: Collection[str], causes: Iterable[str], counts: dict[str, int]) -> None:
-        """Look at the ids and causes of the first rows; `counts` takes what is read so."""
         self.nulls = NULLS - {one.lower() for one in ids}
         starts = {one.lstrip()[:1] for one in ids}
         self.brackets = {one: _BRACKETS[one] for one in _BRACKETS if one not in starts}
@@ -121,7 +119,7 @@ class TextCauses:
             self.whole = all(map(WHOLE.match, ids)) and all(map(POINT.match, written))
 
     def values(self, cell: str) -> list[str] | None:
-        """Return the causes in a cell, None where it is one id as it stands."""
+        """Return the causes in a cell, None for an id as it stands."""
         if self._is_null(cell):
             self.counts[AS_NULL] += 1
             return []
@@ -149,7 +147,7 @@ class TextCauses:
 
 
 def list_in(text: str) -> list[str] | None:
-    """Return the values between brackets: quoted, or bare between commas; None for all else."""
+    """Return the values between brackets: quoted, or bare between commas; None for others."""
     if _NUMBERS.match(text.strip()):
         return text.split()
     values: list[str] = []
@@ -168,6 +166,6 @@ def list_in(text: str) -> list[str] | None:
 
 
 def doubtful(whole: bool) -> str:
-    """Return the expression of Arrow that finds the cells to look at one by one."""
+    """Return the pattern of Arrow for cells that need a look."""
     words = "|".join(re.escape(one) for one in sorted(NULLS))
     return r"(?i)^\s*([\[{(]|(" + words + r")\s*$)" + (r"|\.0+\s*$" if whole else "")

@@ -1,9 +1,7 @@
-"""Tables with the user's own column names: Parquet (a file or a folder), CSV, JSON lines.
+"""Reader of tables with the user's own column names: Parquet (a file or a folder), CSV, JSON lines.
 
-Rows are read in pieces, so a table may be larger than memory. Which column is which is told
-from the first rows (`antecede.tables.trace.user_tables.columns`). Times given as numbers are taken
-in the unit that their size tells, unless the user says it; times as text are ISO 8601, with or
-without a zone (then UTC).
+Rows are read in pieces. The first rows tell which column is which (`columns`). Numeric times are in
+the unit of their size, unless the user says it; text is ISO 8601, UTC without a zone.
 """
 
 from __future__ import annotations
@@ -37,26 +35,26 @@ from antecede.tables.trace.user_tables.vectorized import Chunk, Piece, each_row,
 from antecede.tables.trace.user_tables.writing import JSON_LINES as JSON_LINES_FORMAT
 
 ABSENT_KEYS = "absent_keys"
-"""Name of a detail: keys of a file of JSON lines that records of it lack."""
+"""Name of a detail: keys that records of JSON lines lack."""
 GUESSED_COLUMNS = "guessed_columns"
-"""Name of a detail: which columns were taken by their usual names, in words."""
+"""Name of a detail: columns that were taken by usual names."""
 LIKELY, LATER = "unread_causes", "unread_later_events"
-"""Names of details: columns that may hold causes, or name later events, and are not read."""
+"""Names of details: unread columns that may hold causes, or name later events."""
 FOUND_BY = "found_by: "
-"""Beginning of the name of a detail: in how many files an expression found something."""
+"""Prefix of names of details: in how many files an expression found something."""
 SAMPLE_ROWS = 1000
 DELIMITERS = ",\t;|"
 JSON_LINES = {".jsonl", ".ndjson"}
 
 
 def absent_keys(details: Mapping[str, Any], format: str) -> str:
-    """Say what becomes of keys that records lack, where JSON lines are written; "" of none."""
+    """Return the report on absent keys in JSON lines, or an empty text."""
     count = details.get(ABSENT_KEYS, 0) if format == JSON_LINES_FORMAT else 0
     return f"{counted(count, 'key')} that records lack came out as null" if count else ""
 
 
 def guessed_columns(details: Mapping[str, Any]) -> str:
-    """Say which columns were taken by their usual names, where nobody named them; "" of none."""
+    """Return the report on columns taken by their usual names, or an empty text."""
     found = details.get(GUESSED_COLUMNS)
     said = [f"{found}: told by their names; options name others"] if found else []
     unread = unread_words(str(details.get(LIKELY, "")), str(details.get(LATER, "")))
@@ -139,7 +137,7 @@ class TableReader:
 
 
 def first_blocks(coming: Iterator[Block]) -> tuple[list[Block], list[Mapping[str, object]]]:
-    """Return blocks up to the one that ends the sample by which columns are told, and it."""
+    """Return the blocks up to the end of the sample by which columns are chosen, and it."""
     ahead: list[Block] = []
     sample: list[Mapping[str, object]] = []
     for block in coming:
@@ -151,7 +149,7 @@ def first_blocks(coming: Iterator[Block]) -> tuple[list[Block], list[Mapping[str
 
 
 def kind_of(path: Path) -> tuple[list[Path] | None, str | None]:
-    """Return the files of a table in Parquet, else the delimiter of CSV; neither: JSON."""
+    """Return the Parquet files of a table, else the delimiter of CSV; neither: JSON."""
     if path.is_dir():
         return _parts(path), None
     head = text.read_up_to(path, text.HEAD_BYTES)[0]
@@ -161,15 +159,14 @@ def kind_of(path: Path) -> tuple[list[Path] | None, str | None]:
 
 
 def _emptied(ahead: list[Block]) -> Iterator[Block]:
-    """Yield blocks and keep none of them."""
     while ahead:
         yield ahead.pop(0)
 
 
 def details_of(columns: Columns, absent_keys: int) -> Iterator[Detail]:
-    """Yield what reading found out about a file as a whole.
+    """Yield the findings on a file.
 
-    Raises FormatError for a column that the user named and that no record had.
+    Raise FormatError for a named column that no record had.
     """
     columns.check_all_came()
     if found := columns.guessed():
@@ -204,7 +201,7 @@ def _first_line(head: bytes) -> str:
 
 
 def _in_json(path: Path) -> bool:
-    """Tell whether a table is JSON lines, which name their columns in each row."""
+    """Return whether a table is JSON lines."""
     if path.is_dir():
         return False
     if JSON_LINES & set(path.suffixes):
@@ -213,10 +210,9 @@ def _in_json(path: Path) -> bool:
 
 
 def _parts(folder: Path) -> list[Path]:
-    """Return the Parquet files of one table.
+    """Return the Parquet files of a table.
 
-    Raises FormatError for a folder that holds other files, too, or rows that were set aside:
-    nothing is left out, or read as data, without a word.
+    Raise FormatError for a folder with other files or rows that were set aside.
     """
     files = text.files_below(folder)
     odd = [
