@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from antecede.errors import FormatError, InputError
 from antecede.tables.audit import audit
 from antecede.tables.trace.arrow import read
-from tests.tables.trace.files import bad, column
+from tests.tables.trace.files import bad, column, written
 
 LOG = """[23:58] <ann> does it run?
 === eve [~eve@example.org] has joined #talk
@@ -134,8 +134,7 @@ def test_links_in_a_circle_are_set_aside(tmp_path: Path) -> None:
 def test_files_that_lack_their_other_half(tmp_path: Path) -> None:
     annotation = laid(tmp_path)
     log = tmp_path / "2004-11-15_03.ascii.txt"
-    other = tmp_path / "other.txt"
-    other.write_text(LOG)
+    other = written(tmp_path, LOG, "other.txt")
     with pytest.raises(FormatError, match="a chat log is a pair of files"):
         read([other])
     log.unlink()

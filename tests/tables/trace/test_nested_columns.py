@@ -20,7 +20,7 @@ from antecede.tables.trace.schema import Event
 from antecede.tables.trace.user_tables.reader import TableReader
 from antecede.tables.trace.user_tables.values import could_be_joined_id, joined_id
 from tests.tables.trace.files import causes as links
-from tests.tables.trace.files import lines
+from tests.tables.trace.files import lines, written
 
 pa: Any = pyarrow
 
@@ -81,8 +81,7 @@ def test_expressions_on_the_command_line(
 def test_a_column_of_that_name_is_no_expression(tmp_path: Path) -> None:
     rows = [{"a.b": "x", "a": {"b": "y"}, "after": []}, {"a": {"b": "z"}, "after": ["x"]}]
     assert links(both(lines(tmp_path / "t.jsonl", rows), options(id="a.b")))["x"] == []
-    csv = tmp_path / "t.csv"
-    csv.write_text("a-b,after (id),c.d\nx,,1\ny,x,2\n")
+    csv = written(tmp_path, "a-b,after (id),c.d\nx,,1\ny,x,2\n", "t.csv")
     trace = both(csv, options(id="a-b", parents="after (id)", seq="c.d"))
     assert links(trace) == {"x": [], "y": ["x"]}
     assert trace.events["seq"].to_pylist() == [1, 2]
@@ -191,19 +190,6 @@ def test_causes_of_other_parts_are_refused(tmp_path: Path) -> None:
         read([path], options=options(id=("a", "b", "c"), parents=("x", "y")))
 
 
-def test_a_cause_that_names_one_part_of_an_id_is_reported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "300")
-    rows = [{"source": s, "id": "1", "causationid": c} for s, c in (("p", None), ("q", "1"))]
-    path = lines(tmp_path / "t.jsonl", rows)
-    assert main(["audit", str(path), "--id", "source", "--id", "id"]) == 0
-    shown = capsys.readouterr().out
-    assert "t.jsonl: table, 2 events" in shown
-    assert "1 cause without all parts of which the ids are made" in shown
-    assert "say --after once for each part, in the order of --id" in shown
-
-
 @given(st.lists(st.lists(st.text("a:\\", max_size=3), min_size=3, max_size=3), max_size=20))
 def test_no_two_ids_of_several_parts_are_written_alike(ids: list[list[str]]) -> None:
     written = {joined_id(parts): parts for parts in ids}
@@ -240,8 +226,7 @@ def test_likely_columns_of_causes_are_read_if_they_name_ids(
     trace = both(lines(tmp_path / "t.jsonl", rows), ReadOptions())
     assert links(trace) == {"b": ["a"], "a": []}
     assert trace.details["guessed_columns"] == f"parents is {column}"
-    path = tmp_path / "t.csv"
-    path.write_text(f"id,{column}\nb,12.5\na,\n")
+    path = written(tmp_path, f"id,{column}\nb,12.5\na,\n", "t.csv")
     assert links(both(path, ReadOptions())) == {"b": [], "a": []}
     for words in (["audit"], ["order", "-o", str(tmp_path / "o.csv")]):
         assert main([*words, str(path)]) == 0

@@ -14,6 +14,7 @@ import pytest
 from antecede.cli import main
 from antecede.errors import FormatError
 from antecede.tables.trace.arrow import read
+from tests.tables.trace.files import written
 
 pa: Any = pyarrow
 BIG = 1212092628029698048
@@ -100,8 +101,7 @@ def test_decimals_with_whole_values_are_names(tmp_path: Path) -> None:
     ("held", "words"), [(True, "True"), ({"a": 1}, "{'a': 1}"), (1.5, "1.5"), ([1], "[1]")]
 )
 def test_an_id_that_is_no_name_says_what_it_is(held: Any, words: str, tmp_path: Path) -> None:
-    path = tmp_path / "t.jsonl"
-    path.write_text(json.dumps({"id": held}) + "\n")
+    path = written(tmp_path, json.dumps({"id": held}) + "\n", "t.jsonl")
     with pytest.raises(FormatError, match="text, bytes or whole numbers") as caught:
         read([path])
     assert f"id holds what is no name: it is {words}, and ids are" in str(caught.value)

@@ -413,8 +413,7 @@ def test_a_folder_and_a_pattern_are_their_files_in_order_of_names(tmp_path: Path
 
 
 def test_a_text_is_one_path(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"id": "a"}\n{"id": "b", "after": ["a"]}\n')
+    path = written(tmp_path, '{"id": "a"}\n{"id": "b", "after": ["a"]}\n', "a.jsonl")
     assert read(str(path)).events.num_rows == read([path]).events.num_rows == 2
     assert read(path).events == read([path]).events
     assert audit(str(path)).paths == (str(path),)
@@ -495,15 +494,13 @@ def test_a_file_that_opens_but_cannot_be_read() -> None:
 
 def test_the_reason_of_a_file_that_breaks_off_begins_with_what_is_wrong(tmp_path: Path) -> None:
     rows = "".join(f'{{"id": "m{number}", "x": {hash((number,))}}}\n' for number in range(2000))
-    path = tmp_path / "cut.jsonl.gz"
-    path.write_bytes(gzip.compress(rows.encode())[:-2000])
+    path = written(tmp_path, gzip.compress(rows.encode())[:-2000], "cut.jsonl.gz")
     ((line, reason),) = bad(read([path]))
     assert reason.startswith(f"the file breaks off after line {line - 1}: ")
 
 
 def test_a_json_array_and_a_folder_of_other_files_are_told_what_to_do(tmp_path: Path) -> None:
-    array = tmp_path / "spans.json"
-    array.write_text('[{"id": "a"},\n{"id": "b"}]\n')
+    array = written(tmp_path, '[{"id": "a"},\n{"id": "b"}]\n', "spans.json")
     with pytest.raises(FormatError, match=r"jq -c '\.\[\]'"):
         read([array])
     (tmp_path / "whole.parquet").write_bytes(b"PAR1")

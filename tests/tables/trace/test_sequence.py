@@ -22,7 +22,7 @@ from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, Trace, to_batch
 from antecede.tables.trace.schema import Event
 from antecede.tables.trace.sequence import by_sequence
 from antecede.tables.view.render_model import picture
-from tests.tables.trace.files import lines
+from tests.tables.trace.files import lines, written
 
 ROWS: list[dict[str, Any]] = [
     {"event": "p2", "host": "p", "n": 2},
@@ -109,8 +109,7 @@ def test_view_draws_the_sequence(
 def test_without_numbers_the_options_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "t.jsonl"
-    path.write_text('{"id": "a", "member": "p"}\n{"id": "b", "seq": 1}\n')
+    path = written(tmp_path, '{"id": "a", "member": "p"}\n{"id": "b", "seq": 1}\n', "t.jsonl")
     out = ["-o", str(tmp_path / "o.jsonl")]
     for words in (["audit"], ["order", *out], ["view", "-o", str(tmp_path / "o.html")]):
         assert main([words[0], str(path), *words[1:], "--by", "seq"]) == 2
@@ -122,8 +121,7 @@ def test_without_numbers_the_options_are_named(
 def test_an_order_without_causes_names_the_numbers_that_are_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("member,seq\np,1\nq,1\np,2\n")
+    path = written(tmp_path, "member,seq\np,1\nq,1\np,2\n", "t.csv")
     assert main(["order", str(path), "-o", str(tmp_path / "o.csv")]) == 0
     assert "--by seq goes by each member's own numbers" in capsys.readouterr().out
 
