@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from antecede.errors import FormatError, InputError
 from antecede.tables.audit import audit
 from antecede.tables.trace.arrow import Trace, read, read_batches
-from antecede.tables.trace.formats import editing
+from antecede.tables.trace.formats import editing, json_stream
 from antecede.tables.trace.reader import ReadOptions
 from antecede.tables.trace.schema import Event
 from tests.tables.trace.files import column
@@ -168,7 +168,7 @@ def test_pieces_of_any_size_read_the_same(
         change(*range(max(0, k - 1), k), text=texts[k % 8] * (k % 5), odd=odd) for k in range(200)
     ]
     path = laid(tmp_path, changes)
-    monkeypatch.setattr(editing, "PIECE", piece)
+    monkeypatch.setattr(json_stream, "BLOCK_BYTES", piece)
     trace = read([path])
     assert bad(trace) == []
     assert column(trace, "text") == [json.dumps(c["patches"], ensure_ascii=False) for c in changes]

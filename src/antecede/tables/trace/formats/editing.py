@@ -14,24 +14,21 @@ position just before it settles the count.
 
 from __future__ import annotations
 
-import codecs
 import functools
 import json
 import re
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
 from antecede.errors import FormatError
 from antecede.tables.trace import text
+from antecede.tables.trace.formats.json_stream import Buffer
 from antecede.tables.trace.identities import name_of
 from antecede.tables.trace.reader import Detail, Item, ReadOptions
 from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.time_text import UNREADABLE
 
-PIECE = 1 << 16
-"""Bytes read at once."""
 MAX_CHANGE = 1 << 24
 """Most characters of a change."""
 MAX_POSITION = 1 << 48
@@ -73,20 +70,13 @@ class EditingReader:
             yield from _Changes(path, file).items()
 
 
-class _Changes:
+class _Changes(Buffer):
     """List of changes of a file, from a sliding buffer."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
+        super().__init__(file)
         self.source = str(path)
         self.run = path.name.partition(".")[0] or path.name
-        self.file = file
-        self.decode = codecs.getincrementaldecoder("utf-8")("backslashreplace").decode
-        self.buffer = ""
-        self.at = 0
-        self.line, self.counted = 1, 0
-        """Number of the line at place `counted` of the buffer."""
-        self.ended = False
-        self.breaks_off = ""
         self.kept = _NOWHERE
         """Place from which text must be kept, if before `at`."""
         self.passed = 0
@@ -104,14 +94,14 @@ class _Changes:
         found = self._find(_LIST)
         if found is None:
             reason = self.breaks_off or 'has no list "txns"'
-            yield self._bad(reason, self.buffer[: text.MAX_RAW + 1], self._line())
+            yield self._bad(reason, self.text[: text.MAX_RAW + 1], self.line)
             return
-        self.at = found.end()
+        self._go(found.end())
         self._to_next()
         while not self._closed():
-            if self.at == len(self.buffer):
+            if self.at == len(self.text):
                 reason = self.breaks_off or "the list of changes does not end"
-                yield self._bad(reason, "", self._line())
+                yield self._bad(reason, "", self.line)
                 break
             yield self._next()
         if self.skipped:
@@ -121,77 +111,63 @@ class _Changes:
 
     # --- the buffer -----------------------------------------------------------------------
 
-    def _more(self) -> bool:
-        """Read on; False at the end. What is before `at` and `kept` is dropped."""
-        if self.ended:
-            return False
-        self._line()
-        drop = min(self.at, self.kept)
-        self.buffer = self.buffer[drop:]
-        self.at, self.kept, self.counted = self.at - drop, self.kept - drop, self.counted - drop
-        size = max(PIECE, len(self.buffer))  # in growing steps: a change is decoded again
-        try:
-            piece = self.file.read(size)
-        except (EOFError, OSError, zlib.error) as error:
-            piece, self.breaks_off = b"", f"the file breaks off: {error}"
-        self.ended = not piece
-        self.buffer += self.decode(piece, self.ended)
-        return True
+    def more(self) -> bool:
+        """Read on; False at the end. Text before `at` and `kept` is dropped."""
+        is_kept, ahead = self.kept != _NOWHERE, max(self.at - self.kept, 0)
+        self.at -= ahead
+        has_more = super().more()
+        self.kept = self.at if is_kept else _NOWHERE
+        self.at += ahead
+        return has_more
 
     def _find(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Go to the next match; to the end if there is none."""
-        while (match := pattern.search(self.buffer, self.at)) is None:
-            self._go(max(self.at, len(self.buffer) - _OVERLAP))
-            if not self._more():
-                self._go(len(self.buffer))
+        while (match := pattern.search(self.text, self.at)) is None:
+            self._go(max(self.at, len(self.text) - _OVERLAP))
+            if not self.more():
+                self._go(len(self.text))
                 return None
         self._go(match.start())
         return match
 
     def _go(self, to: int) -> None:
         self.passed += to - self.at
-        self.at = to
+        self.advance(to)
 
     def _to_next(self) -> bool:
         """Pass blanks and commas; return whether there was a comma."""
         comma = False
         while True:
-            match = cast("re.Match[str]", _BLANK.match(self.buffer, self.at))
+            match = cast("re.Match[str]", _BLANK.match(self.text, self.at))
             comma |= "," in match[0]
             self._go(match.end())
-            if self.at < len(self.buffer) or not self._more():
+            if self.at < len(self.text) or not self.more():
                 return comma
 
     def _looks_like(self, pattern: re.Pattern[str]) -> bool:
-        while len(self.buffer) - self.at < _OVERLAP and self._more():
+        while len(self.text) - self.at < _OVERLAP and self.more():
             pass
-        return pattern.match(self.buffer, self.at) is not None
+        return pattern.match(self.text, self.at) is not None
 
     def _closed(self) -> bool:
         """Tell whether the list ends here, and not by a stray bracket."""
         return self._looks_like(_END)
 
-    def _line(self) -> int:
-        if self.at > self.counted:
-            self.line += self.buffer.count("\n", self.counted, self.at)
-            self.counted = self.at
-        return self.line
-
     # --- changes --------------------------------------------------------------------------
 
     def _next(self) -> Event | Quarantined:
         """Return the change or bad text here, and go to the next."""
-        line, begins = self._line(), self._looks_like(self.begins)
+        line, begins = self.line, self._looks_like(self.begins)
         if begins:
-            first = cast("re.Match[str]", self.begins.match(self.buffer, self.at))
+            first = cast("re.Match[str]", self.begins.match(self.text, self.at))
             self.begins = _beginning(first[1])
-        raw = self.buffer[self.at : self.at + text.MAX_RAW + 1]
+        raw = self.text[self.at : self.at + text.MAX_RAW + 1]
         self.kept, self.passed = self.at, 0
         change, reason = self._decode()
         if not reason:
             own = raw[: self.passed]
             comma = self._to_next()
-            at_end = self.at == len(self.buffer) or self._closed()
+            at_end = self.at == len(self.text) or self._closed()
             if not (comma or at_end or self._looks_like(self.begins)):
                 reason = "what follows it is neither a comma nor the end of the list"
             elif _holds_changes(change):
@@ -214,24 +190,24 @@ class _Changes:
         """Return (value, "") and go behind it, or (None, reason)."""
         while True:
             try:
-                value, end = _DECODER.raw_decode(self.buffer, self.at)
+                value, end = _DECODER.raw_decode(self.text, self.at)
             except (ValueError, RecursionError) as error:
                 if self._complete(error):
                     return None, f"not JSON: {getattr(error, 'msg', error)}"
-                if not self._more():
+                if not self.more():
                     return None, self.breaks_off or "the file ends within a change"
                 continue
-            if end == len(self.buffer) and not isinstance(value, dict) and self._more():
+            if end == len(self.text) and not isinstance(value, dict) and self.more():
                 continue  # a number may go on
             self._go(end)
             return value, ""
 
     def _complete(self, error: Exception) -> bool:
         """Return whether more text cannot mend the error."""
-        if len(self.buffer) - self.at >= MAX_CHANGE or not isinstance(error, json.JSONDecodeError):
+        if len(self.text) - self.at >= MAX_CHANGE or not isinstance(error, json.JSONDecodeError):
             return True
         unterminated = error.msg.startswith("Unterminated")
-        return not unterminated and error.pos < len(self.buffer) - _NEAR_END
+        return not unterminated and error.pos < len(self.text) - _NEAR_END
 
     def _pass_damage(self, begins: bool, raw: str) -> None:
         """Go from bad text to the next beginning of a change.
@@ -240,6 +216,7 @@ class _Changes:
         a stray bracket closed: its keys are those that the last change lacks. `begins`: a change
         began there.
         """
+        self.line -= self.text.count("\n", self.kept, self.at)
         self.at, self.kept, self.passed = self.kept, _NOWHERE, 0
         self._go(self.at + begins)
         self._find(self.begins)
