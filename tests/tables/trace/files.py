@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from antecede.cli import main
 from antecede.tables.trace.arrow import Trace
 
 
@@ -38,3 +41,13 @@ def causes(trace: Trace) -> dict[str, list[str]]:
 def bad(trace: Trace) -> list[tuple[Any, str]]:
     """Line and reason of each bad record."""
     return [(row["line"], str(row["reason"])) for row in trace.quarantine.to_pylist()]
+
+
+def said_by(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """Output of a command that succeeds."""
+    assert main([*map(str, words)]) == 0
+    return capsys.readouterr().out
+
+
+def on_one_line(said: str) -> str:
+    return " ".join(said.split())

@@ -16,7 +16,7 @@ from antecede.tables.trace.causes import AMBIGUOUS, BLANK
 from antecede.tables.trace.formats.document_formats import FORMATS
 from antecede.tables.trace.reader import ReadOptions
 from antecede.tables.trace.time_text import UNREADABLE
-from tests.tables.trace.files import causes, column, written
+from tests.tables.trace.files import causes, column, said_by, written
 from tests.tables.trace.files import lines as write_lines
 
 S, MS = 10**9, 10**6
@@ -263,8 +263,7 @@ def test_usual_names_of_causes_are_read_and_said(
     cell: Any = ["1"] if name == "parents" else "1"
     path = lines(tmp_path, cloud("/shop", "1"), cloud("/pay", "2", **{name: cell}))
     assert causes(read([path]))["/pay:2"] == ["/shop:1"]
-    assert main(["audit", str(path)]) == 0
-    assert f"parents is {name}" in capsys.readouterr().out
+    assert f"parents is {name}" in said_by(capsys, "audit", str(path))
 
 
 def test_a_trace_without_causes_is_said_to_have_none(
@@ -272,8 +271,7 @@ def test_a_trace_without_causes_is_said_to_have_none(
 ) -> None:
     path = lines(tmp_path, cloud("/shop", "1", why="0"), cloud("/pay", "2", why="1"))
     assert "why" in str(read([path]).details["columns"])
-    assert main(["audit", str(path)]) == 0
-    assert "say --after COLUMN" in capsys.readouterr().out
+    assert "say --after COLUMN" in said_by(capsys, "audit", str(path))
 
 
 # --- all ------------------------------------------------------------------------------------

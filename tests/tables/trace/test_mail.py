@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from antecede.cli import main
 from antecede.tables.audit import audit
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.causes import BLANK, UNREAD
 from antecede.tables.trace.formats.mail import NEAREST
 from antecede.tables.trace.formats.mail_headers import parse_mail_date, strip_comments
 from antecede.tables.trace.time_text import UNKNOWN_ZONE, UNREADABLE
-from tests.tables.trace.files import causes
+from tests.tables.trace.files import causes, on_one_line, said_by
 
 FROM_LINE = "From x Fri Mar  6 12:00:00 2015\n"
 PARENT = "seed.7@mill.example"
@@ -293,8 +292,7 @@ def test_times_without_a_known_zone_are_counted_said_and_not_compared(
         ["meter", str(path)],
         ["convert", str(path), "--to", "jsonl", "-o", str(tmp_path / "c.jsonl")],
     ):
-        assert main(command) == 0
-        said = " ".join(capsys.readouterr().out.split())
+        said = on_one_line(said_by(capsys, *command))
         assert zones in said, command
         assert "1 time not readable" in said, command
 

@@ -20,7 +20,7 @@ from antecede.tables.trace.schema import Event
 from antecede.tables.trace.user_tables.reader import TableReader
 from antecede.tables.trace.user_tables.values import could_be_joined_id, joined_id
 from tests.tables.trace.files import causes as links
-from tests.tables.trace.files import lines, written
+from tests.tables.trace.files import lines, on_one_line, said_by, written
 
 pa: Any = pyarrow
 
@@ -229,8 +229,7 @@ def test_likely_columns_of_causes_are_read_if_they_name_ids(
     path = written(tmp_path, f"id,{column}\nb,12.5\na,\n", "t.csv")
     assert links(both(path, ReadOptions())) == {"b": [], "a": []}
     for words in (["audit"], ["order", "-o", str(tmp_path / "o.csv")]):
-        assert main([*words, str(path)]) == 0
-        shown = " ".join(capsys.readouterr().out.split())
+        shown = on_one_line(said_by(capsys, *words, str(path)))
         assert f"{column} may hold causes and is not read: say --after COLUMN if it does" in shown
         assert "causality_source: none" in shown
     assert main(["meter", str(path)]) == 2
@@ -243,8 +242,7 @@ def test_columns_of_later_events_are_no_causes(
 ) -> None:
     path = lines(tmp_path / "t.jsonl", [{"id": "a", column: "b"}, {"id": "b", column: None}])
     assert links(both(path, ReadOptions())) == {"a": [], "b": []}
-    assert main(["audit", str(path)]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = on_one_line(said_by(capsys, "audit", str(path)))
     assert f"{column} names later events and is not read: causes are earlier events" in shown
 
 

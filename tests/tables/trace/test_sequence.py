@@ -22,7 +22,7 @@ from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, Trace, to_batch
 from antecede.tables.trace.schema import Event
 from antecede.tables.trace.sequence import by_sequence
 from antecede.tables.view.render_model import picture
-from tests.tables.trace.files import lines, written
+from tests.tables.trace.files import lines, said_by, written
 
 ROWS: list[dict[str, Any]] = [
     {"event": "p2", "host": "p", "n": 2},
@@ -47,8 +47,7 @@ def test_order_goes_by_numbers_as_the_function_does(
     numbered: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "o.jsonl"
-    assert main(["order", str(numbered), "-o", str(out), "--by", "seq", *COLUMNS]) == 0
-    said = capsys.readouterr().out
+    said = said_by(capsys, "order", str(numbered), "-o", str(out), "--by", "seq", *COLUMNS)
     assert "by each member's own numbers (causality_source: member sequence)" in said
     assert "missing     1 gap in members' own numbers" in said
     assert "numbers     1 step back" in said
@@ -73,8 +72,7 @@ def test_order_goes_by_numbers_as_the_function_does(
 def test_audit_counts_gaps_repeats_and_steps_back(
     numbered: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["audit", str(numbered), "--by", "seq", *COLUMNS]) == 0
-    said = capsys.readouterr().out
+    said = said_by(capsys, "audit", str(numbered), "--by", "seq", *COLUMNS)
     assert "causality_source: member sequence" in said
     assert "1 gap in members' own numbers: 2 numbers nowhere" in said
     assert "1 event with the number of another event of the member" in said

@@ -7,13 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from antecede.cli import main
 from antecede.formatting import duration
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.reader import ReadOptions
 from antecede.tables.trace.time_text import notes
 from antecede.tables.trace.user_tables.writing import write_table
-from tests.tables.trace.files import written
+from tests.tables.trace.files import said_by, written
 
 ROWS = "id,after,member,time\na,,p,1000\nb,a,q,990\nc,b,q,995\n"
 GUESS = "given as numbers, taken as s: a guess by their size; --time-unit says it"
@@ -51,8 +50,7 @@ def test_every_command_says_the_guess_and_the_times_it_cannot_read(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     Path("bad.csv").write_text(ROWS + "d,c,q,99999999999999999999\n")
-    assert main([command, "bad.csv", *options]) == 0
-    said = capsys.readouterr().out
+    said = said_by(capsys, command, "bad.csv", *options)
     assert GUESS in said
     assert UNREADABLE in said
 
