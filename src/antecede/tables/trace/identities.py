@@ -133,11 +133,9 @@ def float_causes(floats: Any) -> tuple[Any, bool]:
         unreadable_name(value) if bad else None
         for value, bad in zip(values, unreadable.to_pylist(), strict=True)
     ]
-    return pc.coalesce(texts, _like(pa.array(names, pa.string()), texts)), True
-
-
-def _like(array: Any, other: Any) -> Any:
-    return pa.chunked_array([array]) if isinstance(other, pyarrow.ChunkedArray) else array
+    odd = pa.array(names, pa.string())
+    odd = pa.chunked_array([odd]) if isinstance(texts, pyarrow.ChunkedArray) else odd
+    return pc.coalesce(texts, odd), True
 
 
 # -- events of several runs ------------------------------------------------------------------------

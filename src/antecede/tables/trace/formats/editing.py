@@ -81,7 +81,7 @@ class _Changes(Buffer):
         """Place from which text must be kept, if before `at`."""
         self.passed = 0
         self.begins = _beginning(*_FIRST_KEYS)
-        """How a change begins: with the key that the first one begins with."""
+        """Beginning of a change, by the key that the first has there."""
         self.last_keys: set[str] = set()
         self.index = 0
         self.unsure = False
@@ -150,7 +150,7 @@ class _Changes(Buffer):
         return pattern.match(self.text, self.at) is not None
 
     def _closed(self) -> bool:
-        """Tell whether the list ends here, and not by a stray bracket."""
+        """Return whether the list ends here, and not by a stray bracket."""
         return self._looks_like(_END)
 
     # --- changes --------------------------------------------------------------------------

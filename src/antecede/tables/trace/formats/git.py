@@ -56,7 +56,7 @@ class GitReader:
 
 
 def is_repository(path: Path) -> bool:
-    """Tell whether `path` is a work tree's top folder or a bare repository."""
+    """Return whether `path` is a work tree's top folder or a bare repository."""
     return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
 
 

@@ -67,7 +67,11 @@ def find(pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]])
     """
     names = list(pattern.groupindex)
     head = {"pattern": pattern.pattern, "flags": pattern.flags, "groups": names, "ranges": ranges}
-    child = _started()
+    command = [sys.executable or "python3", "-I", "-S", "-c", _CHILD]
+    try:
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    except OSError as error:
+        raise InputError(f"no process to match an expression in: {error}") from error
     try:
         answers = _answers(child, json.dumps(head).encode() + b"\n", text)
         position = ranges[0][0] if ranges else 0
@@ -111,14 +115,6 @@ def _found(line: bytes, names: Sequence[str], text: str) -> Found | None:
         for name, (begin, stop) in zip(names, spans, strict=True)
     }
     return Found(number, start, end, groups)
-
-
-def _started() -> subprocess.Popen[bytes]:
-    command = [sys.executable or "python3", "-I", "-S", "-c", _CHILD]
-    try:
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    except OSError as error:
-        raise InputError(f"no process to match an expression in: {error}") from error
 
 
 def _answers(

@@ -30,6 +30,7 @@ from antecede.tables.trace.time_text import GUESSED, UNREADABLE
 
 TIMES = ("timestamp", "date", "time", "datetime", "ts", "when", "at")
 """Names of a group that holds a time, the first present counts."""
+_LINE = re.compile(r"[^\n]+")
 _US_DATE = re.compile(
     r"(\d{1,2}/\d{1,2}/\d{4}\s+\d{1,2}:\d{2}:\d{2})(?:[.,](\d{1,9}))?\s*([AP]M)?\Z", re.I
 )
@@ -234,19 +235,13 @@ class _Log:
         return when
 
     def _between(self, start: int, end: int) -> Iterator[Quarantined]:
-        between = self.text[start:end]
-        if not between.strip():
-            return
-        at = 0
-        while at < len(between):
-            stop = between.find("\n", at)
-            line = between[at : stop if stop >= 0 else len(between)]
-            if line and not line.isspace():
-                self.unmatched_lines += 1
-                if shiviz_dialects.CLOCK_LIKE.search(line):
-                    problem = "holds a clock, but does not follow the expression"
-                    yield self.quarantined(start + at, problem, line)
-            at += len(line) + 1
+        for found in _LINE.finditer(self.text, start, end):
+            if found[0].isspace():
+                continue
+            self.unmatched_lines += 1
+            if shiviz_dialects.CLOCK_LIKE.search(found[0]):
+                problem = "holds a clock, but does not follow the expression"
+                yield self.quarantined(found.start(), problem, found[0])
 
     def quarantined(self, position: int, reason: str, raw: str) -> Quarantined:
         return Quarantined(self.source, self._line(position), None, reason, text.shorten(raw))

@@ -61,7 +61,7 @@ def mask(values: Any) -> Bools:
 
 
 def known(values: Any) -> Bools:
-    """Tell which cells are not null."""
+    """Return which cells are not null."""
     found: Bools = pc.is_valid(values).to_numpy(zero_copy_only=False)
     return found
 

@@ -66,7 +66,7 @@ class Changed(NamedTuple):
     of: int
     """Values that are not null."""
     into: str
-    """What they become."""
+    """Type or form of the result."""
 
     def words(self) -> str:
         """Return the change as a sentence."""

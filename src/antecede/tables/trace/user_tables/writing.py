@@ -133,7 +133,7 @@ def _mapped(column: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _is_simple(kind: Any) -> bool:
-    """Tell whether JSON knows the values of a type as they are."""
+    """Return whether JSON has the values of a type."""
     types = pa.types
     if types.is_list(kind) or types.is_large_list(kind):
         return _is_simple(kind.value_type)
