@@ -63,7 +63,8 @@ class MailReader:
         """Recognize the first mail."""
         first = _first(text.decode(head))
         if first.startswith("{"):
-            keys = {*text.json_object(first)}
+            record = text.json_object(first)
+            keys = {*record} if isinstance(record, dict) else set()
             return 0.9 if {"id", "sender", "parent"} <= keys and len(_KEYS & keys) > 4 else 0.0
         return 0.9 if _FROM.match(first) else 0.0
 

@@ -115,12 +115,7 @@ def _events(parts: Iterable[Part]) -> Iterator[Row]:
 def _records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
     """Yield the rows as Zipkin's JSON has them."""
     of = used(table.column_names)
-    columns = {
-        what: table[name].to_pylist()
-        if what in _IDS
-        else times_in(table[name], "us") or [*map(_canonical, table[name].to_pylist())]
-        for what, name in of.items()
-    }
+    columns = {what: _values(what, table[name]) for what, name in of.items()}
     for values in zip(*columns.values(), strict=True):
         record = dict(zip(columns, values, strict=True))
         flat = {FLAT[what]: record.pop(what) for what in of if what in FLAT}
@@ -129,6 +124,14 @@ def _records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
         if endpoint:  # a span without one may be of version 1, and tells it by its annotations
             record["localEndpoint"] = endpoint
         yield record
+
+
+def _values(what: str, column: Any) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    if what in _IDS:
+        return values
+    times = times_in(column, "us")
+    return [*map(_canonical, values)] if times is None else times
 
 
 def times_in(column: Any, unit: str) -> list[int | None] | None:
