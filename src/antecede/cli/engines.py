@@ -15,9 +15,9 @@ import pyarrow.parquet
 
 from antecede.cli.option_rules import refuse_unused
 from antecede.errors import AntecedeError, InputError
-from antecede.tables.trace import ReadOptions, all_inputs, implied_format, reader
+from antecede.tables.trace import ReadOptions, all_inputs, files_below, implied_format, reader
 from antecede.tables.trace.formats import count_commits, is_repository
-from antecede.tables.trace.user_tables import TableReader, files_of
+from antecede.tables.trace.user_tables import TableReader
 
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
 A_ROW, A_BYTE, OF_TEXT, PACKED = 1200, 4, 20, 6
@@ -98,7 +98,7 @@ def _needed_of(path: Path) -> float | None:
         if is_repository(path):
             commits = count_commits(path)
             return None if commits is None else float(commits * A_COMMIT)
-        return sum(_needed_of_file(part) for part in files_of(path))
+        return sum(_needed_of_file(part) for part in files_below(path))
     return _needed_of_file(path)
 
 

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 
 from antecede.errors import AntecedeError
 from antecede.tables.trace import arrow
-from antecede.tables.trace.reader import ReadOptions
+from antecede.tables.trace.reader import ReadOptions, to_the_break
+from antecede.tables.trace.schema import Quarantined
 from antecede.tables.trace.user_tables import blocks
 from antecede.tables.trace.user_tables.columns import Columns
 from antecede.tables.trace.user_tables.extra_columns import together
-from antecede.tables.trace.user_tables.reader import TableReader
+from antecede.tables.trace.user_tables.reader import TableReader, kind_of
 
 pa: Any = pyarrow
 NAMES = ("id", "parents", "member", "seq", "time", "arrival", "topic", "run", "kind", "text", "x")
@@ -31,48 +32,17 @@ NUMBERS = [0, 1, -1, 7, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 10**11
 FLOATS = [0.0, -0.0, 1.0, 1.5, 2.0**53, 2.0**53 - 1, 1e18, 9.25e18, 1e300, math.nan, math.inf]
 FLOATS += [1_600_000_000.25, 1_600_000_000_123.5, -3.999999999]
 TEXTS = [
-    "a",
-    "b",
-    "c",
-    "",
-    " ",
-    "\u2003",
-    "\x1f",
-    "é",
-    "7",
-    "007",
-    "+7",
-    "1_0",
-    " 7 ",
-    "1.5",
+    *("a", "b", "c", "", " ", "\u2003", "\x1f", "é", "7", "007", "+7", "1_0", " 7 ", "1.5"),
     "1e3",
 ]
 TEXTS += ["2024-02-29T10:00:00Z", "2023-02-29 10:00:00", "2024-01-01", "1600-01-01T00:00:00"]
 TEXTS += ["2024-01-01 10:00:00.1234567891", "2024-01-01T10:00:00.5+02:00", "[]", '["a", "b"]', "[a"]
 TEXTS += [
-    "send",
-    "receive",
-    "a;b",
-    "a; a",
-    "9" * 18,
-    "9" * 19,
-    "9" * 31,
-    "-5",
-    "nan",
-    "inf",
+    *("send", "receive", "a;b", "a; a", "9" * 18, "9" * 19, "9" * 31, "-5", "nan", "inf"),
     "[1, 1]",
 ]
 TEXTS += [
-    "['a', 'b']",
-    "{a,b}",
-    "(a)",
-    "['a' 'b']",
-    "[1 2]",
-    "None",
-    "NaN",
-    "\\N",
-    "<NA>",
-    "1.0",
+    *("['a', 'b']", "{a,b}", "(a)", "['a' 'b']", "[1 2]", "None", "NaN", "\\N", "<NA>", "1.0"),
     "2.00",
 ]
 TEXTS += ["2024-01-01T24:00:00", "2024-13-01T10:00:00", "٣", "true"]
@@ -185,6 +155,16 @@ class ByRows(TableReader):
 
     read_by_columns = None  # type: ignore[assignment]
 
+    def _blocks(self, path: Path) -> Iterator[blocks.Block]:
+        delimiter = kind_of(path)[1]
+        if delimiter is None:
+            return super()._blocks(path)
+        by_rows = blocks.gathered(blocks.csv_rows(path, delimiter))
+        return (
+            blocks.Block(records=(), bad=[(0, block)]) if isinstance(block, Quarantined) else block
+            for block in to_the_break(by_rows, path)
+        )
+
 
 def outcome(path: Path, options: ReadOptions, rows: bool, size: int) -> Any:
     """Read a table; return all that anybody sees of it."""
@@ -291,7 +271,6 @@ def test_csv(folder: Path, seed: int, given_options: dict[str, Any]) -> None:
 
 
 def test_a_row_that_is_refused_late_is_counted_once(folder: Path) -> None:
-    """The first cause is rounded, which is counted; the second refuses the row."""
     path = folder / "late.jsonl"
     path.write_text('{"id": "a", "parents": [9007199254740992.0, true, "b", "b"]}\n{"id": "b"}\n')
     events, bad, details, *_ = check(path, {}, 100)

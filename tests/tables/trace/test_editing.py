@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from antecede.errors import FormatError, InputError
 from antecede.tables.audit import audit
 from antecede.tables.trace.arrow import Trace, read, read_batches
-from antecede.tables.trace.formats import editing
+from antecede.tables.trace.formats import editing, json_stream
 from antecede.tables.trace.reader import ReadOptions
 from antecede.tables.trace.schema import Event
+from tests.tables.trace.files import column
 
 S = 10**9
 
@@ -34,10 +35,6 @@ def laid(folder: Path, changes: list[Any] | str, name: str = "notes.json", **key
     before = json.dumps({"kind": "concurrent", "endContent": 'a"txns":[{', **keys})
     path.write_text(before[:-1] + ',"txns":' + listed + "}")
     return path
-
-
-def column(trace: Trace, name: str) -> list[Any]:
-    return trace.events[name].to_pylist()
 
 
 def bad(trace: Trace) -> list[tuple[str, str]]:
@@ -96,7 +93,7 @@ def test_bad_changes_keep_their_place(tmp_path: Path) -> None:
     assert reasons["9"] == "names a later change or itself as its parent: 9"
     assert reasons["10"] == "names a later change or itself as its parent: 99"
     assert reasons["12"] == "a parent is no position in the list: -1"
-    assert "lost_changes" not in trace.details
+    assert trace.details == {"unreadable_times": 1}
 
 
 def test_unusable_files(tmp_path: Path) -> None:
@@ -171,7 +168,7 @@ def test_pieces_of_any_size_read_the_same(
         change(*range(max(0, k - 1), k), text=texts[k % 8] * (k % 5), odd=odd) for k in range(200)
     ]
     path = laid(tmp_path, changes)
-    monkeypatch.setattr(editing, "PIECE", piece)
+    monkeypatch.setattr(json_stream, "BLOCK_BYTES", piece)
     trace = read([path])
     assert bad(trace) == []
     assert column(trace, "text") == [json.dumps(c["patches"], ensure_ascii=False) for c in changes]
@@ -200,7 +197,6 @@ damage = st.tuples(
 @example((BODY.index(b'{"parents":[46,23]') + 12, 2, b"]}"))  # the change ends within its parents
 @example((BODY.index(b'"patches":[') + 11, 2, b"]}"))  # and within its patches
 def test_damage_costs_the_changes_it_touches(what: tuple[int, int, bytes]) -> None:
-    """Cut, flipped or spliced in at one place: every other change is there, under its own name."""
     at, gone, put = what
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "notes.json"
@@ -232,17 +228,3 @@ def test_two_files_keep_their_positions_apart(tmp_path: Path) -> None:
     assert (report.messages, report.edges, report.duplicates) == (4, 2, 0)
     batches = list(read_batches(paths, batch_rows=3))
     assert [batch.events.num_rows for batch in batches] == [3, 1]
-
-
-def test_unreadable_times_are_counted(tmp_path: Path) -> None:
-    changes: list[dict[str, Any]] = [
-        {"parents": [], "agent": 0, "time": "2024-01-01T00:00:00+00:00", "patches": []},
-        {"parents": [0], "agent": 0, "time": "soon", "patches": []},
-        {"parents": [1], "agent": 0, "time": 7, "patches": []},
-        {"parents": [2], "agent": 0, "patches": []},
-    ]
-    path = tmp_path / "edits.json"
-    path.write_text(json.dumps({"kind": "concurrent", "txns": changes}))
-    trace = read([path])
-    assert trace.events["send_time"].null_count == 3
-    assert trace.details["unreadable_times"] == 2

@@ -20,6 +20,7 @@ from antecede.tables.trace import evidence
 from antecede.tables.trace.arrow import read, to_batch
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
 from antecede.tables.view.render_model import picture
+from tests.tables.trace.files import lines, said_by
 
 Row = Mapping[str, Any]
 TWO: Sequence[Row] = ({"id": "a", "who": "p"}, {"id": "b", "who": "q"})
@@ -60,8 +61,7 @@ WITHOUT = {
 def without(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
     """A table without evidence, and what is said of its cells."""
     rows, why = WITHOUT[request.param]
-    path = tmp_path / "t.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = lines(tmp_path / "t.jsonl", rows)
     return path, why
 
 
@@ -142,8 +142,7 @@ TALK = [
 def test_every_answer_names_the_source(
     rows: list[Row], source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "t.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = lines(tmp_path / "t.jsonl", rows)
     member = ["--member", "who"] if "who" in rows[0] else []
     first = "p=1"
     for words in (
@@ -154,24 +153,20 @@ def test_every_answer_names_the_source(
     ):
         assert main([*words, "--json"]) in (0, 1)
         assert json.loads(capsys.readouterr().out)["causality_source"] == source
-    assert main(["audit", str(path)]) == 0
-    assert f"causality_source: {source}" in capsys.readouterr().out
+    assert f"causality_source: {source}" in said_by(capsys, "audit", str(path))
 
 
 def test_order_does_not_claim_receipts_as_declared_causes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "t.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in TALK))
-    assert main(["order", str(path), "-o", str(tmp_path / "o.jsonl")]) == 0
-    shown = capsys.readouterr().out
+    path = lines(tmp_path / "t.jsonl", TALK)
+    shown = said_by(capsys, "order", str(path), "-o", str(tmp_path / "o.jsonl"))
     assert "by declared parents" not in shown
     assert "causality_source: none" in shown
     assert "receipts and deliveries are not used here" in " ".join(shown.split())
 
 
 def test_a_format_that_records_causes_is_evidence_of_roots(tmp_path: Path) -> None:
-    """A single root is an answer there: nothing else can have come before."""
     path = tmp_path / "spans.json"
     span = {"traceId": "1" * 32, "spanId": "2" * 16, "name": "x", "startTimeUnixNano": "1"}
     scopes = [{"spans": [span, {**span, "spanId": "3" * 16}]}]
@@ -187,13 +182,12 @@ def test_a_format_that_records_causes_is_evidence_of_roots(tmp_path: Path) -> No
 def test_a_named_column_of_clocks_is_not_hidden_by_guessed_causes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`--clock` had no effect where a column called `parent` held anything."""
     path = tmp_path / "t.jsonl"
     rows: list[Row] = [
         {"id": "a", "member": "p", "parent": "ACME", "stamp": {"p": 1}},
         {"id": "b", "member": "q", "parent": "ACME", "stamp": {"p": 1, "q": 1}},
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lines(path, rows)
     assert main(["ask", str(path), "--clock", "stamp", "before", "a", "b"]) == 0
     assert "by vector clocks" in capsys.readouterr().out
     assert main(["ask", str(path), "before", "a", "b"]) == 2

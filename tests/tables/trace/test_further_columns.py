@@ -14,7 +14,8 @@ from antecede.tables.trace.arrow import read
 from antecede.tables.trace.formats import spans
 from antecede.tables.trace.user_tables.append_columns import beside_schema
 from antecede.tables.view.render_model import picture
-from tests.tables.trace.test_span_notations import AT, CHILD, ROOT, TRACE, otlp, span, written
+from tests.tables.trace.files import lines, written
+from tests.tables.trace.test_span_notations import AT, CHILD, ROOT, TRACE, otlp, span
 from tests.tables.view.unpacked import unpacked
 
 
@@ -140,7 +141,7 @@ def json_file(tmp_path: Path) -> Path:
         {"id": "b:1", "parents": ["a:1"], "member": "b", "level": "WARN"},
         {"id": "b:2", "parents": ["b:1"], "member": "b", "level": "error"},
     ]
-    return written(tmp_path, "\n".join(map(json.dumps, rows)), "service.jsonl")
+    return lines(tmp_path / "service.jsonl", rows)
 
 
 def ask(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
@@ -188,7 +189,7 @@ def test_an_id_that_looks_like_a_search_is_an_id(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [{"id": "level:x", "parents": [], "level": "y"}, {"id": "b", "parents": ["level:x"]}]
-    path = written(tmp_path, "\n".join(map(json.dumps, rows)), "t.jsonl")
+    path = lines(tmp_path / "t.jsonl", rows)
     assert ask(capsys, path, "future", "level:x")[1].startswith(
         "1 of 2 events happened after level"
     )
@@ -222,7 +223,6 @@ def test_the_page_has_them_and_says_what_was_suspected(tmp_path: Path) -> None:
 
 
 def test_view_keeps_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An attribute may be called like a column that tables are known by (`host`, `user`)."""
     shown: list[list[str]] = []
 
     def note(trace: Any, **more: Any) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -13,7 +12,8 @@ from hypothesis import strategies as st
 
 from antecede.errors import FormatError, InputError
 from antecede.tables.audit import audit
-from antecede.tables.trace.arrow import Trace, read
+from antecede.tables.trace.arrow import read
+from tests.tables.trace.files import bad, column, written
 
 LOG = """[23:58] <ann> does it run?
 === eve [~eve@example.org] has joined #talk
@@ -32,14 +32,6 @@ def laid(folder: Path, log: str = LOG, links: str = LINKS, name: str = "2004-11-
     path = folder / f"{name}.annotation.txt"
     path.write_text(links)
     return path
-
-
-def column(trace: Trace, name: str) -> list[Any]:
-    return trace.events[name].to_pylist()
-
-
-def bad(trace: Trace) -> list[tuple[int, str]]:
-    return [(row["line"], row["reason"]) for row in trace.quarantine.to_pylist()]
 
 
 def test_lines_links_and_members(tmp_path: Path) -> None:
@@ -65,7 +57,6 @@ def test_lines_that_are_no_events_are_counted(tmp_path: Path) -> None:
 
 
 def test_no_time_is_invented(tmp_path: Path) -> None:
-    """The name has a date and the lines have stamps, but no zone, and midnight lies between."""
     events = read([laid(tmp_path)]).events
     for name in ("send_time", "arrival", "start_time", "commit_time"):
         assert events[name].null_count == len(events)
@@ -143,8 +134,7 @@ def test_links_in_a_circle_are_set_aside(tmp_path: Path) -> None:
 def test_files_that_lack_their_other_half(tmp_path: Path) -> None:
     annotation = laid(tmp_path)
     log = tmp_path / "2004-11-15_03.ascii.txt"
-    other = tmp_path / "other.txt"
-    other.write_text(LOG)
+    other = written(tmp_path, LOG, "other.txt")
     with pytest.raises(FormatError, match="a chat log is a pair of files"):
         read([other])
     log.unlink()
@@ -189,14 +179,7 @@ def test_the_real_logs(shared_data: Path) -> None:
 
 
 PIECES = [
-    "0 1 -",
-    "1 1 -",
-    "3 2 -",
-    "2 3",
-    "[10:00] <a> x",
-    "[1:00] <a> x",
-    "=== a left",
-    "\0",
+    *("0 1 -", "1 1 -", "3 2 -", "2 3", "[10:00] <a> x", "[1:00] <a> x", "=== a left", "\0"),
     "9 0 -",
 ]
 texts = st.lists(st.sampled_from([*PIECES, *LOG.splitlines()]) | st.text(max_size=5)).map("\n".join)
@@ -204,7 +187,6 @@ texts = st.lists(st.sampled_from([*PIECES, *LOG.splitlines()]) | st.text(max_siz
 
 @given(texts, texts)
 def test_any_pair_of_texts(log: str, links: str) -> None:
-    """Every line of the log is an event, counted, or set aside; nothing else is raised."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in (("c.ascii.txt", log), ("c.annotation.txt", links)):
             (Path(folder) / name).write_bytes(text.encode("utf-8", "surrogatepass"))

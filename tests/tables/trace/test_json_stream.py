@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.tables.trace.formats import json_buffer, json_stream
+from antecede.tables.trace.formats import json_stream
 from antecede.tables.trace.formats.json_stream import Broken, Element, items
 
 
@@ -41,8 +41,8 @@ json_values = st.recursive(
 @pytest.mark.parametrize("block", [1, 3, 64])
 @given(elements=st.lists(json_values, max_size=6), beside=json_values, escaped=st.booleans())
 def test_finds_what_json_finds(block: int, elements: list[Any], beside: Any, escaped: bool) -> None:
-    before = json_buffer.BLOCK_BYTES
-    json_buffer.BLOCK_BYTES = block
+    before = json_stream.BLOCK_BYTES
+    json_stream.BLOCK_BYTES = block
     try:
         inner = {"txns": [beside], "also": elements, "txn": beside}
         whole = {"z": inner, "before": beside, "txns": elements, "after": [beside]}
@@ -51,7 +51,7 @@ def test_finds_what_json_finds(block: int, elements: list[Any], beside: Any, esc
         assert values(text + text, "z", "also") == elements * 2
         assert values(json.dumps(elements)) == elements
     finally:
-        json_buffer.BLOCK_BYTES = before
+        json_stream.BLOCK_BYTES = before
 
 
 def test_one_value_a_line() -> None:
@@ -75,17 +75,8 @@ def test_lines_and_bytes() -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        '{"a":1, }',
-        '{"a": 01}',
-        '{"a": "x}',
-        '{"a": "x\\q"}',
-        '{"a": 1',
-        '{"a": [1}',
-        '{"a" 1}',
-        '{"a": nul}',
-        "nul",
-        '{"a": "open, "b": 1}',
-        "[" * 100_000 + "]" * 100_000,
+        *('{"a":1, }', '{"a": 01}', '{"a": "x}', '{"a": "x\\q"}', '{"a": 1', '{"a": [1}'),
+        *('{"a" 1}', '{"a": nul}', "nul", '{"a": "open, "b": 1}', "[" * 100_000 + "]" * 100_000),
         '{"a": ' + "9" * 5000 + "}",
     ],
 )
@@ -106,11 +97,9 @@ def test_what_breaks_off_is_told() -> None:
     assert last.reason == "the file ends before ]"
 
 
-def test_too_long_an_element_is_bad_and_the_next_is_found(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_too_long_an_element_is_bad_and_the_next_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_stream, "MAX_ELEMENT", 2000)
-    monkeypatch.setattr(json_buffer, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(json_stream, "BLOCK_BYTES", 100)
     got = values(f'["{"x" * 9000}", 2, {{"long": "{"y" * 9000}"}}, 3]')
     assert [one for one in got if one != "BROKEN"] == [2, 3]
     assert got.count("BROKEN") == 2
@@ -118,20 +107,20 @@ def test_too_long_an_element_is_bad_and_the_next_is_found(
 
 def test_holds_one_block_not_the_array(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     longest = 0
-    more = json_buffer.Buffer.more
+    more = json_stream.Buffer.more
 
-    def measured(self: json_buffer.Buffer) -> bool:
+    def measured(self: json_stream.Buffer) -> bool:
         nonlocal longest
         grown = more(self)
         longest = max(longest, len(self.text))
         return grown
 
-    monkeypatch.setattr(json_buffer.Buffer, "more", measured)
+    monkeypatch.setattr(json_stream.Buffer, "more", measured)
     path = tmp_path / "t.json"
     skipped = json.dumps(["x" * 100] * 5000)
     path.write_text(f'{{"big": {skipped}, "in": {json.dumps([{"n": "y" * 50}] * 20_000)}}}')
     assert sum(isinstance(one, Element) for one in items(path, ["in"])) == 20_000
-    assert longest < 3 * json_buffer.BLOCK_BYTES < path.stat().st_size // 5
+    assert longest < 3 * json_stream.BLOCK_BYTES < path.stat().st_size // 5
 
 
 @given(st.text(alphabet='[]{}",:\\\n 1ak') | st.binary(max_size=40))

@@ -15,6 +15,7 @@ import pytest
 from antecede.errors import FormatError
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.reader import ReadOptions
+from tests.tables.trace.files import written
 
 
 def lines(*records: Any) -> str:
@@ -42,11 +43,7 @@ ZEEK += "1700000000.5\tCx\t10.0.0.1\n1700000001.5\tCy\t10.0.0.2\n#close\tx\n"
 IDS = {"id": "k1", "after": None}
 
 DOCUMENTS = {
-    "debezium": (
-        lines(*ENVELOPES, DELETED),
-        "Debezium",
-        [ids(7), ids(9), ids(11)],
-    ),
+    "debezium": (lines(*ENVELOPES, DELETED), "Debezium", [ids(7), ids(9), ids(11)]),
     "schemas": (
         lines(*({"schema": {}, "payload": one} for one in ENVELOPES)),
         "Debezium",
@@ -115,8 +112,7 @@ def test_the_command_in_the_error_makes_a_table(name: str, packed: bool, tmp_pat
 
 
 def test_rows_of_change_events_keep_their_columns(tmp_path: Path) -> None:
-    path = tmp_path / "d.jsonl"
-    path.write_text(lines(*ENVELOPES))
+    path = written(tmp_path, lines(*ENVELOPES), "d.jsonl")
     with pytest.raises(FormatError) as caught:
         read([path])
     run(str(caught.value).partition("op): ")[2].partition(", then read")[0], tmp_path)
@@ -146,8 +142,7 @@ def test_zeek_logs(packed: bool, tmp_path: Path) -> None:
 
 
 def test_records_without_anything_like_an_id_list_their_columns(tmp_path: Path) -> None:
-    path = tmp_path / "t.jsonl"
-    path.write_text(lines({"level": "x", "msg": {"text": "y"}}))
+    path = written(tmp_path, lines({"level": "x", "msg": {"text": "y"}}), "t.jsonl")
     with pytest.raises(FormatError, match="columns are level, msg; say --id COLUMN"):
         read([path])
 
@@ -155,20 +150,12 @@ def test_records_without_anything_like_an_id_list_their_columns(tmp_path: Path) 
 @pytest.mark.parametrize(
     "content",
     [
-        "{",
-        "[",
-        "[[[",
-        '{"a": [{',
-        '{"a',
-        "[{]}",
-        "{" * 100_000,
-        '{"\\ud800": [{"id": 1}]}',
+        *("{", "[", "[[[", '{"a": [{', '{"a', "[{]}", "{" * 100_000, '{"\\ud800": [{"id": 1}]}'),
         "#separator",
     ],
 )
 def test_broken_documents_are_refused(content: str, tmp_path: Path) -> None:
-    path = tmp_path / "t"
-    path.write_text(content)
+    path = written(tmp_path, content, "t")
     with pytest.raises(FormatError):
         read([path])
 

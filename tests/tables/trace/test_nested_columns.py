@@ -19,23 +19,14 @@ from antecede.tables.trace.reader import ReadOptions
 from antecede.tables.trace.schema import Event
 from antecede.tables.trace.user_tables.reader import TableReader
 from antecede.tables.trace.user_tables.values import could_be_joined_id, joined_id
+from tests.tables.trace.files import causes as links
+from tests.tables.trace.files import lines, on_one_line, said_by, written
 
 pa: Any = pyarrow
 
 
-def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
 def options(**columns: str | tuple[str, ...]) -> ReadOptions:
     return ReadOptions(columns={k: (v,) if isinstance(v, str) else v for k, v in columns.items()})
-
-
-def links(trace: Trace) -> dict[str, list[str]]:
-    """The causes of each event; the reader of rows says the same of the file."""
-    columns: Any = (trace.events[name].to_pylist() for name in ("id", "parents"))
-    return dict(zip(*columns, strict=True))
 
 
 def both(path: Path, given_options: ReadOptions) -> Trace:
@@ -90,8 +81,7 @@ def test_expressions_on_the_command_line(
 def test_a_column_of_that_name_is_no_expression(tmp_path: Path) -> None:
     rows = [{"a.b": "x", "a": {"b": "y"}, "after": []}, {"a": {"b": "z"}, "after": ["x"]}]
     assert links(both(lines(tmp_path / "t.jsonl", rows), options(id="a.b")))["x"] == []
-    csv = tmp_path / "t.csv"
-    csv.write_text("a-b,after (id),c.d\nx,,1\ny,x,2\n")
+    csv = written(tmp_path, "a-b,after (id),c.d\nx,,1\ny,x,2\n", "t.csv")
     trace = both(csv, options(id="a-b", parents="after (id)", seq="c.d"))
     assert links(trace) == {"x": [], "y": ["x"]}
     assert trace.events["seq"].to_pylist() == [1, 2]
@@ -122,10 +112,7 @@ def test_an_id_is_one_value(tmp_path: Path) -> None:
     trace = both(lines(tmp_path / "t.jsonl", rows), options(id="d[*]"))
     assert [*links(trace)] == ["x"]
     reasons = sorted(map(str, trace.quarantine["reason"].to_pylist()))
-    assert reasons == [
-        "id: d[*] finds several values: ['y', 'z']",
-        "no id: d[*] finds nothing",
-    ]
+    assert reasons == ["id: d[*] finds several values: ['y', 'z']", "no id: d[*] finds nothing"]
 
 
 def test_an_object_as_an_id_points_to_an_expression(tmp_path: Path) -> None:
@@ -164,8 +151,7 @@ def test_ids_of_several_parts(of_id: Any, causes: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("causes", "blank"),
-    [(("from", "cause"), 2), (("[from, cause]",), 2), (("source", "cause"), 0)],
+    ("causes", "blank"), [(("from", "cause"), 2), (("[from, cause]",), 2), (("source", "cause"), 0)]
 )
 def test_a_cause_without_its_last_part_is_none_and_counted(
     causes: Any, blank: int, tmp_path: Path
@@ -204,19 +190,6 @@ def test_causes_of_other_parts_are_refused(tmp_path: Path) -> None:
         read([path], options=options(id=("a", "b", "c"), parents=("x", "y")))
 
 
-def test_a_cause_that_names_one_part_of_an_id_is_reported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "300")
-    rows = [{"source": s, "id": "1", "causationid": c} for s, c in (("p", None), ("q", "1"))]
-    path = lines(tmp_path / "t.jsonl", rows)
-    assert main(["audit", str(path), "--id", "source", "--id", "id"]) == 0
-    shown = capsys.readouterr().out
-    assert "t.jsonl: table, 2 events" in shown
-    assert "1 cause without all parts of which the ids are made" in shown
-    assert "say --after once for each part, in the order of --id" in shown
-
-
 @given(st.lists(st.lists(st.text("a:\\", max_size=3), min_size=3, max_size=3), max_size=20))
 def test_no_two_ids_of_several_parts_are_written_alike(ids: list[list[str]]) -> None:
     written = {joined_id(parts): parts for parts in ids}
@@ -249,17 +222,14 @@ LIKELY = ["previous", "prev", "deps", "heads", "thread_ts", "references", "causa
 def test_likely_columns_of_causes_are_read_if_they_name_ids(
     column: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`previous` is the event before in one table and the price before in another."""
     rows = [{"id": "b", column: ["a"]}, {"id": "a", column: []}]
     trace = both(lines(tmp_path / "t.jsonl", rows), ReadOptions())
     assert links(trace) == {"b": ["a"], "a": []}
     assert trace.details["guessed_columns"] == f"parents is {column}"
-    path = tmp_path / "t.csv"
-    path.write_text(f"id,{column}\nb,12.5\na,\n")
+    path = written(tmp_path, f"id,{column}\nb,12.5\na,\n", "t.csv")
     assert links(both(path, ReadOptions())) == {"b": [], "a": []}
     for words in (["audit"], ["order", "-o", str(tmp_path / "o.csv")]):
-        assert main([*words, str(path)]) == 0
-        shown = " ".join(capsys.readouterr().out.split())
+        shown = on_one_line(said_by(capsys, *words, str(path)))
         assert f"{column} may hold causes and is not read: say --after COLUMN if it does" in shown
         assert "causality_source: none" in shown
     assert main(["meter", str(path)]) == 2
@@ -272,8 +242,7 @@ def test_columns_of_later_events_are_no_causes(
 ) -> None:
     path = lines(tmp_path / "t.jsonl", [{"id": "a", column: "b"}, {"id": "b", column: None}])
     assert links(both(path, ReadOptions())) == {"a": [], "b": []}
-    assert main(["audit", str(path)]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = on_one_line(said_by(capsys, "audit", str(path)))
     assert f"{column} names later events and is not read: causes are earlier events" in shown
 
 

@@ -14,6 +14,7 @@ import pytest
 from antecede.cli import main
 from antecede.errors import FormatError
 from antecede.tables.trace.arrow import read
+from tests.tables.trace.files import on_one_line, said_by, written
 
 pa: Any = pyarrow
 BIG = 1212092628029698048
@@ -31,39 +32,18 @@ def rounded(tmp_path: Path) -> Path:
     return table(tmp_path / "f.parquet", id=pa.array([BIG, BIG + 1, BIG + 2]), after=causes)
 
 
-@pytest.mark.parametrize("command", ["audit", "meter", "order"])
 def test_a_cause_that_may_be_several_ids_matches_none(
-    command: str,
-    rounded: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    rounded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Defect A4: such causes were matched as if they were exact."""
-    monkeypatch.setenv("COLUMNS", "300")
+    assert read([rounded]).details["rounded_causes"] == 2
     out = tmp_path / "out.jsonl"
-    code = main([command, str(rounded), *(["-o", str(out)] if command == "order" else [])])
-    said, wrong = capsys.readouterr()
-    if command == "meter":  # no cause is there to go by
-        assert code == 2
-        assert "column after names no other event of its run, as '1.21" in wrong
-        return
-    assert code == 0
-    assert "2 causes that may be one of several ids: in column after floating-point" in said
-    assert "save ids as text or int64" in said
-    if command == "order":
-        rows = [json.loads(line) for line in out.read_text().splitlines()]
-        assert [row["antecede_status"] for row in rows] == ["ordered"] + 2 * ["missing_cause"]
-        assert all("rounded" in row["missing"][0] for row in rows[1:])
-
-
-def test_the_edges_of_such_causes_are_none(rounded: Path) -> None:
-    trace = read([rounded])
-    assert trace.details["rounded_causes"] == 2
-    events: Any = trace.events
-    named = {name for names in events["parents"].to_pylist() for name in names}
-    assert named
-    assert not named & {*events["id"].to_pylist()}
+    assert "save ids as text or int64" in on_one_line(said_by(capsys, "order", rounded, "-o", out))
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["antecede_status"] for row in rows] == ["ordered"] + 2 * ["missing_cause"]
+    assert all("rounded" in row["missing"][0] for row in rows[1:])
+    assert main(["meter", str(rounded)]) == 2  # no cause is there to go by
+    assert "names no other event of its run, as '1.21" in capsys.readouterr().err
 
 
 def test_the_last_exact_number_is_a_name(tmp_path: Path) -> None:
@@ -109,8 +89,7 @@ def test_decimals_with_whole_values_are_names(tmp_path: Path) -> None:
     ("held", "words"), [(True, "True"), ({"a": 1}, "{'a': 1}"), (1.5, "1.5"), ([1], "[1]")]
 )
 def test_an_id_that_is_no_name_says_what_it_is(held: Any, words: str, tmp_path: Path) -> None:
-    path = tmp_path / "t.jsonl"
-    path.write_text(json.dumps({"id": held}) + "\n")
+    path = written(tmp_path, json.dumps({"id": held}) + "\n", "t.jsonl")
     with pytest.raises(FormatError, match="text, bytes or whole numbers") as caught:
         read([path])
     assert f"id holds what is no name: it is {words}, and ids are" in str(caught.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import json
 import os
@@ -15,6 +16,7 @@ import antecede.tables.trace
 from antecede.errors import FormatError, InputError
 from antecede.tables.trace import reader
 from antecede.tables.trace.reader import Reader
+from tests.tables.trace.files import written
 
 ROOT = Path(__file__).resolve().parents[3]
 NOTES = """%notes
@@ -39,9 +41,7 @@ def run(arguments: list[str], *folders: Path) -> subprocess.CompletedProcess[str
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
-    path = tmp_path / "meeting.notes"
-    path.write_text(NOTES)
-    return path
+    return written(tmp_path, NOTES, "meeting.notes")
 
 
 def package(folder: Path, value: str) -> Path:
@@ -76,8 +76,7 @@ def test_an_installed_package_adds_a_format(notes: Path, tmp_path: Path) -> None
 @pytest.mark.slow
 def test_a_package_that_cannot_be_loaded_stops_nobody_else(notes: Path, tmp_path: Path) -> None:
     site = package(tmp_path, "nowhere_at_all:NotesReader")
-    table = tmp_path / "t.csv"
-    table.write_text("id,parent\na,\nb,a\n")
+    table = written(tmp_path, "id,parent\na,\nb,a\n", "t.csv")
     assert run(["-m", "antecede", "audit", str(table)], site).returncode == 0
     done = run(["-m", "antecede", "audit", "--format", "notes", str(notes)], site)
     assert done.returncode == 2
@@ -96,7 +95,11 @@ class Fake:
 
 def test_an_entry_point_does_not_take_a_built_in_name(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = importlib.metadata.EntryPoint("mail", f"{__name__}:Fake", reader.ENTRY_POINTS)
-    for name, value in (("_LOADED", []), ("_READERS", dict(reader._READERS)), ("_BROKEN", {})):
+    load = functools.cache(reader.load_entry_points.__wrapped__)
+    for name, value in (
+        *(("_READERS", dict(reader._READERS)), ("_BROKEN", {})),
+        ("load_entry_points", load),
+    ):
         monkeypatch.setattr(reader, name, value)
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: [entry])
     assert not isinstance(reader.by_name("mail"), Fake)

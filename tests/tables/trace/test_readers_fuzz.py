@@ -15,16 +15,7 @@ from antecede.tables.audit import audit_events
 from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, read
 
 FORMATS = (
-    None,
-    "shiviz",
-    "mail",
-    "table",
-    "git",
-    "editing",
-    "lora",
-    "irc",
-    "matrix",
-    "cloudevents",
+    *(None, "shiviz", "mail", "table", "git", "editing", "lora", "irc", "matrix", "cloudevents"),
 )
 
 PIECES = r"""
@@ -47,18 +38,7 @@ texts = st.lists(pieces | st.text(max_size=8), max_size=12).map("".join)
 contents = st.binary(max_size=80) | texts.map(lambda text: text.encode("utf-8", "surrogatepass"))
 
 
-@pytest.mark.few(9)
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("name", ["trace", "trace.csv"])
-@given(content=contents)
-@example(content=b"\x1f\x8b")
-@example(content=b"\x1f\x8b\x08\x00garbage")
-@example(content=b"PAR1" + bytes(20) + b"PAR1")
-@example(content=b"[" * 100_000)
-@example(content=b'{"id":' + b"[" * 100_000)
-@example(content=b"id\n" + b"9" * 200_000)
-@example(content=gzip.compress(b'a {"a":1}\nx\n' * 50)[:-9])
-def test_any_bytes(format: str | None, name: str, content: bytes) -> None:
+def check(content: bytes, format: str | None, name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes(content)
@@ -71,6 +51,21 @@ def test_any_bytes(format: str | None, name: str, content: bytes) -> None:
     assert trace.quarantine.schema.equals(QUARANTINE_SCHEMA)
     assert all(trace.events["id"].to_pylist())
     assert audit_events(trace.events, trace.format).summary()
+
+
+@pytest.mark.few(9)
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("name", ["trace", "trace.csv"])
+@given(content=contents)
+@example(content=b"\x1f\x8b")
+@example(content=b"\x1f\x8b\x08\x00garbage")
+@example(content=b"PAR1" + bytes(20) + b"PAR1")
+@example(content=b"[" * 100_000)
+@example(content=b'{"id":' + b"[" * 100_000)
+@example(content=b"id\n" + b"9" * 200_000)
+@example(content=gzip.compress(b'a {"a":1}\nx\n' * 50)[:-9])
+def test_any_bytes(format: str | None, name: str, content: bytes) -> None:
+    check(content, format, name)
 
 
 @given(st.lists(st.sampled_from(["good", '{"id":', "null", '{"id":null}', "[]", '"'])))

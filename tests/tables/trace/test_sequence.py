@@ -22,6 +22,7 @@ from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, Trace, to_batch
 from antecede.tables.trace.schema import Event
 from antecede.tables.trace.sequence import by_sequence
 from antecede.tables.view.render_model import picture
+from tests.tables.trace.files import lines, said_by, written
 
 ROWS: list[dict[str, Any]] = [
     {"event": "p2", "host": "p", "n": 2},
@@ -38,7 +39,7 @@ COLUMNS = ["--id", "event", "--member", "host", "--seq", "n"]
 @pytest.fixture
 def numbered(tmp_path: Path) -> Path:
     path = tmp_path / "t.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    lines(path, ROWS)
     return path
 
 
@@ -46,8 +47,7 @@ def test_order_goes_by_numbers_as_the_function_does(
     numbered: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "o.jsonl"
-    assert main(["order", str(numbered), "-o", str(out), "--by", "seq", *COLUMNS]) == 0
-    said = capsys.readouterr().out
+    said = said_by(capsys, "order", str(numbered), "-o", str(out), "--by", "seq", *COLUMNS)
     assert "by each member's own numbers (causality_source: member sequence)" in said
     assert "missing     1 gap in members' own numbers" in said
     assert "numbers     1 step back" in said
@@ -72,8 +72,7 @@ def test_order_goes_by_numbers_as_the_function_does(
 def test_audit_counts_gaps_repeats_and_steps_back(
     numbered: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["audit", str(numbered), "--by", "seq", *COLUMNS]) == 0
-    said = capsys.readouterr().out
+    said = said_by(capsys, "audit", str(numbered), "--by", "seq", *COLUMNS)
     assert "causality_source: member sequence" in said
     assert "1 gap in members' own numbers: 2 numbers nowhere" in said
     assert "1 event with the number of another event of the member" in said
@@ -108,8 +107,7 @@ def test_view_draws_the_sequence(
 def test_without_numbers_the_options_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "t.jsonl"
-    path.write_text('{"id": "a", "member": "p"}\n{"id": "b", "seq": 1}\n')
+    path = written(tmp_path, '{"id": "a", "member": "p"}\n{"id": "b", "seq": 1}\n', "t.jsonl")
     out = ["-o", str(tmp_path / "o.jsonl")]
     for words in (["audit"], ["order", *out], ["view", "-o", str(tmp_path / "o.html")]):
         assert main([words[0], str(path), *words[1:], "--by", "seq"]) == 2
@@ -121,8 +119,7 @@ def test_without_numbers_the_options_are_named(
 def test_an_order_without_causes_names_the_numbers_that_are_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("member,seq\np,1\nq,1\np,2\n")
+    path = written(tmp_path, "member,seq\np,1\nq,1\np,2\n", "t.csv")
     assert main(["order", str(path), "-o", str(tmp_path / "o.csv")]) == 0
     assert "--by seq goes by each member's own numbers" in capsys.readouterr().out
 

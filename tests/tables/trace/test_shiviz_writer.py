@@ -9,7 +9,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,8 +18,8 @@ from antecede.tables.audit import audit, audit_events
 from antecede.tables.trace.arrow import read, write_events
 from antecede.tables.trace.formats.shiviz_dialects import compile_expression
 from antecede.tables.trace.formats.shiviz_writer import Entry, write_log, write_log_file
-from antecede.tables.trace.reader import ReadOptions
 from antecede.tables.trace.schema import Event
+from tests.tables.trace.files import said_by, written
 
 LOGS = (
     "RpcClientServer", "chord", "ewd998", "facebook", "facebook-multiple", "multiple-comparison",
@@ -111,7 +110,6 @@ names = awkward | st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 def test_any_names_and_texts(
     runs: list[tuple[str | None, list[tuple[str, str]]]], several: bool
 ) -> None:
-    """Each host counts its events; every event comes back, hosts and runs still told apart."""
     runs = runs if several else runs[:1]
     entries = []
     for run, events in runs:
@@ -175,7 +173,6 @@ def test_parquet_and_json_lines_come_back_as_they_were(
 
 
 def test_a_trace_of_spans_survives_parquet(shared_data: Path, tmp_path: Path) -> None:
-    """Its bounds of clocks too, when it is said to be spans."""
     path = shared_data / "traces/skew.json"
     out = tmp_path / "t.parquet"
     assert main(["convert", str(path), "-o", str(out)]) == 0
@@ -219,19 +216,8 @@ def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_bad_records_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = tmp_path / "t.jsonl"
-    source.write_text('{"id":"1"}\n{"id":\n{"id":null}\n')
+    source = written(tmp_path, '{"id":"1"}\n{"id":\n{"id":null}\n', "t.jsonl")
     for out in ("o.parquet", "o.log"):
-        assert main(["convert", str(source), "-o", str(tmp_path / out)]) == 0
-        said = capsys.readouterr().out
+        said = said_by(capsys, "convert", str(source), "-o", str(tmp_path / out))
         assert "set aside: 1 x not JSON" in said
         assert "set aside: 1 x no id" in said
-
-
-def test_the_expression_can_be_given_by_hand_too(tmp_path: Path) -> None:
-    out = tmp_path / "t.log"
-    write_log_file([Entry("r", "a", {"a": 1}, "x")], out, True)
-    plain = read([out]).events
-    given = ReadOptions(regex=r"(?<host>\S*) (?<clock>{.*})\n(?<event>.*)")
-    assert isinstance(plain, pa.Table)
-    assert read([out], "shiviz", given).events.equals(plain)

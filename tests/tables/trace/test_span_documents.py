@@ -9,18 +9,9 @@ from typing import Any
 import pytest
 
 from antecede.errors import FormatError
-from antecede.tables.trace.arrow import Trace, read
-from tests.tables.trace.test_span_notations import (
-    AT,
-    CHILD,
-    ROOT,
-    TRACE,
-    b64,
-    causes,
-    otlp,
-    span,
-    written,
-)
+from antecede.tables.trace.arrow import read
+from tests.tables.trace.files import causes, column, written
+from tests.tables.trace.test_span_notations import AT, CHILD, ROOT, TRACE, b64, otlp, span
 
 THIRD = "c0ffee0000000001"
 LINKED = {
@@ -28,11 +19,6 @@ LINKED = {
     f"{TRACE}/{CHILD}": [f"{TRACE}/{ROOT}"],
     f"{TRACE}/{THIRD}": [f"{TRACE}/{CHILD}"],
 }
-
-
-def column(trace: Trace, name: str) -> list[Any]:
-    found: list[Any] = trace.events[name].to_pylist()
-    return found
 
 
 # --- Jaeger --------------------------------------------------------------------------------
@@ -99,9 +85,7 @@ def test_jaeger_of_protocol_buffers(tmp_path: Path) -> None:
         "traceId": b64(bytes.fromhex(TRACE)),
         "spanId": b64(bytes.fromhex(CHILD)),
         "operationName": "o",
-        "references": [
-            {"traceId": b64(bytes.fromhex(TRACE)), "spanId": b64(bytes.fromhex(ROOT))},
-        ],
+        "references": [{"traceId": b64(bytes.fromhex(TRACE)), "spanId": b64(bytes.fromhex(ROOT))}],
         "startTime": "2023-11-14T22:13:20.000000001Z",
         "duration": "0.005s",
         "process": {"serviceName": "s", "tags": [{"key": "ip", "vStr": "10.0.0.1"}]},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,23 +10,14 @@ from typing import Any
 import pytest
 
 from antecede.tables.audit import audit
-from antecede.tables.trace.arrow import Trace, read
+from antecede.tables.trace.arrow import read
 from antecede.tables.trace.formats.spans_ids import SPAN_BYTES, TRACE_BYTES, normalize_id
 from antecede.tables.trace.reader import ReadOptions
+from tests.tables.trace.files import causes, written
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 ROOT, CHILD = "00f067aa0ba902b7", "b7ad6b7169203331"
 AT = 1_700_000_000
-
-
-def written(tmp_path: Path, content: object, name: str = "t.json") -> Path:
-    path = tmp_path / name
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return path
-
-
-def causes(trace: Trace) -> dict[str, list[str]]:
-    return {row["id"]: row["parents"] for row in trace.events.to_pylist()}
 
 
 def b64(text: str | bytes) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
 import json
 import tempfile
@@ -13,30 +12,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from antecede.errors import FormatError, InputError
-from antecede.tables.audit import audit, audit_events
-from antecede.tables.trace import reader
+from antecede.errors import FormatError
+from antecede.tables.audit import audit
 from antecede.tables.trace.arrow import Trace, read
 from antecede.tables.trace.schema import EVENT
+from tests.tables.trace.files import causes, written
+from tests.tables.trace.test_readers_fuzz import check
 
 MS = 10**6
 T = "00000000000000aa"
-
-
-def written(tmp_path: Path, content: object, name: str = "t.json") -> Path:
-    path = tmp_path / name
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return path
 
 
 def rows(trace: Trace) -> dict[str, dict[str, Any]]:
     found = {row["id"]: row for row in trace.events.to_pylist()}
     assert len(found) == trace.events.num_rows
     return found
-
-
-def causes(trace: Trace) -> dict[str, list[str]]:
-    return {id: row["parents"] for id, row in rows(trace).items()}
 
 
 # --- real files ----------------------------------------------------------------------------
@@ -71,7 +61,6 @@ def test_every_zipkin_file_is_read(name: str, shared_data: Path) -> None:
 
 
 def test_client_and_server_of_a_shared_span_are_two_events(shared_data: Path) -> None:
-    """A child follows the side in its own process: the server's here."""
     trace = read([shared_data / "traces/skew.json"])
     t = "1e223ff1f80f1c69"
     server = f"{t}/74280ae0c10d8062/serviceb@192.0.0.0"
@@ -180,7 +169,6 @@ def test_rows_without_times_are_merged_into_the_side_of_their_process(tmp_path: 
 
 
 def test_rows_with_times_are_not_merged(tmp_path: Path) -> None:
-    """The audit counts them as duplicates: the first counts."""
     path = written(tmp_path, [*SHARED, zipkin("3", "back", "2", timestamp=7)])
     report = audit([path])
     assert (report.duplicates, report.messages) == (1, 5)
@@ -330,15 +318,6 @@ def test_links_are_further_causes_into_other_traces_too(tmp_path: Path) -> None:
     assert causes(trace)[f"{TRACE}/{A}"] == [f"{TRACE}/{B}", f"{OTHER}/{B}"]
 
 
-def test_identities_in_hexadecimal_and_base64_are_the_same(tmp_path: Path) -> None:
-    def b64(text: str) -> str:
-        return base64.b64encode(bytes.fromhex(text)).decode()
-
-    spans = [otlp_span(B.upper()), otlp_span(b64(A), b64(B), b64(TRACE))]
-    found = causes(read([written(tmp_path, otlp(spans))]))
-    assert found == {f"{TRACE}/{B}": [], f"{TRACE}/{A}": [f"{TRACE}/{B}"]}
-
-
 def test_a_zero_identity_is_none(tmp_path: Path) -> None:
     spans = [
         otlp_span(B, "0" * 16),
@@ -350,10 +329,7 @@ def test_a_zero_identity_is_none(tmp_path: Path) -> None:
     trace = read([written(tmp_path, otlp(spans))])
     assert causes(trace) == {f"{TRACE}/{B}": []}
     assert trace.quarantine["reason"].to_pylist() == [
-        "no id",
-        "no id",
-        "not a JSON object",
-        "no id",
+        *("no id", "no id", "not a JSON object", "no id"),
     ]
 
 
@@ -411,16 +387,7 @@ contents = st.binary(max_size=60) | st.lists(pieces | st.text(max_size=4), max_s
 @example(content=gzip.compress(json.dumps(SHARED * 50).encode())[:-9])
 @example(content=(HEADER + '\nt,1,"root,p,op,1,2,3\nt,2,1,p,op,1,2,3\n').encode())
 def test_any_bytes(format: str | None, content: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "t"
-        path.write_bytes(content)
-        try:
-            trace = read([path], format)
-        except InputError:
-            return
-    trace.events.validate(full=True)
-    assert all(trace.events["id"].to_pylist())
-    assert audit_events(trace.events, trace.format).summary()
+    check(content, format, "t")
 
 
 @given(
@@ -436,7 +403,3 @@ def test_good_spans_are_never_lost(kinds: list[str]) -> None:
     good = [f"{T}/m{k}" for k, kind in enumerate(kinds) if kind == "good"]
     assert trace.events["id"].to_pylist() == [f"{T}/first", *good]
     assert (len(trace.quarantine) > 0) == (len(good) < len(kinds))
-
-
-def test_the_reader_is_known() -> None:
-    assert "spans" in reader.names()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,12 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from antecede.cli import main
 from antecede.tables.trace.arrow import read
 from antecede.tables.trace.reader import Detail, ReadOptions
 from antecede.tables.trace.schema import Event
-from antecede.tables.trace.user_tables.list_separators import several_in_one
+from antecede.tables.trace.user_tables.list_separators import NULLS, list_in, several_in_one
 from antecede.tables.trace.user_tables.reader import TableReader
-from antecede.tables.trace.user_tables.text_causes import NULLS, list_in
+from tests.tables.trace.files import lines, said_by
 
 pa: Any = pyarrow
 
@@ -101,8 +99,7 @@ def test_what_is_read_otherwise_is_told(
     monkeypatch.setenv("COLUMNS", "300")
     path = table(tmp_path / "t.csv", [("1", "None"), ("2", "1.0"), ("3", "{1.0}")])
     for words in (["audit"], ["meter"], ["order", "-o", str(tmp_path / "o.csv")]):
-        assert main([*words, str(path)]) == 0
-        shown = capsys.readouterr().out
+        shown = said_by(capsys, *words, str(path))
         assert "1 word for null among the causes" in shown
         assert "1 list in brackets among the causes" in shown
         assert "2 causes written with a point and zeros, as in 1.0" in shown
@@ -126,18 +123,16 @@ def test_typed_tables_get_a_hint(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Null and lists have types of their own there, so text is what it is."""
     monkeypatch.setenv("COLUMNS", "300")
     path = tmp_path / f"t.{format}"
     rows = [{"id": "1", "after": None}, {"id": "2", "after": cell}]
     if format == "jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        lines(path, rows)
     else:
         pyarrow.parquet.write_table(pa.Table.from_pylist(rows), path)
     assert parents(path) == [[], [cell]]
     for command in (["audit"], ["order", "-o", str(tmp_path / "o.csv")]):
-        assert main([*command, str(path)]) == 0
-        shown = capsys.readouterr().out
+        shown = said_by(capsys, *command, str(path))
         assert words in shown
         assert remedy in shown
 

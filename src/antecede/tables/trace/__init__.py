@@ -101,6 +101,7 @@ if TYPE_CHECKING:
         by_sequence,
         steps_back,
     )
+    from antecede.tables.trace.text import files_below
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -124,6 +125,7 @@ else:
             "rows": "BAD_CLOCK CONTENT NO_CLOCK clock_refusal conform distinct no_own_entry refuse",
             "schema": "COLUMNS DELIVER EVENT Event KINDS NAMES ORDERS Quarantined RECEIVE SEND",
             "sequence": "NEGATIVE NO_NUMBER SEQ TAKEN UNTOLD by_sequence steps_back",
+            "text": "files_below",
         },
     )
 

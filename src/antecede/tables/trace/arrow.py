@@ -1,11 +1,7 @@
-"""Traces as Arrow tables: the schema, reading in batches, and what went to quarantine.
+"""Reading of traces as Arrow tables: choice of readers, batches, quarantine.
 
-`read_batches` streams: it holds one batch of events at a time, so a trace may be larger than
-memory wherever its reader streams too (all do but one: vector-clock logs are read
-whole, since their expressions span lines). `read` collects everything.
-
-A record that cannot be stored (text that is not Unicode, a number above 64 bits) goes to
-quarantine like any other bad record, whichever reader made it.
+`read_batches` holds one batch at a time, so a trace may be larger than memory. Vector-clock logs
+alone are read whole, since their expressions span lines. `read` collects everything.
 """
 
 from __future__ import annotations
@@ -17,37 +13,23 @@ from pathlib import Path
 import pyarrow as pa
 
 from antecede.errors import FormatError, InputError
+from antecede.formatting import counted
 from antecede.tables.trace import reader
-from antecede.tables.trace.batches import (
-    QUARANTINE_SCHEMA,
-    SCHEMA,
-    Batch,
-    Waiting,
-    quarantine_batch,
-    to_batch,
-)
+from antecede.tables.trace.batches import QUARANTINE_SCHEMA as QUARANTINE_SCHEMA
+from antecede.tables.trace.batches import SCHEMA as SCHEMA
+from antecede.tables.trace.batches import Batch, Waiting
+from antecede.tables.trace.batches import to_batch as to_batch
 from antecede.tables.trace.formats import editing, git, irc, lora, mail, shiviz, spans
 from antecede.tables.trace.formats.document_formats import FORMATS
 from antecede.tables.trace.formats.documents import DocumentReader
 from antecede.tables.trace.paths import Paths, all_inputs
 from antecede.tables.trace.reader import Detail, Item, Reader, ReadOptions
-from antecede.tables.trace.schema import Event
+from antecede.tables.trace.schema import TIMES, Event
 from antecede.tables.trace.user_tables import reader as table
 from antecede.tables.trace.user_tables.extra_columns import Own, together
 from antecede.tables.trace.user_tables.vectorized import Chunk
 from antecede.tables.trace.user_tables.writing import PARQUET, write_table
 
-__all__ = [
-    "QUARANTINE_SCHEMA",
-    "SCHEMA",
-    "Batch",
-    "Trace",
-    "quarantine_batch",
-    "read",
-    "read_batches",
-    "to_batch",
-    "write_events",
-]
 BATCH_ROWS = 65_536
 
 _READERS: tuple[Reader, ...] = (
@@ -67,16 +49,15 @@ for _reader in _READERS:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What was read: good events, bad records with reasons, and facts on the files."""
+    """Good events, bad records with reasons, and facts on the files."""
 
     events: pa.Table
     quarantine: pa.Table
     format: str
     details: dict[str, int | str] = field(default_factory=dict)
     own: pa.Table | None = None
-    """The rows of `events` with the columns of the user's table, or with further columns of formats
-    that have some: status, kind and attributes of spans, groups of a log's expression. None: no
-    such column."""
+    """Rows of `events` with the columns of the user's table, or with the further columns of spans
+    and logs. None: no such column."""
 
 
 def read(
@@ -86,13 +67,12 @@ def read(
     *,
     own: bool = False,
 ) -> Trace:
-    """Read one trace from files given in order; see `read_batches` for the errors.
+    """Return one trace from files given in order; see `read_batches` for the errors.
 
-    `own`: keep the columns of the user's table, or further ones, too. Raise FormatError if not one
-    event could be read.
+    `own`: keep the user's or further columns, too. Raise FormatError without any event.
     """
     chosen = choose_readers(paths, format or implied_format(options), options)
-    batches = list(_batches(chosen, _checked(chosen, options), BATCH_ROWS, own))
+    batches = list(batches_of(chosen, options, own=own))
     events = pa.Table.from_batches([batch.events for batch in batches], SCHEMA)
     quarantine = pa.Table.from_batches([batch.quarantine for batch in batches], QUARANTINE_SCHEMA)
     if not events.num_rows:
@@ -110,13 +90,11 @@ def read_batches(
     *,
     own: bool = False,
 ) -> Iterator[Batch]:
-    """Read files given in order, at most `batch_rows` events at a time.
+    """Yield the events of files given in order, at most `batch_rows` at a time.
 
-    `own`: keep the columns of the user's table, too.
-
-    Raise InputError if a path cannot be read at all or an option is none of its format's,
-    FormatError if its format cannot be told or the paths differ in format. Bad records raise
-    nothing: they are in `quarantine`.
+    `own`: keep the columns of the user's table, too. Raise InputError for an unreadable path or an
+    option that the format has no use for. Raise FormatError for an unknown format, or paths of
+    several. Bad records are in `quarantine`.
     """
     chosen = choose_readers(paths, format or implied_format(options), options)
     return batches_of(chosen, options, batch_rows, own=own)
@@ -133,15 +111,11 @@ def batches_of(
     return _batches(chosen, _checked(chosen, options), batch_rows, own)
 
 
-TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "end_time")
-"""Columns of nanoseconds since 1970, UTC."""
-
-
 def write_events(events: Sequence[Event], path: str | Path, format: str = PARQUET) -> None:
     """Write events in the schema; `format` is one of `tables.trace.user_tables.writing`.
 
-    In texts times are ISO 8601 (a plain number would be read as seconds), and columns that nothing
-    stands in are left out. Raise InputError if the file cannot be written.
+    In texts times are ISO 8601, as a plain number would be read as seconds, and empty columns are
+    left out. Raise InputError if the file cannot be written.
     """
     table = pa.Table.from_batches([to_batch(events)])
     if format != PARQUET:
@@ -159,7 +133,7 @@ def write_events(events: Sequence[Event], path: str | Path, format: str = PARQUE
 
 
 def implied_format(options: ReadOptions | None) -> str | None:
-    """Return the format that options stand for: an expression is for vector-clock logs alone."""
+    """Return the format that options imply: an expression is for vector-clock logs alone."""
     return shiviz.ShivizReader.name if options is not None and options.regex is not None else None
 
 
@@ -174,7 +148,7 @@ def choose_readers(
             message = f"is {found.name}, but {chosen[0][0]} is {chosen[0][1].name}: one at a time"
             raise FormatError(message, path=str(path))
         chosen.append((path, found))
-    return _among(_once(chosen))
+    return _joined(chosen)
 
 
 _OPTIONS = {"needs_run": "--group"}
@@ -182,7 +156,6 @@ _OPTIONS = {"needs_run": "--group"}
 
 
 def _checked(chosen: Sequence[tuple[Path, Reader]], options: ReadOptions | None) -> ReadOptions:
-    """Return the options; raise InputError for one that the format would not look at."""
     options = options or ReadOptions()
     path, one = chosen[0]
     used = getattr(one, "uses", None)
@@ -194,29 +167,23 @@ def _checked(chosen: Sequence[tuple[Path, Reader]], options: ReadOptions | None)
     return options
 
 
-def _among(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
-    """Give each path the reader that knows all of them, where the format has one."""
-    among = getattr(chosen[0][1], "among", None)
-    if among is None:
-        return chosen
-    paths = [path for path, _ in chosen]
-    together = among(paths)
-    return [(path, together) for path in paths]
-
-
-def _once(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
-    """Leave out a path that stands for the same trace as an earlier one, if its reader knows."""
+def _joined(chosen: list[tuple[Path, Reader]]) -> list[tuple[Path, Reader]]:
+    """Return each trace once, with the reader that knows all paths where the format has one."""
     kept: dict[Path | int, tuple[Path, Reader]] = {}
     for number, (path, one) in enumerate(chosen):
         same = getattr(one, "stands_for", None)
         kept.setdefault(same(path) if same else number, (path, one))
-    return list(kept.values())
+    among = getattr(chosen[0][1], "among", None)
+    if among is None:
+        return list(kept.values())
+    paths = [path for path, _ in kept.values()]
+    joined = among(paths)
+    return [(path, joined) for path in paths]
 
 
 def _batches(
     chosen: Sequence[tuple[Path, Reader]], options: ReadOptions, batch_rows: int, own: bool
 ) -> Iterator[Batch]:
-    """Collect what the readers yield; the last batch may be empty and has all details."""
     waiting = Waiting(batch_rows)
     for path, one in chosen:
         for item in _named(_items(one, path, options, own), path):
@@ -227,7 +194,6 @@ def _batches(
 def _items(
     one: Reader, path: Path, options: ReadOptions, own: bool
 ) -> Iterator[Chunk | Detail | tuple[Item, Own | None]]:
-    """Yield what a reader does, with the user's own row where it has one."""
     by_columns = getattr(one, "read_by_columns", None)
     with_own = getattr(one, "read_with_own", None) if own else None
     if by_columns is not None:
@@ -241,7 +207,7 @@ def _items(
 def _named(
     items: Iterable[Chunk | Detail | tuple[Item, Own | None]], path: Path
 ) -> Iterator[Chunk | Detail | tuple[Item, Own | None]]:
-    """Yield the items; a file name that is not Unicode is spelt so that it can be stored."""
+    """Yield the items; a file name that is not Unicode is spelled so that it can be stored."""
     name = str(path).encode(errors="backslashreplace").decode()
     if name == str(path):
         yield from items
@@ -260,9 +226,6 @@ def _nothing(chosen: Sequence[tuple[Path, Reader]], quarantine: pa.Table) -> Inp
         return InputError("holds no event", path=str(path))
     first = quarantine.slice(0, 1).to_pylist()[0]
     where = f"line {first['line']}: " if first["line"] else ""
-    message = (
-        f"nothing in it can be read as {one.name}: {quarantine.num_rows:,} bad "
-        f"{'record' if quarantine.num_rows == 1 else 'records'}; "
-        f"the first: {where}{first['reason']}"
-    )
-    return FormatError(message, path=str(path))
+    bad = counted(quarantine.num_rows, "bad record")
+    message = f"nothing in it can be read as {one.name}: {bad}; the first: {where}"
+    return FormatError(message + first["reason"], path=str(path))

@@ -1,7 +1,7 @@
-"""Events and bad records as Arrow batches: the schema, and collecting what readers yield.
+"""Arrow batches of events and bad records: schemas, and a collector of what readers yield.
 
 A record that cannot be stored (text that is not Unicode, a number above 64 bits) goes to
-quarantine like any other bad record, whichever reader made it.
+quarantine, whichever reader made it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,11 @@ from antecede.tables.trace.reader import NO_ID, Detail, Item
 from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.text import shorten
 from antecede.tables.trace.user_tables.extra_columns import Own, as_table
-from antecede.tables.trace.user_tables.vectorized import Chunk
+from antecede.tables.trace.user_tables.vectorized import ARROW_TYPES, Chunk
 
-_TYPES = {
-    "string": pa.string(),
-    "int64": pa.int64(),
-    "list<string>": pa.list_(pa.string()),
-    "list<int64>": pa.list_(pa.int64()),
-}
+_STORING = (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError)
 _FIELDS: list[Any] = [
-    pa.field(c.name, _TYPES[c.type], nullable=c.nullable, metadata={"meaning": c.meaning})
+    pa.field(c.name, ARROW_TYPES[c.type], nullable=c.nullable, metadata={"meaning": c.meaning})
     for c in schema.COLUMNS
 ]
 SCHEMA = pa.schema(_FIELDS)
@@ -42,9 +37,9 @@ QUARANTINE_SCHEMA = pa.schema(_QUARANTINE_FIELDS)
 
 
 class Batch(NamedTuple):
-    """Some events, what went to quarantine between them, and facts on the files so far.
+    """Events, the bad records between them, and facts on the files so far.
 
-    `own`: the rows of the events as the user's table has them, where that was asked for.
+    `own`: rows of the events as in the user's table, if asked for.
     """
 
     events: pa.RecordBatch
@@ -76,7 +71,7 @@ def quarantine_batch(rows: Iterable[Quarantined]) -> pa.RecordBatch:
 
 
 class Waiting:
-    """What was read and is not in a batch yet, in its order."""
+    """Items that are read and not in a batch yet, in their order."""
 
     def __init__(self, batch_rows: int) -> None:
         self.most = batch_rows
@@ -91,7 +86,7 @@ class Waiting:
         self.bad: list[Quarantined] = []
 
     def take(self, item: Chunk | Detail | tuple[Item, Own | None]) -> Iterator[Batch]:
-        """Take what a reader yields; yield the batches that are full by it."""
+        """Take an item of a reader; yield the batches that are full by it."""
         if isinstance(item, Detail):
             note(self.details, item)
         elif isinstance(item, Chunk):
@@ -140,10 +135,7 @@ class Waiting:
             stored, unfit, kept = _storable([event for event, _ in made])
             parts.append(stored)
             refused += unfit
-            own = [row for _, row in made]
-            rows += [
-                row for row in (own if kept is None else [own[k] for k in kept]) if row is not None
-            ]
+            rows += [made[k][1] for k in kept if made[k][1] is not None]
         events = _numbered(parts, self.done)
         bad = quarantine_batch([*self.bad, *refused])
         self.done += events.num_rows
@@ -152,33 +144,27 @@ class Waiting:
 
 
 def _numbered(parts: Sequence[pa.RecordBatch], first: int) -> pa.RecordBatch:
-    """Return events as one batch, `file_order` numbered from `first`."""
     if not parts:
         return to_batch([])
-    names = list(SCHEMA.names)
     same = [pa.RecordBatch.from_arrays(part.columns, schema=SCHEMA) for part in parts]
     whole: Any = cast("Any", pa).concat_batches(same)
-    columns = dict(zip(names, whole.columns, strict=True))
-    columns["file_order"] = pa.array(np.arange(first, first + whole.num_rows))
-    return pa.RecordBatch.from_arrays([columns[name] for name in names], schema=SCHEMA)
+    at = SCHEMA.names.index("file_order")
+    numbers = pa.array(np.arange(first, first + whole.num_rows))
+    numbered: pa.RecordBatch = whole.set_column(at, SCHEMA.field(at), numbers)
+    return numbered
 
 
-def _storable(
-    events: list[Event],
-) -> tuple[pa.RecordBatch, list[Quarantined], list[int] | None]:
-    """Return the events as a batch; events with values that cannot be stored are set aside.
-
-    The last are the numbers of those that are kept, None for all.
-    """
+def _storable(events: list[Event]) -> tuple[pa.RecordBatch, list[Quarantined], Sequence[int]]:
+    """Return the events that can be stored as a batch, the others, and which are stored."""
     try:
-        return to_batch(events), [], None
-    except (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError):
+        return to_batch(events), [], range(len(events))
+    except _STORING:
         good: list[int] = []
         refused: list[Quarantined] = []
         for number, event in enumerate(events):
             try:
                 to_batch([event])
-            except (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError) as error:
+            except _STORING as error:
                 refused.append(_unusable(event, f"cannot be stored: {error}"))
             else:
                 good.append(number)
@@ -192,7 +178,7 @@ def _unusable(event: Event, reason: str) -> Quarantined:
 
 
 def note(details: dict[str, int | str], item: Detail) -> None:
-    """Take a fact of one file into those of all: numbers are added, texts each named once."""
+    """Add a fact of one file to those of all: numbers are added, texts each named once."""
     before = details.get(item.name)
     if isinstance(before, int) and isinstance(item.value, int):
         details[item.name] = before + item.value

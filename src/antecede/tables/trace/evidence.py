@@ -33,7 +33,6 @@ pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
 CAUSES, CLOCKS, RECEIPTS, SEQUENCE, NONE = "causes", "clocks", "receipts", "member sequence", "none"
 SOURCE: Final = "causality_source"
-"""Key of reports and JSON."""
 BY_NATURE: Final = {
     "shiviz": CLOCKS,
     **dict.fromkeys(("automerge", "editing", "git", "irc", "lora", "mail"), CAUSES),
@@ -49,11 +48,10 @@ IN_SCHEMA: Final = (
 WHY: Final = "why_no_causality"
 """Name of a detail: `describe_none`, where the source is none."""
 LONGEST: Final = 40
-"""Characters of an example in a message."""
 
 
 class NoEvidenceWarning(UserWarning):
-    """A table was put in order although no cell of it tells what came before what."""
+    """An order of a table without any evidence of causality."""
 
 
 def has_causes(events: Any, format: str = "table") -> bool:
@@ -127,7 +125,7 @@ def source_in(events: Any, format: str = "table") -> str:
 
 
 def supports(events: Any, way: str | None, format: str = "table") -> bool:
-    """Return whether the cells of a table support a way to tell causality; None: any way."""
+    """Return whether the cells support a way to tell causality; None: any way."""
     if way is None:
         return source_in(events, format) != NONE
     if way in (CAUSES, CLOCKS):
@@ -138,7 +136,7 @@ def supports(events: Any, way: str | None, format: str = "table") -> bool:
 def demand(events: Any, format: str = "table", details: Mapping[str, Any] | None = None) -> str:
     """Return `source_in` of a table in the schema. Raise InputError without any evidence.
 
-    Columns may be absent but for `id`. A table without rows needs no evidence.
+    Columns but `id` may be absent. A table without rows needs no evidence.
     """
     whole = conform(events)
     source = source_in(whole, format)
@@ -149,7 +147,7 @@ def demand(events: Any, format: str = "table", details: Mapping[str, Any] | None
 
 
 def describe_other(way: str, source: str) -> str:
-    """Return why a way that was asked for gives no answer, where the trace has another source."""
+    """Return the error for a requested way that the cells do not support."""
     return (
         f"--by {way}: no cell of the trace supports it ({SOURCE}: {source}). Leave --by out, or "
         "name the columns (--after, --clock)"
@@ -162,7 +160,6 @@ class Cells(NamedTuple):
     cause: str | None
     """A cause that is no blank."""
     hint: Sequence[str]
-    """Sentences on causes that may be several ids in one cell."""
     clocks: bool
     """True if there is any vector clock."""
     kinds: frozenset[str]
@@ -171,7 +168,7 @@ class Cells(NamedTuple):
 
 
 def cells_of(events: Any) -> Cells:
-    """Return the content of the columns of a table in the schema that could be evidence."""
+    """Return the evidence in the columns of a table in the schema."""
     there = events.column_names
     names: Any = pc.list_flatten(events["parents"]).unique() if "parents" in there else pa.array([])
     named = [name for name in names.to_pylist() if name and name.strip()]
@@ -200,7 +197,7 @@ def describe_cells(cells: Cells, details: Mapping[str, Any]) -> str:
 
 
 def without_columns(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return details without the columns, which are reported only beside the source none."""
+    """Return details without the columns, which reports show only beside the source none."""
     return {name: value for name, value in details.items() if name not in (CAUSE_COLUMNS, TOLD_BY)}
 
 
@@ -215,7 +212,7 @@ def warn_none(what: str) -> None:
 
 
 def unsupported(what: str, columns: Sequence[str]) -> str:
-    """Return the error of a function that was given columns whose cells support no answer."""
+    """Return the error for columns whose cells support no answer."""
     return (
         f"nothing tells what came before what ({SOURCE}: {NONE}): {what} names no other row; "
         f"columns are {', '.join(columns):.300}; name the one of causes with after= "

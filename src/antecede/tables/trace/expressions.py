@@ -1,8 +1,7 @@
 """JMESPath expressions that select values from a record (jmespath.org, grammar of 2015).
 
-In a table, a text that is the exact name of a column is that column. Any other text that is more
-than one plain name is an expression. It is evaluated on the row as read: an object of JSON, a row
-of Parquet with its nested columns, or a row of CSV, all of whose cells are text.
+In a table, the exact name of a column is that column. Any other text that is more than one plain
+name is an expression. It is evaluated on the row as read; cells of CSV are text.
 """
 
 from __future__ import annotations
@@ -23,15 +22,14 @@ from antecede.errors import InputError
 FUNCTIONS: dict[str, Any] = Functions.FUNCTION_TABLE
 
 _MARKS = re.compile(r"""[\[\](){}|&@*`'"!<>=.]""")
-"""Characters that expressions have and few names of columns."""
+"""Characters of expressions that few names of columns have."""
 
 
 _FAILURES = (JMESPathError, TypeError, ValueError, ArithmeticError, RecursionError)
-"""Errors of functions that reject a value."""
 
 
 class Expression(NamedTuple):
-    """A compiled expression, with its text and the option that it was given in."""
+    """A compiled expression, its text and its option."""
 
     text: str
     option: str
@@ -47,8 +45,8 @@ class Failed(NamedTuple):
 def compile_expression(text: str, option: str) -> Expression:
     """Return a compiled expression. `option` names its origin in messages, for example "--id".
 
-    Raise InputError if the text is no JMESPath expression, or calls an unknown function, or calls
-    a function with a wrong number of arguments: `jmespath` itself finds these only in a record.
+    Raise InputError for invalid syntax, an unknown function, or a wrong number of arguments.
+    `jmespath` itself finds the last two only in a record.
     """
     parsed, problem = _compile(text)
     if parsed is None or problem:
@@ -58,7 +56,7 @@ def compile_expression(text: str, option: str) -> Expression:
 
 @functools.lru_cache(maxsize=256)
 def _compile(text: str) -> tuple[ParsedResult | None, str]:
-    """Return a compiled expression and the problem with it, "" if there is none."""
+    """Return a compiled expression and its defect, or an empty text."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PendingDeprecationWarning)  # `text` without quotes
@@ -75,12 +73,12 @@ def is_expression(text: str) -> bool:
 
 
 def find_defect(text: str) -> str:
-    """Return the defect of a text with the characters of an expression; "" for a plain name."""
+    """Return the defect of a text with marks of an expression; "" for a plain name."""
     return _compile(text)[1] if _MARKS.search(text) else ""
 
 
 def count_parts(text: str) -> int:
-    """Return how many values an expression lists at its top: 2 for `[source, id]`, 1 for `id`."""
+    """Return the number of values that an expression lists: 2 for `[source, id]`, 1 for `id`."""
     parsed = compile_expression(text, "expression").parsed.parsed
     return len(parsed["children"]) if parsed["type"] == "multi_select_list" else 1
 
@@ -97,8 +95,8 @@ def evaluate(text: str, record: Mapping[str, object]) -> object:
 def select_values(expression: Expression, record: Any) -> list[Any]:
     """Return the values that an expression selects from a decoded JSON value.
 
-    A list gives its elements, null gives none, any other value gives itself. Nested lists and nulls
-    within a list stay as they are. Raise InputError if a function rejects what the record holds.
+    A list gives its elements, null gives none, any other value gives itself. Raise InputError if a
+    function rejects a value.
     """
     try:
         found = expression.parsed.search(record)
@@ -111,14 +109,14 @@ def select_values(expression: Expression, record: Any) -> list[Any]:
 
 
 def columns_in(text: str, names: Sequence[str]) -> list[str]:
-    """Return the columns of a table that an expression can reach, or more."""
+    """Return the columns that an expression can reach, or more."""
     if re.search(r"[@*\\&]", text):
         return list(names)
     return [name for name in names if name in text]
 
 
 def _describe(error: Exception, text: str) -> str:
-    """Return what is wrong with an expression, and where."""
+    """Return the defect of an expression and its place."""
     if isinstance(error, LexerError):
         what, position = error.message, error.lexer_position
     elif isinstance(error, ParseError):
@@ -132,7 +130,6 @@ def _describe(error: Exception, text: str) -> str:
 
 
 def _find_wrong_call(node: Any) -> str:
-    """Return what is wrong with the function calls below a node; "" if all are correct."""
     waiting = [node]
     while waiting:
         node = waiting.pop()

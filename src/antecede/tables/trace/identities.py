@@ -37,7 +37,7 @@ IDS_ARE = "ids are text, bytes or whole numbers"
 
 
 def is_blank(value: object) -> bool:
-    """Return whether a value names nothing: null, not-a-number, or white space alone."""
+    """Return whether a value is null, not-a-number, or white space alone."""
     if isinstance(value, bytes):
         value = text.decode(value)
     if isinstance(value, str):
@@ -46,7 +46,7 @@ def is_blank(value: object) -> bool:
 
 
 def is_rounded(value: object) -> bool:
-    """Return whether a value is a number that may stand for other whole numbers than its own."""
+    """Return whether a value may stand for other whole numbers than its own."""
     return isinstance(value, float) and math.isfinite(value) and abs(value) >= MAX_EXACT
 
 
@@ -62,7 +62,7 @@ def name_of(value: object) -> str | None:
 
 
 def unreadable_name(value: object) -> str:
-    """Return the name of a cause that cannot be an id, which no event has."""
+    """Return the name of a cause that cannot be an id; no event has it."""
     return f"{text.shorten(repr(value))}{ROUNDED if is_rounded(value) else UNREADABLE}"
 
 
@@ -89,9 +89,10 @@ def without_blanks(texts: Any) -> Any:
 
 
 def whole_numbers(floats: Any) -> tuple[Any, Any]:
-    """Return floating-point numbers as int64 [n], null where they are no id, and where they are.
+    """Return numbers as int64 [n], null where they are no id, and a mask of the unreadable ones
+    [n].
 
-    The second is true for fractions, infinities and rounded numbers, false for null and NaN [n].
+    The mask is true for fractions, infinities and rounded numbers, false for null and NaN.
     """
     values = floats.cast(pa.float64())
     there = pc.fill_null(pc.invert(pc.is_nan(values)), False)
@@ -102,9 +103,9 @@ def whole_numbers(floats: Any) -> tuple[Any, Any]:
 
 
 def ids_of(column: Any) -> Any:
-    """Return the ids in a column as text [n], null where a value names nothing or is no id.
+    """Return the ids in a column as text [n], null for blanks and for what is no id.
 
-    Raises pyarrow.ArrowException for a type that has no text.
+    Raise pyarrow.ArrowException for a type that has no text.
     """
     if pa.types.is_floating(column.type):
         return whole_numbers(column)[0].cast(pa.string())
@@ -113,15 +114,16 @@ def ids_of(column: Any) -> Any:
 
 
 def causes_of(column: Any) -> Any:
-    """Return the causes in a column as text [n], null for blanks; what is no id has its own name.
+    """Return the causes in a column as text [n], null for blanks; `unreadable_name` for what is no
+    id.
 
-    Raises pyarrow.ArrowException for a type that has no text.
+    Raise pyarrow.ArrowException for a type that has no text.
     """
     return float_causes(column)[0] if pa.types.is_floating(column.type) else ids_of(column)
 
 
 def float_causes(floats: Any) -> tuple[Any, bool]:
-    """Return floating-point causes as text [n], and whether any of them is no id."""
+    """Return floating-point causes as text [n], and whether any is no id."""
     whole, unreadable = whole_numbers(floats)
     texts = whole.cast(pa.string())
     if not pc.any(unreadable).as_py():
@@ -131,11 +133,9 @@ def float_causes(floats: Any) -> tuple[Any, bool]:
         unreadable_name(value) if bad else None
         for value, bad in zip(values, unreadable.to_pylist(), strict=True)
     ]
-    return pc.coalesce(texts, _like(pa.array(names, pa.string()), texts)), True
-
-
-def _like(array: Any, other: Any) -> Any:
-    return pa.chunked_array([array]) if isinstance(other, pyarrow.ChunkedArray) else array
+    odd = pa.array(names, pa.string())
+    odd = pa.chunked_array([odd]) if isinstance(texts, pyarrow.ChunkedArray) else odd
+    return pc.coalesce(texts, odd), True
 
 
 # -- events of several runs ------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def keys(events: pyarrow.Table) -> pyarrow.Array[Any]:
 def in_run(
     events: pyarrow.Table, names: pyarrow.Array[Any], rows: pyarrow.Array[Any] | None
 ) -> pyarrow.Array[Any]:
-    """Put the run before each name; `rows` tells the row of each name (None: its position)."""
+    """Put the run before each name; `rows`: the row of each name (None: its position)."""
     if "run" not in events.column_names or events["run"].null_count == len(events):
         return names
     run: Any = pc.fill_null(flat(events, "run"), "")
@@ -159,7 +159,7 @@ def in_run(
 
 
 def flat(events: pyarrow.Table, column: str) -> pyarrow.Array[Any]:
-    """Return a column of text as one array, also where the table has no chunk at all."""
+    """Return a column of text as one array, also of a table without chunks."""
     chunks: Any = events[column].combine_chunks()
     empty: pyarrow.Array[Any] = pa.array([], pa.string())
     return empty if isinstance(chunks, pyarrow.ChunkedArray) else cast("Any", chunks)

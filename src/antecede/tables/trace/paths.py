@@ -1,4 +1,4 @@
-"""What a path of a trace stands for: a file, a folder of them, or a pattern."""
+"""Paths of a trace: files, folders and patterns."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pathlib import Path
 from antecede.errors import FormatError, InputError
 from antecede.tables.trace import reader
 from antecede.tables.trace.formats.git import is_repository
+from antecede.tables.trace.text import files_below
 
 Paths = str | Path | Sequence[str | Path]
-"""One path, or several in their order."""
 
 
 def listed(paths: Paths) -> list[str | Path]:
-    """Return the paths as a list: a text is one path, and not its letters."""
+    """Return the paths as a list; a text is one path."""
     return [paths] if isinstance(paths, str | Path) else list(paths)
 
 
 def all_inputs(paths: Paths, format: str | None = None) -> list[Path]:
-    """Return what paths lead to, in their order; see `inputs`.
+    """Return the `inputs` of paths, in their order.
 
-    Raises InputError when there is no path, or one leads to nothing.
+    Raise InputError without any path, and for a path that leads to no file.
     """
     found: list[Path] = []
     for path in listed(paths):
@@ -38,13 +38,11 @@ def all_inputs(paths: Paths, format: str | None = None) -> list[Path]:
 def inputs(path: str | Path, format: str | None = None) -> list[Path]:
     """Return the files and folders that `path` leads to, each to be read by one reader.
 
-    A folder that is one trace by itself (a repository, the parts of a Parquet table) stays what it
-    is; of any other come all files below it, in order of their names, without those whose name,
-    or whose folder's, begins with "." or "_". What does not exist is a pattern as of a shell.
-    `format`: the reader that was asked for; None to look at each.
+    A folder that is one trace (a repository, parts of a Parquet table) is returned itself, of any
+    other all files below it (`files_below`). A path that does not exist is a pattern as of a shell.
+    `format`: the requested reader; None: look at each.
 
-    Raises InputError when there is neither such a path nor one of that pattern; a folder may be
-    empty, as files may come yet.
+    Raise InputError for no match. A folder may be empty, as files may come yet.
     """
     if Path(path).exists():
         return _parts(Path(path), format)
@@ -58,12 +56,7 @@ def inputs(path: str | Path, format: str | None = None) -> list[Path]:
 def _parts(path: Path, format: str | None) -> list[Path]:
     if not path.is_dir() or _is_whole(path, format):
         return [path]
-    return [
-        part
-        for part in sorted(path.rglob("*"))
-        if part.is_file()
-        and not any(piece.startswith(("_", ".")) for piece in part.relative_to(path).parts)
-    ]
+    return files_below(path)
 
 
 def _is_whole(folder: Path, format: str | None) -> bool:

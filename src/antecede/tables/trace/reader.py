@@ -1,30 +1,30 @@
-"""What a reader of traces is, and how the reader for a file is chosen.
+"""Interface of readers of traces, and the choice of the reader for a file.
 
-A reader turns one path into a stream of three kinds of things: `Event` (a good record),
-`Quarantined` (a bad one, with its reason) and `Detail` (a fact on the file as a whole). It
-never raises for a bad record; it raises InputError when the path as a whole is unusable. It
-need not number events: whoever collects them sets `file_order` and `source`.
+A reader turns a path into `Event`s (good records), `Quarantined` (bad ones, with reasons) and
+`Detail`s (facts on the file). It never raises for a bad record; it raises InputError for an
+unusable path. `file_order` is numbered later.
 
-To add a format, write a class with `name`, `sniff` and `read` and hand an object of it to
-`register`, or let the package that holds it declare an entry point of the group
-`antecede.readers`; `--format NAME` and looking then find it. See docs/own-reader.md.
+Readers of other packages: `register`, or an entry point of the group `antecede.readers`. See
+docs/own-reader.md.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from antecede.errors import FormatError, InputError
 from antecede.tables.trace import text
 from antecede.tables.trace.formats.nested import describe_document
 from antecede.tables.trace.schema import Event, Quarantined
 
+_T = TypeVar("_T")
 NO_ID, NO_GROUP = "no id", "no group"
-"""Reasons of records in quarantine that have no identity, or no group where one was named."""
+"""Reasons of bad records without an identity, or without a group where one was named."""
 
 
 class Detail(NamedTuple):
@@ -39,74 +39,64 @@ Item = Event | Quarantined | Detail
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a user may say about the input; every field has a sensible default."""
+    """Options of the input; each has a default."""
 
     regex: str | None = None
-    """shiviz: expression with groups host, clock and event."""
+    """shiviz: expression with the groups host, clock and event."""
     delimiter: str | None = None
-    """shiviz: expression that separates executions; its group `trace` names them."""
+    """shiviz: expression between executions; its group `trace` names them."""
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """table: names of the user's columns, by column of the schema."""
+    """table: the user's columns, by column of the schema."""
     time_unit: str | None = None
-    """table: unit of times given as numbers: s, ms, us or ns; by size if None."""
+    """table: unit of numeric times: s, ms, us or ns (default: by size)."""
     separator: str | None = None
-    """table: what separates several parents in one text cell."""
+    """table: text between several parents in one cell."""
     needs_run: bool = False
-    """table: whether a row without a run is a bad row; otherwise such rows are one run."""
+    """table: whether a row without a run is a bad row (default: such rows are one run)."""
 
 
 class Reader(Protocol):
-    """A format of traces.
+    """Format of traces.
 
-    It may also have `uses`, the fields of `ReadOptions` that it looks at: a user who gives
-    another one is told so. Without it, nothing is checked. With `gives_way_to_columns` a file is
-    read as a table if the user names columns.
+    Optional attributes: `uses` (fields of `ReadOptions` that it reads; others are refused) and
+    `gives_way_to_columns` (the file is a table if the user names columns).
     """
 
     name: str
-    """Name for `--format`."""
 
     def sniff(self, path: Path, head: bytes) -> float:
-        """Say how sure this is the format, 0 (no) to 1, from the first bytes, decompressed.
-
-        `head` is empty for a folder.
-        """
+        """Return the certainty of this format, 0 to 1, from the first bytes (none of a folder)."""
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
-        """Yield everything in the file, good and bad, in the order of the file."""
+        """Yield all good and bad records, in the order of the file."""
 
 
 ENTRY_POINTS = "antecede.readers"
-"""Group of entry points under which an installed package offers readers."""
 
 _READERS: dict[str, Reader] = {}
 _BROKEN: dict[str, str] = {}
-"""Entry points that could not be loaded, and why."""
-_LOADED: list[bool] = []
+"""Entry points that failed to load, with the error."""
 
 
 def register(reader: Reader) -> None:
-    """Make a reader known under its name; a later one of the same name replaces it.
+    """Add a reader under its name; a later one of the same name replaces it.
 
     Raise InputError if the object is no reader.
     """
     name = getattr(reader, "name", None)
-    if not (isinstance(name, str) and name and callable(getattr(reader, "sniff", None))):
-        raise InputError(f"{reader!r} is no reader: it needs name, sniff and read")
-    if isinstance(reader, type) or not callable(getattr(reader, "read", None)):
+    has_methods = all(callable(getattr(reader, one, None)) for one in ("sniff", "read"))
+    if not (isinstance(name, str) and name and has_methods) or isinstance(reader, type):
         raise InputError(f"{reader!r} is no reader: register an object with name, sniff and read")
     _READERS[name] = reader
 
 
+@functools.cache
 def load_entry_points() -> None:
-    """Register the readers that installed packages offer, once.
+    """Register the readers of installed packages, once.
 
-    The value of an entry point is a reader or a class of readers. A name that is known already
-    stays as it is; what cannot be loaded is remembered for the message of `by_name`.
+    The value of an entry point is a reader or a class. Known names stay as they are. Failures are
+    kept for the message of `by_name`.
     """
-    if _LOADED:
-        return
-    _LOADED.append(True)
     found = importlib.metadata.entry_points(group=ENTRY_POINTS)
     for entry in sorted(found, key=lambda entry: (entry.name, entry.value)):
         try:
@@ -118,14 +108,26 @@ def load_entry_points() -> None:
             _BROKEN[entry.name] = f"{entry.value}: {type(error).__name__}: {error}"
 
 
+def to_the_break(items: Iterable[_T], path: Path) -> Iterator[_T | Quarantined]:
+    """Yield items of a file. A file that breaks off on a line ends with a bad record."""
+    try:
+        yield from items
+    except FormatError:
+        raise
+    except InputError as error:
+        if error.line is None:
+            raise
+        yield Quarantined(str(path), error.line, None, error.message, "")
+
+
 def names() -> list[str]:
-    """Names of all known formats."""
+    """Return the names of all known formats."""
     load_entry_points()
     return sorted(_READERS)
 
 
 def by_name(name: str) -> Reader:
-    """Return the reader of that name; FormatError naming the known ones if there is none."""
+    """Return the reader of a name; FormatError naming the known ones if there is none."""
     load_entry_points()
     reader = _READERS.get(name)
     if reader is None and name in _BROKEN:
@@ -136,7 +138,7 @@ def by_name(name: str) -> Reader:
 
 
 def choose(path: Path, options: ReadOptions | None = None) -> Reader:
-    """Return the reader that recognizes the file by looking at it; FormatError if none does."""
+    """Return the reader that recognizes the file best; FormatError if none does."""
     if not path.exists():
         raise InputError("no such file or folder", path=str(path))
     head = b"" if path.is_dir() else text.read_up_to(path, text.HEAD_BYTES)[0]
@@ -159,7 +161,6 @@ def choose(path: Path, options: ReadOptions | None = None) -> Reader:
 
 
 def _unknown(path: Path, head: bytes) -> str:
-    """Say what to do about a path that no reader recognizes."""
     if path.is_dir():
         return "the folder is no git repository and holds no Parquet"
     if nested := describe_document(text.decode(head), path):

@@ -1,16 +1,16 @@
-"""From rows to events: missing columns, identities, repeated rows, what an event's causes are.
+"""Distinct events of a table: missing columns, identities, repeated rows, declared causes.
 
-One definition, that `audit`, `meter` and `order` share on every engine:
+One definition for `audit`, `meter` and `order` on every engine:
 
-- The first row of an id is the event; later rows are duplicates, and those that contradict the
-  first one go to quarantine. A row without an id is no event.
-- Rows that tell of a message's receipt or delivery are no further events; one stands in for the
-  message only when no row tells of its sending.
-- An event's causes are the ids that it declares: each once, without blanks, and without itself. An
-  event that names itself keeps its place and its other causes.
+- The first row of an id is the event. Later rows are duplicates; those that contradict the
+  first go to quarantine. A row without an id is no event.
+- Rows of receipts and deliveries are no further events. One stands for the message only where
+  no row tells of its sending.
+- The causes of an event are its declared ids: each once, without blanks, and without itself.
+  An event that names itself keeps its place and its other causes.
 
-What is left out so is counted, for the summaries to say. Events that cause each other by way of
-others have no place in any order; whoever builds the graph of causes sets them aside.
+Counts of what is left out go to the summaries. Events that cause each other by way of others are
+set aside by the graph of causes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.trace.arrow import QUARANTINE_SCHEMA, SCHEMA, quarantine_batch
+from antecede.tables.trace.batches import QUARANTINE_SCHEMA, SCHEMA, quarantine_batch
 from antecede.tables.trace.causes import Causes
 from antecede.tables.trace.identities import are_blank, causes_of, flat, ids_of, is_blank, keys
 from antecede.tables.trace.reader import NO_ID
@@ -33,7 +33,7 @@ from antecede.tables.trace.text import shorten
 pc: Any = pyarrow.compute  # its stubs know too few kinds of arrays
 
 CONTENT = ("member", "parents", "clock_members", "clock_counts")
-"""Columns in which two rows of one message must agree; times may differ from copy to copy."""
+"""Columns in which rows of one message must agree; times may differ from copy to copy."""
 
 CLOCK_CONTENT = ("clock_members", "clock_counts", "text")
 """Columns in which rows of an id must agree to be one event of a vector-clock log."""
@@ -46,25 +46,25 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Rows(NamedTuple):
-    """A table's distinct events, and what became of the other rows."""
+    """Distinct events of a table, and counts of the other rows."""
 
     events: pa.Table
     quarantine: pa.Table
     duplicates: int
-    """Later rows of an id, those in conflict with the first among them."""
+    """Later rows of an id, with those in conflict."""
     conflicts: int
-    """Of these, the rows that say something else than the first: they are in the quarantine."""
+    """Later rows that contradict the first; they are in the quarantine."""
     receipts: int
     deliveries: int
     selfish: Bools
-    """[events] those that name themselves as a cause."""
+    """Events that name themselves as a cause [events]."""
     causes: Causes
 
 
 def conform(table: pa.Table) -> pa.Table:
     """Return the table with exactly the columns of the schema; absent ones get their default.
 
-    Raise InputError if there is no `id`, or a column is not of the schema's type.
+    Raise InputError without `id`, or if a type does not fit.
     """
     if "id" not in table.column_names:
         raise InputError("the table has no column id")
@@ -89,10 +89,7 @@ def conform(table: pa.Table) -> pa.Table:
 
 
 def _conformed(column: Any, field: Any) -> Any:
-    """Return a column in the schema's type; what names nothing is null, in lists of causes too.
-
-    An id that names nothing is empty, as the schema knows no null there.
-    """
+    """Return a column in the schema's type, null where it names nothing; an id is then empty."""
     if field.name == "id":
         return pc.fill_null(ids_of(column), "")
     if field.name in ("member", "run"):
@@ -110,15 +107,14 @@ def _conformed(column: Any, field: Any) -> Any:
 
 
 def _whole(column: Any, kind: Any) -> Any:
-    """Return a chunked column as one array of a type."""
     return pa.concat_arrays([pa.array([], kind), *column.cast(kind).chunks])
 
 
 def distinct(table: pa.Table, by_clock: bool) -> Rows:
     """Return the events of a table in the schema.
 
-    In vector-clock logs (`by_clock`) two rows are the same event only if text and clock agree
-    too, since a member that restarts counts from one again.
+    `by_clock` (vector-clock logs): rows of an event must agree in text and clock, too, as a
+    restarted member counts from one again.
     """
     named = pc.fill_null(pc.invert(are_blank(table["id"])), False)
     bad = [_refuse(row, NO_ID) for row in table.filter(pc.invert(named)).to_pylist()]
@@ -142,7 +138,7 @@ def distinct(table: pa.Table, by_clock: bool) -> Rows:
 
 
 def _with_causes(events: Any) -> tuple[Any, Bools, Causes]:
-    """Return events with their causes alone as parents, and what else they named [n]."""
+    """Return events with their causes alone as parents, which name themselves [n], and counts."""
     lists = events["parents"].combine_chunks()
     selfish = np.zeros(len(events), np.bool_)
     if isinstance(lists, pa.ChunkedArray) or not len(lists):
@@ -169,7 +165,7 @@ def _with_causes(events: Any) -> tuple[Any, Bools, Causes]:
 
 
 def _again(child: Ints, names: Any, looked_at: Bools) -> Bools:
-    """Tell which names stand behind the same name of the same event [names]."""
+    """Return which names an event has named before [names]."""
     code = pc.fill_null(names.dictionary_encode().indices, 0).to_numpy().astype(np.int64)
     at = np.flatnonzero(looked_at)
     pair = child[at] * (int(code.max(initial=0)) + 1) + code[at]
@@ -184,9 +180,7 @@ def _first_rows(table: pa.Table, second_hand: Bools, by_clock: bool) -> Ints:
     of_rows: Any = keys(table)
     if by_clock:
         rest = zip(
-            of_rows.to_pylist(),
-            *(table[name].to_pylist() for name in CLOCK_CONTENT),
-            strict=True,
+            of_rows.to_pylist(), *(table[name].to_pylist() for name in CLOCK_CONTENT), strict=True
         )
         of_rows = pa.array([repr(row) for row in rest], pa.string())
     codes = of_rows.dictionary_encode().indices.to_numpy(zero_copy_only=False)
@@ -218,7 +212,7 @@ def _plain(value: Any) -> Any:
 
 
 def clock_refusal(member: Any, names: list[Any] | None, counts: list[Any] | None) -> str:
-    """Return why a row of a vector-clock log is no event, "" if it is one."""
+    """Return why a row of a vector-clock log is no event, or an empty text."""
     if names is None:
         return NO_CLOCK
     counts = counts or []
@@ -230,7 +224,7 @@ def clock_refusal(member: Any, names: list[Any] | None, counts: list[Any] | None
 
 
 def no_own_entry(member: Any) -> str:
-    """Return the reason for an event whose clock says nothing of the event itself."""
+    """Return the reason for a clock that does not count its own event."""
     return f"the clock has no entry of its own member {member!r}"
 
 

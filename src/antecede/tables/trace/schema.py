@@ -1,9 +1,8 @@
-"""The one event schema: what a trace is, wherever it comes from.
+"""Event schema of traces, one row an event.
 
-A trace is a table with one row an event. This module names the columns in plain Python, so
-that the oracle and the light core can use it; `antecede.tables.trace.arrow` makes the Arrow schema
-of the same list. Times are nanoseconds since 1970-01-01 UTC as 64-bit integers, null where
-unknown or out of range (1677 to 2262); a reader never invents a time.
+Plain Python, so that the oracle and the light core can use it; `tables.trace.batches` makes the
+Arrow schema. Times are ns since 1970-01-01 UTC in 64 bits, null where unknown or outside 1677 to
+2262. A reader never invents a time.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ KINDS = (SEND, RECEIVE, DELIVER, EVENT)
 
 
 class Column(NamedTuple):
-    """One column of the schema: name, Arrow type as text, may it be null, meaning."""
+    """Column of the schema."""
 
     name: str
     type: str
@@ -51,6 +50,7 @@ COLUMNS = (
     Column("line", "int64", True, "line in that file, from 1"),
 )
 NAMES = tuple(column.name for column in COLUMNS)
+TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "end_time")
 
 ORDERS = (
     "arrival",
@@ -61,11 +61,11 @@ ORDERS = (
     "start_time",
     "file_order",
 )
-"""Columns by which an event stream might be sorted; `audit` counts the inversions of each."""
+"""Columns by which a stream may be sorted; `audit` counts the inversions of each."""
 
 
 class Event(NamedTuple):
-    """One row of a trace as a plain tuple; field for field the columns above."""
+    """Row of a trace, with the columns of the schema."""
 
     run: str | None = None
     kind: str = EVENT
@@ -91,7 +91,7 @@ class Event(NamedTuple):
 
 
 class Quarantined(NamedTuple):
-    """One input record that could not become an event: where it stood, why, and its raw text."""
+    """Input record that is no event: its place, the reason, and its raw text."""
 
     source: str | None
     line: int | None

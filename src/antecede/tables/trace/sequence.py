@@ -1,9 +1,8 @@
-"""Program order from members' own numbers: the cause of number n is number n - 1 of its member.
+"""Program order by members' own numbers: number n - 1 of a member is the cause of number n.
 
-Commands that go by declared causes take the trace that `by_sequence` returns. The rule is that of
-`antecede.tables.order.spec.OrderSpec(sender=, seq=)`, which `antecede order --by seq` uses itself:
-numbers start at 1 (0 is allowed before it), a gap orders across it and names the missing number,
-and only the first event of a number counts.
+The rule is that of `antecede.tables.order.spec.OrderSpec(sender=, seq=)`: numbers start at 1 (0 is
+allowed), a gap orders across it and names the missing number, and only the first event of a number
+counts.
 """
 
 from __future__ import annotations
@@ -29,10 +28,9 @@ pc: Any = pyarrow.compute
 Ints = npt.NDArray[np.int64]
 
 SEQ: Final = "seq"
-"""The word for `--by`."""
 GAPS, MISSING, REPEATED, BACK = "number_gaps", "missing_numbers", "repeated_numbers", "steps_back"
-"""Names of details: events whose number does not follow the one before, numbers that are nowhere,
-events with the number of another event, and numbers that are listed after a higher one."""
+"""Names of details: events after a gap, missing numbers, events with another event's number,
+numbers listed after a higher one."""
 NO_NUMBER = "no member or no number"
 NEGATIVE = "a negative number"
 TAKEN = "another event of the member has this number"
@@ -40,11 +38,10 @@ UNTOLD = "no event has a member and a number: say --member COLUMN and --seq COLU
 
 
 def by_sequence(trace: Trace) -> Trace:
-    """Return the trace with the events before each at its member as its declared causes.
+    """Return the trace with each event's predecessor at its member as its declared cause.
 
-    Events without a place in a sequence are in its quarantine, with reasons; `details` holds the
-    source of causality and counts. Rows of receipts and deliveries stay as they are. Raise
-    InputError where no event has a member and a number. O(rows log rows).
+    Events without a place are in its quarantine; `details` has the source of causality and counts.
+    Raise InputError if no event has a member and a number. O(rows log rows).
     """
     events: Any = conform(trace.events)
     second_hand = pc.is_in(events["kind"], pa.array([RECEIVE, DELIVER])).to_numpy(False)
@@ -104,7 +101,7 @@ def by_sequence(trace: Trace) -> Trace:
 
 
 def notes(details: Mapping[str, Any]) -> list[str]:
-    """Return what is odd about the numbers of a trace, in sentences; none of a sound one."""
+    """Return sentences on gaps, repeated numbers and steps back."""
     found = []
     if gaps := details.get(GAPS):
         numbers = counted(details[MISSING], "number")
@@ -117,7 +114,7 @@ def notes(details: Mapping[str, Any]) -> list[str]:
 
 
 def steps_back(events: Any) -> int:
-    """Count the numbers that are listed after a higher one of their member."""
+    """Return how many numbers are listed after a higher one of their member."""
     known: Any = events.filter(
         pc.and_(pc.is_valid(events["member"]), pc.greater_equal(events["seq"], 0))
     )
@@ -134,8 +131,10 @@ def _steps_back(line: Ints, seq: Ints, place: Ints) -> int:
 
 
 def _before(rows: Ints, line: Ints, seq: Ints) -> tuple[Ints, npt.NDArray[np.bool_], int]:
-    """Return, for each row, the row of the number before (-1: none), whether its direct
-    predecessor is nowhere, and how many numbers are nowhere; `rows`: one a number, in order.
+    """Return the row of the number before each row (-1: none), whether its direct predecessor is
+    missing, and the count of missing numbers.
+
+    `rows`: one a number, in order.
     """
     before = np.full(len(line), -1, np.int64)
     gap = np.zeros(len(line), np.bool_)
@@ -149,7 +148,6 @@ def _before(rows: Ints, line: Ints, seq: Ints) -> tuple[Ints, npt.NDArray[np.boo
 
 
 def _same(values: Any) -> npt.NDArray[np.bool_]:
-    """Return whether each value equals the one before it."""
     found = np.zeros(len(values), np.bool_)
     found[1:] = values[1:] == values[:-1]
     return found

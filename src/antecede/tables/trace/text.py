@@ -1,8 +1,7 @@
-"""Bytes and text from outside, read so that nothing in them can hurt: lines, numbers, times.
+"""Bounded reading of foreign text: lines, numbers, times.
 
-Files ending in .gz (or beginning like one) are decompressed on the way. A line is read with
-a bound on its length, so that a file without line ends cannot fill the memory. Bytes that are
-not UTF-8 are shown as backslash escapes; no line is lost for them.
+Gzip is decompressed by its content. The length of a line is bounded. Bytes that are not UTF-8
+become backslash escapes.
 """
 
 from __future__ import annotations
@@ -10,18 +9,18 @@ from __future__ import annotations
 import datetime
 import gzip
 import io
+import json
 import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from antecede.errors import InputError
 
 HEAD_BYTES = 1 << 18
 MAX_LINE_BYTES = 1 << 24
 MAX_RAW = 500
-"""Characters of a bad record that are kept to show it."""
 
 _INT64 = 1 << 63
 _UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -33,34 +32,29 @@ def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for reading, decompressed if it is gzip; InputError if that is impossible."""
     if path.is_fifo():  # looking at it would use it up, or wait for ever
         raise InputError("is a pipe; write it to a file first, which is read twice", path=str(path))
-    file = None
     try:
-        file = path.open("rb")
-        magic = file.peek(2)[:2]
+        with path.open("rb") as file:
+            is_gzip = file.read(2) == b"\x1f\x8b"
+        return cast("IO[bytes]", gzip.open(path) if is_gzip else path.open("rb"))
     except OSError as error:
-        if file is not None:
-            file.close()
         raise InputError(f"cannot be read: {error.strerror or error}", path=str(path)) from error
-    return cast("IO[bytes]", _OwningGzip(file)) if magic == b"\x1f\x8b" else file
 
 
-class _OwningGzip(gzip.GzipFile):
-    """A gzip reader that closes the file below it."""
+def files_below(folder: Path) -> list[Path]:
+    """Return the files of a folder in the order of their names, without hidden ones.
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._below = file
-        super().__init__(fileobj=file, mode="rb")
-
-    def close(self) -> None:
-        super().close()
-        self._below.close()
+    Names of files and folders that begin with "_" or "." are no data (Spark's `_temporary`).
+    """
+    return [
+        part
+        for part in sorted(folder.rglob("*"))
+        if part.is_file()
+        and not any(piece.startswith(("_", ".")) for piece in part.relative_to(folder).parts)
+    ]
 
 
 def read_up_to(path: Path, size: int | None = None) -> tuple[bytes, str]:
-    """Return the first `size` bytes (all, if None), and why there are no more, else "".
-
-    A damaged compressed file gives what can be read of it.
-    """
+    """Return the first `size` bytes (None: all) and where a damaged file breaks off, or ""."""
     found = bytearray()
     with open_bytes(path) as file:
         try:
@@ -77,8 +71,7 @@ def read_up_to(path: Path, size: int | None = None) -> tuple[bytes, str]:
 def lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, line without its end), at most `MAX_LINE_BYTES` of each.
 
-    Raise InputError when the file breaks off (a truncated gzip file), after every line that
-    could be read: the caller turns that into a row of the quarantine.
+    Raise InputError where the file breaks off, after every readable line.
     """
     number = 0
     with open_bytes(path) as file:
@@ -97,15 +90,24 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def bounded_line(file: IO[bytes]) -> bytes:
-    """Read one line and return its first `MAX_LINE_BYTES`; b"" at the end of the file."""
+    """Return the first `MAX_LINE_BYTES` of the next line; b"" at the end."""
     raw = part = file.readline(MAX_LINE_BYTES)
     while len(part) == MAX_LINE_BYTES and part[-1:] != b"\n":
         part = file.readline(MAX_LINE_BYTES)
     return raw
 
 
+def json_object(line: str) -> dict[str, Any] | str:
+    """Return the JSON object on a line, or the reason that there is none."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return f"not JSON: {error}"
+    return record if isinstance(record, dict) else "not a JSON object"
+
+
 def decode(raw: bytes) -> str:
-    """Decode UTF-8; other bytes become backslash escapes."""
+    """Return UTF-8 as text; other bytes become backslash escapes."""
     return raw.decode("utf-8", errors="backslashreplace")
 
 
@@ -116,7 +118,7 @@ def shorten(text: str) -> str:
 
 
 def int64(value: object) -> int | None:
-    """Return a whole number that fits into 64 bits, else None (True and 1.5 are none)."""
+    """Return a whole number of 64 bits, else None (True and 1.5 are none)."""
     if isinstance(value, str) and len(value) < 32:
         try:
             value = int(value)
@@ -154,11 +156,11 @@ def _number(text: str) -> int | float | None:
 
 
 MAX_TIME = 9.2e18
-"""Numbers from here on are no time since 1970 in any unit, as they exceed 64 bits in ns."""
+"""Least number that is no time in any unit, as it exceeds 64 bits in ns."""
 
 
 def unit_by_size(value: float) -> str:
-    """Tell the unit of a time since 1970 by its size: 1e11 s is the year 5138."""
+    """Return the unit of a time since 1970 by its size: 1e11 s is the year 5138."""
     for unit, limit in (("s", 1e11), ("ms", 1e14), ("us", 1e17)):
         if abs(value) < limit:
             return unit
@@ -178,10 +180,7 @@ def iso_time(text: str) -> int | None:
 
 
 def since_epoch(when: datetime.datetime, below_second: int) -> int | None:
-    """Return a time as ns since 1970; UTC if it has no zone, None if out of range.
-
-    `below_second`: nanoseconds to add.
-    """
+    """Return a time and `below_second` ns as ns since 1970 (no zone: UTC); None out of range."""
     if when.tzinfo is None:
         when = when.replace(tzinfo=datetime.UTC)
     try:

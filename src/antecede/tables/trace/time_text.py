@@ -1,4 +1,4 @@
-"""Findings of readers about times and ids, in words: the same wherever a trace is read."""
+"""Reports on times and ids of traces, in words."""
 
 from __future__ import annotations
 
@@ -8,29 +8,27 @@ from typing import Any
 from antecede.formatting import counted
 
 UNREADABLE, GUESSED = "unreadable_times", "guessed_time_unit"
-"""Names of details: times that are null as they cannot be read; the unit that sizes told."""
+"""Names of details: unreadable times; the unit guessed by size."""
 UNKNOWN_ZONE = "unknown_zone:"
-"""Prefix of names of details: times that are null as their zone, named behind it, is unknown."""
+"""Prefix of names of details: times in the unknown zone that follows."""
 WHAT_IS_READABLE = "times are numbers or ISO 8601 of 1677 to 2262; in mail as RFC 5322 says"
 KNOWN_ZONES = "offsets, UT, GMT and EST to PDT are known (RFC 5322)"
 TAKEN_AS, DECLARED = "spans_taken_as_", "span_unit"
-"""Names of details: spans whose times were read in the unit that follows, and the unit that their
-format declares."""
+"""Names of details: spans read in the unit that follows; the unit that their format declares."""
 LOOKS_LIKE, READ_AS = "times_like_", "time_unit_read"
-"""Names of details: times of a table that look like the unit that follows; the unit they were read
-in."""
+"""Names of details: times of a table that look like the unit that follows; the unit used."""
 SPLIT, UNBOUND, UNENDED = "split_traces", "flows_without_slice", "slices_without_end"
-"""Names of details: trace ids of 64 bits that end one of 128 bits; of Chrome's trace events."""
+"""Names of details: 64-bit trace ids that end a 128-bit one; of Chrome's trace events."""
 
 
 def unreadable(details: Mapping[str, Any]) -> str:
-    """Return how many times could not be read; "" where all could."""
+    """Return how many times could not be read, or an empty text."""
     count = details.get(UNREADABLE, 0)
     return f"{counted(count, 'time')} not readable" if count else ""
 
 
 def unknown_zones(details: Mapping[str, Any]) -> str:
-    """Return how many times are in unknown zones, by zone; "" where none is."""
+    """Return how many times are in unknown zones, by zone."""
     found = {
         name.removeprefix(UNKNOWN_ZONE): count
         for name, count in details.items()
@@ -44,14 +42,14 @@ def unknown_zones(details: Mapping[str, Any]) -> str:
 
 
 def guessed(details: Mapping[str, Any]) -> str:
-    """Return which unit was taken where nobody said one; "" where none was guessed."""
+    """Return the guessed unit of times, or an empty text."""
     unit = details.get(GUESSED)
     guess = "a guess by their size; --time-unit says it"
     return f"given as numbers, taken as {unit}: {guess}" if unit else ""
 
 
 def suspicions(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield (what, remedy) for spans with times or ids that were hardly meant as they are."""
+    """Yield (finding, remedy) for suspicious times and ids of spans."""
     declared = details.get(DECLARED, "")
     for unit in ("s", "ms", "us", "ns"):
         if count := details.get(f"{TAKEN_AS}{unit}"):
@@ -87,7 +85,7 @@ def suspicions(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def notes(details: Mapping[str, Any]) -> Iterator[str]:
-    """Yield sentences on times that could not be read or fit no unit, and on a guessed unit."""
+    """Yield sentences on unreadable times, suspicious units, and a guessed unit."""
     if said := unreadable(details):
         yield f"{said}, left out: {WHAT_IS_READABLE}"
     if said := unknown_zones(details):

@@ -1,4 +1,4 @@
-"""Readers, one a format."""
+"""Readers of formats."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""Table of formats in which each event is one JSON object: where id, causes and the rest stand.
+"""Table of formats in which each event is a JSON object, by JMESPath expressions.
 
-Expressions are JMESPath. Values of `parents` are ids, pairs that begin with an id (Matrix, room
-versions 1 and 2), or maps of members to numbers, which name MEMBER:NUMBER.
+Values of `parents` are ids, pairs that begin with an id (Matrix, room versions 1 and 2), or maps of
+members to numbers, which name MEMBER:NUMBER.
 """
 
 from __future__ import annotations
@@ -11,23 +11,22 @@ from typing import NamedTuple
 
 
 class DocumentFormat(NamedTuple):
-    """Document format."""
+    """Format in which each event is a JSON object."""
 
     name: str
     """Name for `--format`."""
     specification: str
-    """Specification and version that the expressions follow."""
+    """Specification and version."""
     recognize: str
     """True for an event of the format."""
     columns: Mapping[str, str]
     """Expressions by column of the schema."""
     time_unit: str = "s"
-    """Unit of times given as numbers; text is ISO 8601."""
+    """Unit of numeric times; text is ISO 8601."""
     lists: tuple[str, ...] = ()
-    """Keys of an object at the top of the file that may hold the list of events."""
+    """Keys at the top of the file that may hold the list of events."""
     scope: str = ""
-    """Value within which ids are unique. An event is then named SCOPE:ID, as by `--id SCOPE
-    --id ID` in tables, causes by ID alone."""
+    """Value within which ids are unique. Events are named SCOPE:ID, causes by ID alone."""
     sequence: str = ""
     """Text that orders the events of a scope."""
     has_counted_ids: bool = False

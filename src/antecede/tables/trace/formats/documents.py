@@ -1,13 +1,12 @@
-"""Files of JSON objects, one an event, whose format says where id and causes stand.
+"""Files of JSON objects, one an event: the formats of `document_formats`.
 
-`document_formats` lists the formats. A file holds one object a line, a list of objects, or an
-object with such a list (a room export of Matrix). Reading takes one object at a time.
+A file holds an object a line, a list of objects, or an object with such a list. Reading takes one
+object at a time.
 
 **Ids within a scope** (CloudEvents: unique only with `source`). An event is named SCOPE:ID, its
-cause by ID alone. So files are read twice: memory holds the ids. An ID that one scope has is that
-event. An ID of several scopes names none of them, is counted in `ambiguous_causes`, and matches no
-event. Events of a scope that have a `sequence` follow each other: the one with the next lower
-sequence is a cause.
+cause by ID alone. So files are read twice: memory holds the ids. An ID of several scopes is counted
+in `ambiguous_causes` and matches no event. An event with a `sequence` has the next lower one of its
+scope as a cause.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from antecede.tables.trace import text
 from antecede.tables.trace.causes import AMBIGUOUS, BLANK, CAUSE_COLUMNS, TOLD_BY
 from antecede.tables.trace.expressions import Expression, compile_expression, select_values
 from antecede.tables.trace.formats.document_formats import DocumentFormat
-from antecede.tables.trace.formats.json_stream import Broken, items
+from antecede.tables.trace.formats.json_stream import Broken, Element, items
 from antecede.tables.trace.identities import is_blank, name_of
 from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions
 from antecede.tables.trace.schema import Event, Quarantined
@@ -36,7 +35,7 @@ from antecede.tables.trace.user_tables.usual_names import USUAL, bare
 from antecede.tables.trace.user_tables.values import joined_id
 
 SAMPLE = 20
-"""Objects at the begin of a file in which the format is looked for."""
+"""Objects at the beginning of a file that are looked at."""
 MAX_CAUSES = 10_000
 _USUAL_CAUSES = frozenset(map(bare, USUAL["parents"]))
 _DECODER = json.JSONDecoder()
@@ -48,10 +47,9 @@ class DocumentReader:
 
     uses: tuple[str, ...] = ()
     gives_way_to_columns = True
-    """A user who names columns reads the file as a table."""
+    """Files are read as tables if the user names columns."""
 
     def __init__(self, format: DocumentFormat, known: Scopes | None = None) -> None:
-        """Take the format, and what is known of all files of the trace."""
         self.name = format.name
         self.format = format
         self.known = known
@@ -68,7 +66,7 @@ class DocumentReader:
         return 0.0 if self._place(head) is None else 0.92
 
     def among(self, paths: Sequence[Path]) -> DocumentReader:
-        """Return a reader for files that are one trace: causes may be in other files."""
+        """Return a reader for files of one trace, whose causes may be in other files."""
         return DocumentReader(self.format, self._survey(paths))
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
@@ -78,7 +76,7 @@ class DocumentReader:
     def read_with_own(
         self, path: Path, options: ReadOptions
     ) -> Iterator[tuple[Item, Mapping[str, Any] | None]]:
-        """Yield every event, and its object."""
+        """Yield every event with its object."""
         known = self.known or self._survey([path])
         counts: Counter[str] = Counter()
         keys: dict[str, None] = {}
@@ -86,9 +84,9 @@ class DocumentReader:
             if isinstance(found, Quarantined):
                 yield found, None
                 continue
-            keys.update(dict.fromkeys(found.record))
+            keys.update(dict.fromkeys(found.value))
             event = self._event(found, str(path), known, counts)
-            yield event, None if isinstance(event, Quarantined) else found.record
+            yield event, None if isinstance(event, Quarantined) else found.value
         if keys and not known.has_causes:
             yield Detail(CAUSE_COLUMNS, ", ".join(keys)[:300]), None
             yield Detail(TOLD_BY, ""), None
@@ -114,13 +112,13 @@ class DocumentReader:
             return any(select_values(self._is_event, record))
         return False
 
-    def _objects(self, path: Path) -> Iterator[_Found | Quarantined]:
+    def _objects(self, path: Path) -> Iterator[Element | Quarantined]:
         head, _ = text.read_up_to(path, text.HEAD_BYTES)
         for element in items(path, self._place(head) or ()):
             if isinstance(element, Broken):
                 yield Quarantined(str(path), element.line, None, element.reason, element.raw)
             elif isinstance(element.value, dict):
-                yield _Found(element.value, element.line)
+                yield element
             else:
                 raw = text.shorten(json.dumps(element.value, ensure_ascii=False))
                 yield Quarantined(str(path), element.line, None, "not a JSON object", raw)
@@ -134,7 +132,7 @@ class DocumentReader:
                     if isinstance(found, Quarantined):
                         continue
                     with contextlib.suppress(ValueError, InputError):
-                        self._learn(found.record, known)
+                        self._learn(found.value, known)
                     if self._scope is None and known.has_causes:
                         return known
         return known
@@ -147,15 +145,15 @@ class DocumentReader:
                 known.add(identity, scope, self._position(record))
 
     def _event(
-        self, found: _Found, source: str, known: Scopes, counts: Counter[str]
+        self, found: Element, source: str, known: Scopes, counts: Counter[str]
     ) -> Event | Quarantined:
-        record = found.record
+        record = found.value
         mine: Counter[str] = Counter()
         try:
             identity = self._value(record, "id")
             if identity is None:
                 raise ValueError(f"{NO_ID}: {self.format.no_id}" if self.format.no_id else NO_ID)
-            member, seq = self._value(record, "member"), self._number(record, "seq")
+            member, seq = self._value(record, "member"), self._seq(record)
             parents = self._causes(record, mine)
             if self._scope is not None:
                 scope = _single(self._scope, record)
@@ -172,7 +170,7 @@ class DocumentReader:
                 member=member,
                 seq=seq,
                 parents=tuple(dict.fromkeys(parents)),
-                topics=tuple(self._names(record, "topics")),
+                topics=tuple(filter(None, map(name_of, self._values(record, "topics")))),
                 send_time=self._time(record, mine),
                 text=self._value(record, "text"),
                 source=source,
@@ -192,21 +190,18 @@ class DocumentReader:
         expression = self._columns.get(column)
         return None if expression is None else _single(expression, record)
 
-    def _number(self, record: Mapping[str, Any], column: str) -> int | None:
-        if column == "seq" and self._sequence is not None:
+    def _seq(self, record: Mapping[str, Any]) -> int | None:
+        if self._sequence is not None:
             return self._position(record).number
-        found = self._values(record, column)
+        found = self._values(record, "seq")
         number = text.int64(found[0]) if found else None
         if found and number is None:
-            raise ValueError(f"{column} is not a whole number of 64 bits: {str(found[0])[:60]}")
+            raise ValueError(f"seq is not a whole number of 64 bits: {str(found[0])[:60]}")
         return number
 
     def _position(self, record: Mapping[str, Any]) -> Position:
         found = [] if self._sequence is None else select_values(self._sequence, record)
         return Position.from_text(name_of(found[0]) if found else None)
-
-    def _names(self, record: Mapping[str, Any], column: str) -> list[str]:
-        return [name for value in self._values(record, column) if (name := name_of(value))]
 
     def _causes(self, record: Mapping[str, Any], counts: Counter[str]) -> list[str]:
         """Return the ids that an object declares; ValueError for what can be no id."""
@@ -235,7 +230,7 @@ class DocumentReader:
         return names
 
     def _usual_causes(self, keys: Iterable[str]) -> list[str]:
-        """Return keys that usually hold causes, where the specification has no such key."""
+        """Return keys with usual names of causes that the specification has not."""
         if not self.format.takes_usual_causes:
             return []
         named = self.format.columns["parents"]
@@ -252,15 +247,8 @@ class DocumentReader:
         return when
 
 
-class _Found(NamedTuple):
-    """An object, and the line where it begins."""
-
-    record: dict[str, Any]
-    line: int
-
-
 class Position(NamedTuple):
-    """The place of an event among those of its scope; numbers come before other text."""
+    """Place of an event in its scope; numbers come before other text."""
 
     is_text: bool = True
     number: int | None = None
@@ -268,7 +256,7 @@ class Position(NamedTuple):
 
     @classmethod
     def from_text(cls, written: str | None) -> Position:
-        """Return the position that is written so; one without a place for None."""
+        """Return the position of a text; None has no place."""
         number = text.int64(written)
         if written is None or number is None:
             return cls(True, None, written or "")
@@ -281,7 +269,7 @@ class Position(NamedTuple):
 
 
 class Scopes:
-    """Ids of a whole trace by scope, and the sequences of each scope."""
+    """Ids of a whole trace by scope, and the sequence of each scope."""
 
     def __init__(self) -> None:
         self.has_causes = False
@@ -293,7 +281,7 @@ class Scopes:
         self._is_sorted = True
 
     def add(self, identity: str, scope: str | None, position: Position) -> None:
-        """Take in an event."""
+        """Add an event."""
         name = name_within(scope, identity)
         self._scopes.setdefault(identity, set()).add(scope)
         self._names[f"{scope}:{identity}"] = name
@@ -316,7 +304,7 @@ class Scopes:
         return found
 
     def before(self, scope: str | None, position: Position) -> str | None:
-        """Return the event of a scope with the next lower place; None if there is none."""
+        """Return the event of a scope with the next lower place, if any."""
         if not position.is_known:
             return None
         if not self._is_sorted:

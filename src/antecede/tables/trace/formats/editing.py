@@ -1,41 +1,36 @@
-"""Traces of concurrent editing: one JSON object whose list `txns` has an object a change.
+"""Traces of concurrent editing: a JSON object whose list `txns` has an object a change.
 
-The format of josephg/editing-traces: `parents` are the positions in the list, from 0, of the
-changes on which this one was made; `agent` is the editor, `time` an ISO time by the editor's
-clock, `patches` what was changed. The position is the identity, the file's name the run.
+Format of josephg/editing-traces: `parents` are positions in the list, from 0; `agent` is the
+editor, `time` an ISO time by the editor's clock, `patches` the change. The position is the
+identity, the file's name the run.
 
-Theory of operation. The whole file is one object, often one line, and may be larger than
-memory. The beginning of the list is searched for in the stream, as other keys hold whole
-documents; then one change is decoded at a time from a buffer that grows only until the change
-is complete (`MAX_CHANGE` characters at most). What cannot be decoded is set aside up to the
-next place where a change begins. Positions must stay right, as they are names: changes in a
-damaged stretch are counted by their beginnings, and since a change names earlier ones only, a
-change after it stands behind each of its parents: where these are further on than the count, so
-many were lost (`lost_changes`). Once a change names the position just before it, that is settled.
+Theory of operation. The file may be larger than memory and one line. The reader seeks the list in
+the stream, then decodes a change at a time from a buffer of at most `MAX_CHANGE` characters. Bad
+text is set aside up to the next beginning of a change. Positions are names and must stay right:
+changes in a damaged stretch are counted by their beginnings. A change stands behind its parents, so
+a parent beyond the count tells how many were lost (`lost_changes`). A change that names the
+position just before it settles the count.
 """
 
 from __future__ import annotations
 
-import codecs
 import functools
 import json
 import re
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
 from antecede.errors import FormatError
 from antecede.tables.trace import text
+from antecede.tables.trace.formats.json_stream import Buffer
 from antecede.tables.trace.identities import name_of
 from antecede.tables.trace.reader import Detail, Item, ReadOptions
 from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.time_text import UNREADABLE
 
-PIECE = 1 << 16
-"""Bytes that are read at once."""
 MAX_CHANGE = 1 << 24
-"""Characters of one change at most."""
+"""Most characters of a change."""
 MAX_POSITION = 1 << 48
 
 _FIRST_KEYS = ("parents", "numChildren", "agent", "time", "patches")
@@ -75,32 +70,22 @@ class EditingReader:
             yield from _Changes(path, file).items()
 
 
-class _Changes:
-    """The list of changes of one file, from a buffer that slides over it."""
+class _Changes(Buffer):
+    """List of changes of a file, from a sliding buffer."""
 
     def __init__(self, path: Path, file: IO[bytes]) -> None:
+        super().__init__(file)
         self.source = str(path)
         self.run = path.name.partition(".")[0] or path.name
-        self.file = file
-        self.decode = codecs.getincrementaldecoder("utf-8")("backslashreplace").decode
-        self.buffer = ""
-        self.at = 0
-        self.line, self.counted = 1, 0
-        """Number of the line at place `counted` of the buffer."""
-        self.ended = False
-        self.breaks_off = ""
         self.kept = _NOWHERE
-        """Place in the buffer before which text may be dropped, if it is before `at`."""
+        """Place from which text must be kept, if before `at`."""
         self.passed = 0
-        """Characters passed since this was last set."""
         self.begins = _beginning(*_FIRST_KEYS)
-        """How a change begins: with the key that the first one begins with."""
+        """Beginning of a change, by the key that the first has there."""
         self.last_keys: set[str] = set()
-        """Keys of the last change."""
         self.index = 0
-        """Position of the next change in the list."""
         self.unsure = False
-        """Whether changes may have been lost unnoticed, so that `index` may be too low."""
+        """Whether changes may have been lost, so that `index` may be too low."""
         self.skipped = 0
         self.unreadable_times = 0
 
@@ -109,14 +94,14 @@ class _Changes:
         found = self._find(_LIST)
         if found is None:
             reason = self.breaks_off or 'has no list "txns"'
-            yield self._bad(reason, self.buffer[: text.MAX_RAW + 1], self._line())
+            yield self._bad(reason, self.text[: text.MAX_RAW + 1], self.line)
             return
-        self.at = found.end()
+        self._go(found.end())
         self._to_next()
         while not self._closed():
-            if self.at == len(self.buffer):
+            if self.at == len(self.text):
                 reason = self.breaks_off or "the list of changes does not end"
-                yield self._bad(reason, "", self._line())
+                yield self._bad(reason, "", self.line)
                 break
             yield self._next()
         if self.skipped:
@@ -126,78 +111,63 @@ class _Changes:
 
     # --- the buffer -----------------------------------------------------------------------
 
-    def _more(self) -> bool:
-        """Read on; False at the end. What is before `at` and `kept` is dropped."""
-        if self.ended:
-            return False
-        self._line()
-        drop = min(self.at, self.kept)
-        self.buffer = self.buffer[drop:]
-        self.at, self.kept, self.counted = self.at - drop, self.kept - drop, self.counted - drop
-        size = max(PIECE, len(self.buffer))  # in growing steps: a change is decoded again
-        try:
-            piece = self.file.read(size)
-        except (EOFError, OSError, zlib.error) as error:
-            piece, self.breaks_off = b"", f"the file breaks off: {error}"
-        self.ended = not piece
-        self.buffer += self.decode(piece, self.ended)
-        return True
+    def more(self) -> bool:
+        """Read on; False at the end. Text before `at` and `kept` is dropped."""
+        is_kept, ahead = self.kept != _NOWHERE, max(self.at - self.kept, 0)
+        self.at -= ahead
+        has_more = super().more()
+        self.kept = self.at if is_kept else _NOWHERE
+        self.at += ahead
+        return has_more
 
     def _find(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Go to the next match; to the end if there is none."""
-        while (match := pattern.search(self.buffer, self.at)) is None:
-            self._go(max(self.at, len(self.buffer) - _OVERLAP))
-            if not self._more():
-                self._go(len(self.buffer))
+        while (match := pattern.search(self.text, self.at)) is None:
+            self._go(max(self.at, len(self.text) - _OVERLAP))
+            if not self.more():
+                self._go(len(self.text))
                 return None
         self._go(match.start())
         return match
 
     def _go(self, to: int) -> None:
         self.passed += to - self.at
-        self.at = to
+        self.advance(to)
 
     def _to_next(self) -> bool:
-        """Go to the next character that is no blank and no comma; tell whether a comma was."""
+        """Pass blanks and commas; return whether there was a comma."""
         comma = False
         while True:
-            match = cast("re.Match[str]", _BLANK.match(self.buffer, self.at))
+            match = cast("re.Match[str]", _BLANK.match(self.text, self.at))
             comma |= "," in match[0]
             self._go(match.end())
-            if self.at < len(self.buffer) or not self._more():
+            if self.at < len(self.text) or not self.more():
                 return comma
 
     def _looks_like(self, pattern: re.Pattern[str]) -> bool:
-        """Tell whether the text here matches, which it does within `_OVERLAP` characters."""
-        while len(self.buffer) - self.at < _OVERLAP and self._more():
+        while len(self.text) - self.at < _OVERLAP and self.more():
             pass
-        return pattern.match(self.buffer, self.at) is not None
+        return pattern.match(self.text, self.at) is not None
 
     def _closed(self) -> bool:
-        """Tell whether the list ends here, and not by a stray bracket."""
+        """Return whether the list ends here, and not by a stray bracket."""
         return self._looks_like(_END)
-
-    def _line(self) -> int:
-        if self.at > self.counted:
-            self.line += self.buffer.count("\n", self.counted, self.at)
-            self.counted = self.at
-        return self.line
 
     # --- changes --------------------------------------------------------------------------
 
     def _next(self) -> Event | Quarantined:
-        """Return the change here, or what is in its place, and go to the next."""
-        line, begins = self._line(), self._looks_like(self.begins)
+        """Return the change or bad text here, and go to the next."""
+        line, begins = self.line, self._looks_like(self.begins)
         if begins:
-            first = cast("re.Match[str]", self.begins.match(self.buffer, self.at))
+            first = cast("re.Match[str]", self.begins.match(self.text, self.at))
             self.begins = _beginning(first[1])
-        raw = self.buffer[self.at : self.at + text.MAX_RAW + 1]
+        raw = self.text[self.at : self.at + text.MAX_RAW + 1]
         self.kept, self.passed = self.at, 0
         change, reason = self._decode()
         if not reason:
             own = raw[: self.passed]
             comma = self._to_next()
-            at_end = self.at == len(self.buffer) or self._closed()
+            at_end = self.at == len(self.text) or self._closed()
             if not (comma or at_end or self._looks_like(self.begins)):
                 reason = "what follows it is neither a comma nor the end of the list"
             elif _holds_changes(change):
@@ -217,35 +187,36 @@ class _Changes:
         return bad
 
     def _decode(self) -> tuple[object, str]:
-        """Return (value, "") and go behind it, or (None, what is wrong)."""
+        """Return (value, "") and go behind it, or (None, reason)."""
         while True:
             try:
-                value, end = _DECODER.raw_decode(self.buffer, self.at)
+                value, end = _DECODER.raw_decode(self.text, self.at)
             except (ValueError, RecursionError) as error:
                 if self._complete(error):
                     return None, f"not JSON: {getattr(error, 'msg', error)}"
-                if not self._more():
+                if not self.more():
                     return None, self.breaks_off or "the file ends within a change"
                 continue
-            if end == len(self.buffer) and not isinstance(value, dict) and self._more():
+            if end == len(self.text) and not isinstance(value, dict) and self.more():
                 continue  # a number may go on
             self._go(end)
             return value, ""
 
     def _complete(self, error: Exception) -> bool:
-        """Tell whether reading on cannot mend the error."""
-        if len(self.buffer) - self.at >= MAX_CHANGE or not isinstance(error, json.JSONDecodeError):
+        """Return whether more text cannot mend the error."""
+        if len(self.text) - self.at >= MAX_CHANGE or not isinstance(error, json.JSONDecodeError):
             return True
         unterminated = error.msg.startswith("Unterminated")
-        return not unterminated and error.pos < len(self.buffer) - _NEAR_END
+        return not unterminated and error.pos < len(self.text) - _NEAR_END
 
     def _pass_damage(self, begins: bool, raw: str) -> None:
-        """Go from what could not be read to the next beginning of a change.
+        """Go from bad text to the next beginning of a change.
 
-        What lies between counts as one change, unless it is too short for that, or the rest of
-        a change that a stray bracket closed: its keys are those that the change before it lacks.
-        `begins` tells whether a change began there.
+        The text between counts as one change, unless it is too short, or the rest of a change that
+        a stray bracket closed: its keys are those that the last change lacks. `begins`: a change
+        began there.
         """
+        self.line -= self.text.count("\n", self.kept, self.at)
         self.at, self.kept, self.passed = self.kept, _NOWHERE, 0
         self._go(self.at + begins)
         self._find(self.begins)
@@ -292,12 +263,11 @@ class _Changes:
 
 @functools.cache
 def _beginning(*keys: str) -> re.Pattern[str]:
-    """Return the expression for the beginning of an object by one of its keys."""
     return re.compile(rf'\{{\s{{0,40}}"({"|".join(keys)})"\s{{0,40}}:')
 
 
 def _parents(change: dict[str, Any]) -> tuple[list[int], str]:
-    """Return the parents' positions and what is wrong with them."""
+    """Return the parents' positions and their defect."""
     parents = change.get("parents")
     if not isinstance(parents, list):
         return [], "no list of parents (traces of one editor alone have none)"
@@ -313,5 +283,4 @@ def _holds_changes(change: object) -> bool:
 
 
 def _patches(patches: object) -> str | None:
-    """Return the patches as JSON, None if there are none."""
     return None if patches is None else json.dumps(patches, ensure_ascii=False)

@@ -1,11 +1,9 @@
-"""Commits: a git repository, asked through `git log`, or a table of tab-separated values.
+"""Commits of a git repository (`git log`), or of a table of tab-separated values.
 
-The table's first line names its columns: `commit` and `parents` (separated by blanks), and if
-known `author_time`, `commit_time` (seconds since 1970) and `author_id`. A repository gives the
-commits of all its references, parents before children; the author's address is the member.
-
-The repository's own configuration may name programs to run; none of those takes part in
-`git log` as called here.
+The table's first line names `commit`, `parents` (separated by blanks), and if known `author_time`,
+`commit_time` (seconds since 1970), `author_id`. A repository gives the commits of all references,
+parents first; the author's address is the member. No program that the repository's configuration
+names takes part.
 """
 
 from __future__ import annotations
@@ -20,16 +18,14 @@ from pathlib import Path
 
 from antecede.errors import FormatError, InputError, SetupError
 from antecede.tables.trace import text
-from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions
+from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions, to_the_break
 from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.time_text import UNREADABLE
 
 MAX_COLUMNS = 4096
-"""Columns of a table of commits."""
 COUNT_S = 10.0
-"""Time limit of counting commits, seconds."""
 MAX_PARENTS = 1 << 16
-"""Parents of a commit; more is no history."""
+"""Most parents of a commit."""
 
 _FIELDS = ("commit", "parents", "author_time", "commit_time", "author_id", "subject")
 _CONFIGURE = ("--no-replace-objects", "-c", "log.showSignature=false", "-c", "core.fsmonitor=false")
@@ -53,18 +49,19 @@ class GitReader:
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield every commit."""
         counts: Counter[str] = Counter()
-        yield from _repository(path, counts) if path.is_dir() else _table(path, counts)
+        found = _repository(path, counts) if path.is_dir() else _table(path, counts)
+        yield from to_the_break(found, path)
         if counts[UNREADABLE]:
             yield Detail(UNREADABLE, counts[UNREADABLE])
 
 
 def is_repository(path: Path) -> bool:
-    """Tell whether `path` is a work tree's top folder or a bare repository."""
+    """Return whether `path` is a work tree's top folder or a bare repository."""
     return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
 
 
 def count_commits(path: Path) -> int | None:
-    """Return the number of commits of a repository; None where git does not tell in time."""
+    """Return the number of commits; None where git fails or takes longer than `COUNT_S`."""
     command = ["git", "-C", str(path), *_CONFIGURE, "rev-list", "--all", "--count"]
     try:
         done = subprocess.run(
@@ -82,26 +79,19 @@ def count_commits(path: Path) -> int | None:
 
 def _table(path: Path, counts: Counter[str]) -> Iterator[Item]:
     names: list[str] | None = None
-    try:
-        for number, line in text.lines(path):
-            # No more cells than have a name: a line of tabs alone would be millions of them.
-            cells = line.split("\t", MAX_COLUMNS if names is None else len(names))
-            if names is None:
-                if len(cells) > MAX_COLUMNS:
-                    message = f"the first line names more than {MAX_COLUMNS:,} columns"
-                    raise FormatError(message, path=str(path), line=number)
-                if not {"commit", "parents"} <= set(cells):
-                    message = "the first line must name the columns commit and parents"
-                    raise FormatError(message, path=str(path), line=number)
-                names = cells
-            elif line.strip():
-                yield _commit(names, cells, str(path), number, counts)
-    except FormatError:
-        raise
-    except InputError as error:
-        if error.line is None:
-            raise
-        yield Quarantined(str(path), error.line, None, error.message, "")
+    for number, line in text.lines(path):
+        # No more cells than have a name: a line of tabs alone would be millions of them.
+        cells = line.split("\t", MAX_COLUMNS if names is None else len(names))
+        if names is None:
+            if len(cells) > MAX_COLUMNS:
+                message = f"the first line names more than {MAX_COLUMNS:,} columns"
+                raise FormatError(message, path=str(path), line=number)
+            if not {"commit", "parents"} <= set(cells):
+                message = "the first line must name the columns commit and parents"
+                raise FormatError(message, path=str(path), line=number)
+            names = cells
+        elif line.strip():
+            yield _commit(names, cells, str(path), number, counts)
 
 
 def _environment() -> dict[str, str]:

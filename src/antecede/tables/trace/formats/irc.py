@@ -1,18 +1,14 @@
-"""Chat logs with annotated replies: `NAME.annotation.txt` beside `NAME.ascii.txt` (or `.raw.txt`).
+"""Chat logs with annotated replies: `NAME.annotation.txt` beside `NAME.ascii.txt` or `.raw.txt`.
 
-Kummerfeld et al., "A Large-Scale Corpus for Conversation Disentanglement" (ACL 2019). A line
-`N M -` of the annotation links line N of the log to line M, an answer to it; lines count from
-0. `N N -` says that N answers nothing. A line may answer several. Given either file, or a
-folder, the reader finds the other.
+Kummerfeld et al., "A Large-Scale Corpus for Conversation Disentanglement" (ACL 2019). A line `N M
+-` of the annotation links line N of the log to line M, an answer to it; lines count from 0. `N N -`
+says that N answers nothing. Given either file, or a folder, the reader finds the other.
 
-An event is a line that the annotation speaks of; nobody has judged the others, so they are no
-roots but only counted. The line number is the identity, NAME the run, the nick the member. A
-system line (`=== x has joined`) is an event only where a link ties it to another line.
+Annotated lines are events, others are only counted. The line number is the identity, NAME the run,
+the nick the member. A system line (`=== x has joined`) is an event only where a link ties it to
+another line. There are no times: a stamp `[HH:MM]` has no date and no zone.
 
-No times: a stamp is `[HH:MM]` without date, zone, or (until 2006) half of the day. The date in
-NAME is that of line 1000 or so, and logs run over midnight.
-
-The links are held in memory (they are few); the log is read a line at a time.
+Memory holds the links; the log is read a line at a time.
 """
 
 from __future__ import annotations
@@ -20,20 +16,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from antecede.errors import FormatError, InputError
+from antecede.errors import FormatError
 from antecede.tables.trace import text
-from antecede.tables.trace.reader import Detail, Item, ReadOptions
+from antecede.tables.trace.reader import Detail, Item, ReadOptions, to_the_break
 from antecede.tables.trace.schema import SEND, Event, Quarantined
 
 LOGS = (".raw.txt", ".ascii.txt")
 """Endings of the log beside an annotation; the first that exists is read."""
 LOOKED_AT = 20
-"""Lines at the beginning of a file that tell what it is."""
+"""Lines at the beginning of a file that are looked at."""
 
 MAX_LINKS = 1 << 20
-"""Links of one log, which are held in memory: half a gigabyte of them."""
+"""Most links of a log: half a gigabyte of memory."""
 
 _NAME = re.compile(r"(?P<name>.+)\.annotation(?P<by>\.[\w-]+)?\.txt(\.gz)?")
 _LOG_NAME = re.compile(r"(?P<name>.+)\.(raw|ascii)\.txt(\.gz)?")
@@ -62,7 +57,7 @@ class IrcReader:
         return 0.8 if stamped and 2 * chat > len(first) else 0.0
 
     def stands_for(self, path: Path) -> Path:
-        """Return the annotation, of which the log is the other half: given both, read one."""
+        """Return the annotation, so that a log beside it is read once."""
         try:
             return path if path.is_dir() else _pair(path)[1]
         except FormatError:
@@ -71,13 +66,13 @@ class IrcReader:
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield the lines that the annotation speaks of, log after log."""
         if not path.is_dir():
-            yield from _log(*_pair(path))
+            yield from _Log(*_pair(path)).items()
             return
         annotations = sorted(_annotations(path))
         if not annotations:
             raise FormatError("holds no NAME.annotation.txt", path=str(path))
         for annotation in annotations:
-            yield from _log(*_pair(annotation))
+            yield from _Log(*_pair(annotation)).items()
 
 
 def _annotations(folder: Path) -> Iterator[Path]:
@@ -85,7 +80,7 @@ def _annotations(folder: Path) -> Iterator[Path]:
 
 
 def _pair(path: Path) -> tuple[str, Path, Path]:
-    """Return (run, annotation, log) of which `path` is one; FormatError if the other is missing."""
+    """Return (run, annotation, log) for either file; FormatError if the other is missing."""
     if match := _NAME.fullmatch(path.name):
         log = _beside(path, [match["name"] + ending for ending in LOGS])
         return match["name"] + (match["by"] or ""), path, log
@@ -110,100 +105,82 @@ def _beside(path: Path, names: list[str]) -> Path:
     raise FormatError(f"needs {' or '.join(names)} beside it", path=str(path))
 
 
-class _Links(NamedTuple):
-    """What an annotation says: causes of each line, and which lines it names at all."""
+class _Log:
+    def __init__(self, run: str, annotation: Path, log: Path) -> None:
+        self.run, self.annotation, self.log = run, annotation, log
+        self.causes: dict[int, dict[int, int]] = {}
+        """By line: the lines that it answers, each with the line of the annotation."""
+        self.named: dict[int, int] = {}
+        """Every line that is named, with the line of the annotation that first names it."""
+        self.judged: set[int] = set()
+        """Lines whose causes, or that they have none, are annotated."""
+        self.last = -1
+        counted = ("repeated_links", "lines_not_annotated", "system_lines", "context_lines")
+        self.counts = dict.fromkeys(counted, 0)
 
-    causes: dict[int, dict[int, int]]
-    """By line: the lines that it answers, each with the line of the annotation that says so."""
-    named: dict[int, int]
-    """Every line that is named, with the line of the annotation that first names it."""
-    judged: set[int]
-    """Lines whose causes, or that they have none, are annotated."""
+    def items(self) -> Iterator[Item]:
+        yield from to_the_break(self._links(), self.annotation)
+        yield from to_the_break(self._lines(), self.log)
+        for index in sorted(index for index in self.named if index > self.last):
+            has = f"has lines 0 to {self.last}" if self.last >= 0 else "is empty"
+            reason = f"a link names a line that is not in the log: line {index}; the log {has}"
+            yield Quarantined(str(self.annotation), self.named[index], str(index), reason, "")
+        later = sum(n > line for line, causes in self.causes.items() for n in causes)
+        for name, count in {**self.counts, "links_to_later_lines": later}.items():
+            yield Detail(name, count)
 
-
-def _log(run: str, annotation: Path, log: Path) -> Iterator[Item]:
-    """Yield the events of one log, in the order of its lines."""
-    links = _Links({}, {}, set())
-    yield from _read_links(annotation, links)
-    tied = {n for line, causes in links.causes.items() for n in (line, *causes)}
-    counts = dict.fromkeys(("lines_not_annotated", "system_lines", "context_lines"), 0)
-    last = -1
-    try:
-        for number, line in text.lines(log):
-            last = index = number - 1
-            words = _words(line)
-            system = line.startswith(_SYSTEM)
-            if words is None and not system and (line.strip() or index in links.named):
-                reason = "neither words in a chat ([HH:MM] <nick> ...) nor a system line (=== ...)"
-                yield Quarantined(str(log), number, str(index), reason, text.shorten(line))
-            elif index not in links.named:
-                counts["lines_not_annotated"] += 1
-            elif words is None and index not in tied:
-                counts["system_lines"] += 1
-            else:
-                counts["context_lines"] += index not in links.judged
-                member, said = words or (None, line)
-                yield Event(
-                    run=run,
-                    kind=SEND,
-                    id=str(index),
-                    member=member,
-                    parents=tuple(str(cause) for cause in links.causes.get(index, ())),
-                    text=said,
-                    source=str(log),
-                    line=number,
-                )
-    except InputError as error:
-        if error.line is None:
-            raise
-        yield Quarantined(str(log), error.line, None, error.message, "")
-    yield from _beyond(annotation, links, last)
-    later = sum(n > line for line, causes in links.causes.items() for n in causes)
-    for name, count in {**counts, "links_to_later_lines": later}.items():
-        yield Detail(name, count)
-
-
-def _read_links(annotation: Path, links: _Links) -> Iterator[Item]:
-    """Fill `links`; yield what cannot be read."""
-    repeated = count = 0
-    try:
-        for number, line in text.lines(annotation):
+    def _links(self) -> Iterator[Quarantined]:
+        """Read the annotation; yield bad lines."""
+        count = 0
+        for number, line in text.lines(self.annotation):
             if not line.strip():
                 continue
             match = _LINK.fullmatch(line.strip())
             if match is None:
                 reason = "not a link (two line numbers and a dash)"
-                yield Quarantined(str(annotation), number, None, reason, text.shorten(line))
+                yield Quarantined(str(self.annotation), number, None, reason, text.shorten(line))
                 continue
             count += 1
             if count > MAX_LINKS:
                 message = f"more than {MAX_LINKS:,} links of one log; split log and annotation"
-                raise FormatError(message, path=str(annotation), line=number)
+                raise FormatError(message, path=str(self.annotation), line=number)
             cause, effect = int(match[1]), int(match[2])
-            causes = links.causes.setdefault(effect, {}) if cause != effect else {}
-            repeated += cause in causes
+            causes = self.causes.setdefault(effect, {}) if cause != effect else {}
+            self.counts["repeated_links"] += cause in causes
             causes.setdefault(cause, number)
-            links.judged.add(effect)
-            links.named.setdefault(cause, number)
-            links.named.setdefault(effect, number)
-    except FormatError:
-        raise
-    except InputError as error:
-        if error.line is None:
-            raise
-        yield Quarantined(str(annotation), error.line, None, error.message, "")
-    yield Detail("repeated_links", repeated)
+            self.judged.add(effect)
+            self.named.setdefault(cause, number)
+            self.named.setdefault(effect, number)
 
-
-def _beyond(annotation: Path, links: _Links, last: int) -> Iterator[Quarantined]:
-    """Yield a row for each line that is named but not in the log, whose last line is `last`."""
-    for index in sorted(index for index in links.named if index > last):
-        has = f"has lines 0 to {last}" if last >= 0 else "is empty"
-        reason = f"a link names a line that is not in the log: line {index}; the log {has}"
-        yield Quarantined(str(annotation), links.named[index], str(index), reason, "")
+    def _lines(self) -> Iterator[Item]:
+        tied = {n for line, causes in self.causes.items() for n in (line, *causes)}
+        for number, line in text.lines(self.log):
+            self.last = index = number - 1
+            words = _words(line)
+            system = line.startswith(_SYSTEM)
+            if words is None and not system and (line.strip() or index in self.named):
+                reason = "neither words in a chat ([HH:MM] <nick> ...) nor a system line (=== ...)"
+                yield Quarantined(str(self.log), number, str(index), reason, text.shorten(line))
+            elif index not in self.named:
+                self.counts["lines_not_annotated"] += 1
+            elif words is None and index not in tied:
+                self.counts["system_lines"] += 1
+            else:
+                self.counts["context_lines"] += index not in self.judged
+                member, said = words or (None, line)
+                yield Event(
+                    run=self.run,
+                    kind=SEND,
+                    id=str(index),
+                    member=member,
+                    parents=tuple(str(cause) for cause in self.causes.get(index, ())),
+                    text=said,
+                    source=str(self.log),
+                    line=number,
+                )
 
 
 def _words(line: str) -> tuple[str, str] | None:
-    """Return (nick, words) of a line in which somebody says or does something."""
+    """Return (nick, words) of a line of chat."""
     match = _SAID.fullmatch(line) or _DID.fullmatch(line)
     return (match["nick"], match["text"]) if match else None

@@ -1,51 +1,57 @@
 """Elements of a JSON array, one at a time, from a file of any size.
 
-`items(path)` yields the elements of an array at the top of the file, `items(path, ("txns",))`
-those of the array under the key `txns` of the object at the top. Memory holds one element and
-one block of the file, never the array; everything beside the way to it is skipped unread.
-Files may hold one value after another (JSON lines): each is walked in the same way.
+`items(path)` yields the elements of an array at the top, `items(path, ("txns",))` those of the
+array under `txns`. Memory holds an element and a block of the file. A file may hold several values
+(JSON lines).
 
-Theory of operation
--------------------
-A stack of open brackets is all the state: each knows how many keys of the way lie above it.
-Where a value begins, it is opened (it lies on the way), yielded (the way ends at it) or skipped
-(it lies beside). An element is decoded by `json` from a buffer that doubles until it holds the
-element, so the time is linear.
+Theory of operation ------------------- The state is a stack of open brackets with the number of
+keys of the way above each. A value is opened (on the way), yielded (at its end) or skipped (beside
+it). `json` decodes an element from a buffer that doubles until it holds the element, so the time is
+linear.
 
-A bad element costs itself: reading goes on behind its closing bracket, found by counting
-brackets outside strings (a line end closes a string: JSON has none inside). Where brackets do
-not match either, reading goes on at the next `{` or `[` that follows a comma or a line end.
+A bad element costs itself: reading goes on behind its closing bracket, found by counting brackets
+outside strings (a line end closes a string). Where brackets do not match, reading goes on at the
+next `{` or `[` after a comma or a line end.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
-from antecede.tables.trace.formats.json_buffer import CLOSING, Buffer, Structure
 from antecede.tables.trace.text import open_bytes, shorten
 
+BLOCK_BYTES = 1 << 16
+LONG_PAST = 1 << 12
+"""Characters before the position that an error may leave in the buffer."""
+CLOSING = {"{": "}", "[": "]"}
+
+_SPACE = re.compile(r"[\s,]*")
+_STRUCTURE = re.compile(r'["{}\[\]]')
+_IN_STRING = re.compile(r'[\\"\n]')
 MAX_ELEMENT = 1 << 26
-"""Characters of an element; a longer one is bad."""
+"""Most characters of an element."""
 LEAST_SEARCH = 1 << 4
 MAX_SEARCH = 1 << 20
-"""Characters in which the end of a bad element is sought by its brackets."""
+"""Characters in which the end of a bad element is sought."""
 
 _SCALAR = re.compile(r"[^\s,\[\]{}\":]+|:")
 _KEY_COLON = re.compile(r"\s*:")
 _RESTART = re.compile(r"[,\n]\s*(?=[{\[])")
 _RESTART_IN_STRING = re.compile(r"[,\n]\s*[{\[]\s*\"\s*\Z")
-"""Text read as the end of a string, for a quote before it that never closed."""
+"""End of text read as a string, after a quote that never closed."""
 _DECODER = json.JSONDecoder()
 _NEAR_END = 16
-"""Characters at the end of a buffer in which an error may come from the cut: `\\u00`, `1.5e-`."""
+"""Characters at the end of a buffer in which the cut may cause an error: `\\u00`, `1.5e-`."""
 
 
 class Element(NamedTuple):
-    """One element: its value, and where it begins."""
+    """Value of an element, and where it begins."""
 
     value: Any
     line: int
@@ -55,7 +61,7 @@ class Element(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """Text that is no element: why, how it begins, and where."""
+    """Text that is no element, the reason, and where it begins."""
 
     reason: str
     raw: str
@@ -64,28 +70,28 @@ class Broken(NamedTuple):
 
 
 def items(path: Path, keys: Sequence[str] = (), nested: bool = False) -> Iterator[Element | Broken]:
-    """Yield the elements of the array that `keys` lead to, and what is wrong between them.
+    """Yield the elements of the array that `keys` lead to, and the defects between them.
 
-    A value that is no array where the way ends is yielded itself, as the only element; so a
-    file of one object a line gives its objects. Arrays on the way are opened; with `nested`
-    also arrays within the array. Raise InputError if the file cannot be read at all.
+    A value that is no array at the end of the way is the only element. Arrays on the way are
+    opened; with `nested` also arrays in the array. Raise InputError if the file cannot be read at
+    all.
     """
     with open_bytes(path) as file:
         yield from _Walk(Buffer(file), tuple(keys), nested).elements()
 
 
 class _Walk:
-    """The way down one file; see the module."""
+    """Way down a file."""
 
     def __init__(self, buffer: Buffer, keys: tuple[str, ...], nested: bool) -> None:
         self.buffer = buffer
         self.keys = keys
         self.nested = nested
         self.open: list[tuple[str, int, bool]] = []
-        """Open brackets: which, how many keys lead into it, is it the array (or in it)."""
+        """Open brackets: which, keys that lead into it, whether it is (in) the array."""
         self.search = MAX_SEARCH
-        """So far the end of the next bad element is sought: halved where there was none, so that
-        many bad elements without an end do not cost the search of each."""
+        """Limit of the search for the end of a bad element, halved after a failure: many bad
+        elements without an end must not cost the search of each."""
         self.found = False
         """Whether the way was found to its end in the current value at the top."""
 
@@ -133,7 +139,7 @@ class _Walk:
             self._skip()
 
     def _member(self, depth: int) -> Iterator[Element | Broken]:
-        """Go over one key of an object on the way: into its value, or past it."""
+        """Go over a key of an object on the way: into its value, or past it."""
         buffer = self.buffer
         where = buffer.line, buffer.byte
         raw = buffer.text[buffer.at : buffer.at + 600]
@@ -164,7 +170,7 @@ class _Walk:
             yield self._element()
 
     def _element(self) -> Element | Broken:
-        """Decode the value that begins here; on failure go to where the next one may begin."""
+        """Decode the value here; after a failure go to where the next may begin."""
         buffer = self.buffer
         line, byte = buffer.line, buffer.byte
         value, reason, error_at = self._decode()
@@ -177,7 +183,7 @@ class _Walk:
         return Broken(reason, raw, line, byte)
 
     def _decode(self) -> tuple[Any, str, int]:
-        """Return (value, "", 0) and advance, or (None, reason, where in the buffer it is)."""
+        """Return (value, "", 0) and advance, or (None, reason, its place in the buffer)."""
         buffer = self.buffer
         while True:
             cut = not buffer.ended
@@ -227,7 +233,7 @@ class _Walk:
                 return False
 
     def _balanced_end(self, limit: int) -> int:
-        """Return how far the value reaches by its brackets, 0 if they do not match."""
+        """Return the length of the value by its brackets, 0 if they do not match."""
         buffer = self.buffer
         if buffer.text[buffer.at] not in '"[{':
             match = _SCALAR.match(buffer.text, buffer.at)
@@ -264,3 +270,97 @@ class _Walk:
         buffer = self.buffer
         raw = buffer.text[buffer.at : buffer.at + 60]
         return Broken(reason, shorten(raw), buffer.line, buffer.byte)
+
+
+class Buffer:
+    """Decoded text of a file from a position on."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+        self._begun = False
+        self.text = ""
+        self.at = 0
+        self.line = 1
+        self.byte = 0
+        self.ended = False
+        self.breaks_off = ""
+
+    def more(self) -> bool:
+        """Extend the buffer; False at the end of the file. Positions move to the front."""
+        if self.ended:
+            return False
+        rest = self.text[self.at :]
+        try:
+            raw = self._file.read(max(BLOCK_BYTES, len(rest)))
+        except (EOFError, OSError, zlib.error) as error:
+            raw, self.breaks_off = b"", f"the file breaks off: {error}"
+        if not self._begun and raw:
+            self._begun = True
+            if raw.startswith(codecs.BOM_UTF8):
+                raw, self.byte = raw[3:], 3
+        self.ended = not raw
+        self.text, self.at = rest + self._decoder.decode(raw, final=self.ended), 0
+        return True
+
+    def forget(self) -> None:
+        """Drop long text before the position. Positions move to the front.
+
+        `json` counts the lines before each error, so many errors in a block cost its square.
+        """
+        if self.at >= LONG_PAST:
+            self.text, self.at = self.text[self.at :], 0
+
+    def advance(self, to: int) -> None:
+        """Move to a later position of the text."""
+        passed = self.text[self.at : to]
+        self.line += passed.count("\n")
+        self.byte += len(passed) if passed.isascii() else len(passed.encode("utf-8"))
+        self.at = to
+
+    def next_character(self) -> str:
+        """Pass white space and commas and return the next character; "" at the end."""
+        while True:
+            match = cast("re.Match[str]", _SPACE.match(self.text, self.at))
+            self.advance(match.end())
+            if self.at < len(self.text):
+                return self.text[self.at]
+            if not self.more():
+                return ""
+
+
+class Structure:
+    """Counter of brackets outside strings, until the first value is closed."""
+
+    def __init__(self) -> None:
+        self.sound = True
+        """Whether each bracket was closed by its own kind."""
+        self._open: list[str] = []
+        self._in_string = False
+        self._escaped = False
+
+    def feed(self, text: str, at: int, stop: int | None = None) -> int | None:
+        """Return where the value ends in `text` up to `stop`; None if it does not end there."""
+        stop = len(text) if stop is None else min(stop, len(text))
+        while at < stop:
+            if self._escaped:
+                self._escaped = False
+                at += 1
+                continue
+            match = (_IN_STRING if self._in_string else _STRUCTURE).search(text, at, stop)
+            if match is None:
+                return None
+            character, at = match[0], match.end()
+            if self._in_string:
+                self._escaped = character == "\\"
+                self._in_string = self._escaped
+            elif character == '"':
+                self._in_string = True
+            elif character in "[{":
+                self._open.append(CLOSING[character])
+                continue
+            else:
+                self.sound &= self._open.pop() == character
+            if not self._open and not self._in_string:
+                return at
+        return None

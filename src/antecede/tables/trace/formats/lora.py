@@ -1,21 +1,20 @@
 """LoRaWAN uplinks as JSON lines: one message of a device, heard by many gateways.
 
-`lora_spellings` lists the network servers (ChirpStack 4 and 3, The Things Stack 3, Helium). Each
-record gives a `send` row, whose member is the device and whose `arrival` is the archive's time
-(`_timestamp` in ms, else `_date`, else the server's), and a `receive` row for each gateway with its
-own time, null where it has no clock. The device has none: there is no `send_time`.
+A record (`lora_spellings`) gives a `send` row of the device and a `receive` row for each gateway.
+`arrival` of the first is the archive's time (`_timestamp` in ms, else `_date`, else the server's),
+of the others the gateway's, null without a clock. Devices have no clock: no `send_time`.
 
 Theory of operation. The frame counter is the device's own number, and its only order: an uplink's
-parent is the device's one before it among those heard, looked for in `LOOK_AHEAD` records too,
-as a late one comes after its effect. What the counter leaves open:
+parent is the uplink before it that was heard, also among the next `LOOK_AHEAD` records, as a late
+one comes after its effect. The counter is ambiguous:
 
-- 16 bits: after 65,535 follows 0. The numbers go on at 65,536 (`counter_wraps`).
+- After 65,535 follows 0: numbers go on at 65,536 (`counter_wraps`).
 - A device that joins again counts from 0 (`counter_resets`). Its uplinks are then named
-  DEVICE/2:0 and so on. Across a reset the counter tells no order, and none is declared.
-- The same number with the same payload within an hour is the same uplink, reported again
-  (`repeated_records`); its receptions count. With another payload it tells of a reset.
+  DEVICE/2:0 and so on. No order is declared across a reset.
+- The same number and payload within an hour is a report of the same uplink
+  (`repeated_records`); its receptions count. Another payload means a reset.
 - A number a little lower (`LATE`) that was not heard yet is late (`late_records`).
-- Where the server tells the session (device address, session key), another one is a reset.
+- Another session of the server (device address, session key) is a reset.
 """
 
 from __future__ import annotations
@@ -28,27 +27,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from antecede.errors import InputError
 from antecede.tables.trace import text
 from antecede.tables.trace.formats.lora_spellings import FIELDS, Fields, is_other, unwrap
 from antecede.tables.trace.identities import name_of
-from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions
+from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions, to_the_break
 from antecede.tables.trace.schema import RECEIVE, SEND, Event, Quarantined
 
 LOOK_AHEAD = 64
-"""Records read on before a row is given out, so that an uplink that comes late is a parent."""
+"""Records read before a row is yielded, so that a late uplink is a parent."""
 LATE = 16
-"""By how much the number of an uplink may be lower than one heard before, without a reset."""
+"""Most by which a number may be lower than an earlier one without a reset."""
 COPY_WITHIN_NS = 3600 * 10**9
-"""Time in which a network reports one uplink again, by the archive's clock."""
+"""Time within which a network repeats an uplink, by the archive's clock."""
 WRAP = 1 << 16
 REMEMBERED = 1024
-"""Uplinks of a device that are remembered, to know copies by."""
+"""Uplinks of a device that are remembered to recognize copies."""
 MAX_SESSIONS = 4
 """Latest sessions of a device to which late uplinks may belong."""
 MAX_COUNTER = 1 << 32
 MAX_GATEWAYS = 1 << 12
-"""Receptions of one uplink: rows of `LOOK_AHEAD` records wait in memory together."""
+"""Most receptions of an uplink, as `LOOK_AHEAD` records wait in memory."""
 
 _COUNTS = ("counter_wraps", "counter_resets", "repeated_records", "late_records")
 
@@ -62,7 +60,7 @@ class LoraReader:
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize a record with a device and its gateways among the first lines."""
         for line in text.decode(head).lstrip("\ufeff").split("\n")[:20]:
-            record = _object(line)
+            record = text.json_object(line)
             if isinstance(record, dict):
                 record = unwrap(record)
                 if any(fields.fits(record) and fields.is_uplink(record) for fields in FIELDS):
@@ -72,16 +70,7 @@ class LoraReader:
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
         """Yield the uplinks and their receptions, in the order of the file."""
         uplinks = _Uplinks(str(path))
-        try:
-            for number, line in text.lines(path):
-                if line.strip():
-                    uplinks.take(line, number)
-                    yield from uplinks.ready(LOOK_AHEAD)
-        except InputError as error:
-            if error.line is None:
-                raise
-            yield from uplinks.ready(0)
-            yield Quarantined(str(path), error.line, None, error.message, "")
+        yield from to_the_break(uplinks.read(path), path)
         yield from uplinks.ready(0)
         for name, count in uplinks.counts.items():
             yield Detail(name, count)
@@ -93,12 +82,12 @@ class _Session:
 
     device: str
     name: str
-    """What stands before the number in an uplink's id."""
+    """Prefix of ids of uplinks."""
     base: int = 0
-    """What is added to the counter on the air, a multiple of `WRAP`."""
+    """Offset of the counter on the air, a multiple of `WRAP`."""
     last: int = -1
     heard: list[int] = field(default_factory=list)
-    """Numbers that were heard, in ascending order; the last `REMEMBERED` of them."""
+    """Last `REMEMBERED` numbers, ascending."""
     seen: dict[int, tuple[int, int | None]] = field(default_factory=dict)
     """Fingerprint and archive's time of these."""
 
@@ -116,15 +105,13 @@ class _Session:
 
 
 class _Row(NamedTuple):
-    """A row that waits for its parent to be known; `session` is None where it needs none."""
-
     item: Item
     session: _Session | None
     record: int
 
 
 class _Uplinks:
-    """What one file says: the devices' sessions, rows that wait, and what was counted."""
+    """Sessions of the devices in a file, waiting rows, and counts."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -135,8 +122,14 @@ class _Uplinks:
         others = ("other_records", "repeated_receptions", "unreadable_times")
         self.counts = dict.fromkeys((*_COUNTS, *others), 0)
 
+    def read(self, path: Path) -> Iterator[Item]:
+        """Yield the rows of a file but for the last `LOOK_AHEAD` records."""
+        for number, line in text.lines(path):
+            if line.strip():
+                self.take(line, number)
+                yield from self.ready(LOOK_AHEAD)
+
     def ready(self, ahead: int) -> Iterator[Item]:
-        """Yield the rows that are at least `ahead` records old."""
         while self.rows and self.rows[0].record <= self.records - ahead:
             item, session, _ = self.rows.popleft()
             if session is not None and isinstance(item, Event) and item.seq is not None:
@@ -144,9 +137,8 @@ class _Uplinks:
             yield item
 
     def take(self, line: str, number: int) -> None:
-        """Read one record."""
         self.records += 1
-        record = _object(line)
+        record = text.json_object(line)
         if isinstance(record, str):
             self._bad(line, number, None, record)
             return
@@ -219,9 +211,9 @@ class _Uplinks:
     def _place(
         self, device: str, key: str | None, counter: int, fingerprint: int, at: int | None
     ) -> tuple[_Session, int, bool]:
-        """Return the uplink's session, its number in it, and whether it is a new one.
+        """Return the uplink's session, its number there, and whether it is new.
 
-        `key`: what the server says of the session; None: it says nothing.
+        `key`: the server's session; None: unknown.
         """
         session = self.sessions.get(device, {}).get(key)
         if session is None and key is not None and device in self.restarts:
@@ -250,7 +242,6 @@ class _Uplinks:
         return session, counter, True
 
     def _restart(self, device: str, key: str | None) -> _Session:
-        """Return a new session of a device that had one."""
         self.counts["counter_resets"] += 1
         self.restarts[device] += 1
         mine = self.sessions[device]
@@ -261,7 +252,7 @@ class _Uplinks:
         return session
 
     def _time(self, value: object) -> int | None:
-        """Return milliseconds since 1970, or an ISO time, as ns; count what cannot be read."""
+        """Return milliseconds since 1970, or an ISO time, as ns; count unreadable ones."""
         when = text.iso_time(value) if isinstance(value, str) else None
         if when is None and value is not None:
             when = text.nanoseconds(value, "ms")
@@ -278,12 +269,3 @@ class _Uplinks:
 
 def _near(one: int | None, other: int | None) -> bool:
     return one is None or other is None or abs(one - other) <= COPY_WITHIN_NS
-
-
-def _object(line: str) -> dict[str, Any] | str:
-    """Return the JSON object on a line, or what is wrong with it."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return f"not JSON: {error}"
-    return record if isinstance(record, dict) else "not a JSON object"

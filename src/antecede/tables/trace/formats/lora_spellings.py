@@ -1,7 +1,4 @@
-"""Spellings of LoRaWAN uplinks: where the records of each network server have device and gateways.
-
-Expressions are JMESPath.
-"""
+"""Spellings of LoRaWAN uplinks by network server, in JMESPath."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ class Spelling(NamedTuple):
     specification: str
     gateways: str
     gateway: str
-    """Within a gateway, as `time`."""
+    """Within a gateway, as is `time`."""
     time: str
     device: str
     counter: str
@@ -27,9 +24,9 @@ class Spelling(NamedTuple):
     payload: str = "[data, payload, raw_packet, devaddr, devAddr, fPort, port]"
     """Values that differ between two uplinks of one number."""
     session: str = "`null`"
-    """Value that is another after the device has joined again."""
+    """Value that changes when the device joins again."""
     is_zero_omitted: bool = False
-    """Without a counter it is 0: JSON of protocol buffers leaves out zeros."""
+    """An absent counter is 0: JSON of protocol buffers leaves out zeros."""
 
 
 SPELLINGS = (
@@ -100,16 +97,16 @@ class Fields:
         }
 
     def value(self, name: str, record: Any) -> Any:
-        """Return what an expression selects; None where there is nothing."""
+        """Return the selected value, if any."""
         return self._compiled[name].parsed.search(record)
 
     def fits(self, record: Any) -> bool:
-        """Tell whether a record has a device and gateways as this spelling has."""
+        """Return whether a record has a device and gateways in this spelling."""
         found = (self.value(name, record) for name in ("device", "gateways"))
         return all(one is not None for one in found)
 
     def is_uplink(self, record: Any) -> bool:
-        """Tell whether a record that fits has a counter, or leaves out that it is 0."""
+        """Return whether a fitting record has a counter, or omits 0."""
         return self.spelling.is_zero_omitted or self.value("counter", record) is not None
 
 
@@ -117,9 +114,7 @@ FIELDS = tuple(map(Fields, SPELLINGS))
 
 
 def unwrap(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the message within what storage (`result`) and events (`data`) of The Things Stack put
-    around it.
-    """
+    """Return the message within `result` (storage) or `data` (events) of The Things Stack."""
     for name in ("result", "data"):
         inner = record.get(name)
         if isinstance(inner, dict) and "end_device_ids" in inner:
@@ -128,7 +123,7 @@ def unwrap(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_other(record: dict[str, Any]) -> bool:
-    """Tell whether a record without gateways is a device's status, a join, a downlink."""
+    """Return whether a record without gateways is a status, a join or a downlink."""
     return any(
         fields.value("device", record) is not None
         and fields.value("counter", record) is None

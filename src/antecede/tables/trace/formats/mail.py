@@ -1,23 +1,20 @@
 """Mail: mailboxes in mbox format, and archives as JSON lines.
 
-A mail's causes are the ids of its `In-Reply-To`, else the last of its `References`. If none of
-these is in the archive, the nearest mail of `References` that is there is a cause, too. `send_time`
-is the author's Date, `arrival` the topmost Received header (the clock of the archive's own server),
-else the time in the mbox's `From ` line, which is UTC. A Date needs a zone of RFC 5322.
+Causes are the ids of `In-Reply-To`, else the last of `References`. If none of these is in the
+archive, the nearest mail of `References` that is there is a cause, too. `send_time` is the author's
+Date, `arrival` the topmost Received header (the archive's own clock), else the time in the mbox's
+`From ` line, which is UTC. A Date needs a zone of RFC 5322.
 
-JSON lines hold one object a mail: `id`, `parent` (else the last of `refs`), `sender`, `topic`,
-`date`, `arrived` and `committed` in seconds since 1970, and `seq`, the position in which the
-archive took the mail in.
+JSON lines hold an object a mail: `id`, `parent` (else the last of `refs`), `sender`, `topic`,
+`date`, `arrived` and `committed` in seconds since 1970, and `seq`, the archive's position.
 
-Both are read a line at a time. Mailboxes are read twice: memory holds their ids and senders, never
-the mails.
+Mailboxes are read twice: memory holds their ids and senders.
 """
 
 from __future__ import annotations
 
 import contextlib
 import email.utils
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -27,25 +24,25 @@ from typing import Any, NamedTuple
 from antecede.errors import InputError
 from antecede.tables.trace import text
 from antecede.tables.trace.causes import BLANK, UNREAD
-from antecede.tables.trace.formats.mail_dates import parse_mail_date
 from antecede.tables.trace.formats.mail_headers import (
     REPEATABLE,
     ReplyParser,
+    parse_mail_date,
     parse_message_id,
     unfold_headers,
 )
-from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions
+from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions, to_the_break
 from antecede.tables.trace.schema import SEND, Event, Quarantined
 from antecede.tables.trace.time_text import UNKNOWN_ZONE, UNREADABLE
 
 MAX_HEADER_LINES = 10_000
 MAX_ZONES = 20
-"""Unknown zones of a file that are counted by name; later ones are counted together."""
+"""Unknown zones of a file that are counted by name, others together."""
 MAX_ADDRESSES = 10_000
 """Characters of a header in which addresses are looked for."""
 NO_ZONE = "none given"
 NEAREST = "nearest_ancestors"
-"""Name of a detail: mails tied to a known ancestor, as the mail that they answer is not there."""
+"""Name of a detail: mails tied to an ancestor, as the answered mail is absent."""
 
 _FROM = re.compile(r"From \S.*\d{1,2}:\d{2}.*\d{4}|From \S+@\S+|From MAILER-DAEMON")
 _FROM_TIME = re.compile(r"\w{3},? +\w{3} +\d{1,2} .*?\d{2}:\d{2}.*?(?= remote from |$)")
@@ -60,19 +57,15 @@ class MailReader:
     uses: tuple[str, ...] = ()
 
     def __init__(self, replies: ReplyParser | None = None) -> None:
-        """Take the parser that knows the whole archive; None: each file is an archive."""
         self.replies = replies
 
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize the first mail."""
         first = _first(text.decode(head))
         if first.startswith("{"):
-            try:
-                record = json.loads(first)
-            except (ValueError, RecursionError):
-                return 0.0
-            wanted = {"id", "sender", "parent"}
-            return 0.9 if wanted <= record.keys() and len(_KEYS & record.keys()) > 4 else 0.0
+            record = text.json_object(first)
+            keys = {*record} if isinstance(record, dict) else set()
+            return 0.9 if {"id", "sender", "parent"} <= keys and len(_KEYS & keys) > 4 else 0.0
         return 0.9 if _FROM.match(first) else 0.0
 
     def among(self, paths: Sequence[Path]) -> MailReader:
@@ -83,15 +76,16 @@ class MailReader:
         """Yield every mail of the file."""
         counts: Counter[str] = Counter()
         source = str(path)
-        try:
-            if _is_json(path):
-                yield from _json_lines(path, source, counts)
-            else:
-                yield from _Mailbox(source, self.replies or _survey([path]), counts).read(path)
-        except InputError as error:
-            if error.line is None:  # the file cannot be opened; else it breaks off on that line
-                raise
-            yield Quarantined(source, error.line, None, error.message, "")
+        found: Iterator[Item]
+        if _is_json(path):
+            found = (
+                _json_mail(line, source, number, counts)
+                for number, line in text.lines(path)
+                if line.strip()
+            )
+        else:
+            found = _Mailbox(source, self.replies or _survey([path]), counts).read(path)
+        yield from to_the_break(found, path)
         yield from (Detail(name, count) for name, count in counts.items() if count)
 
 
@@ -106,22 +100,13 @@ def _first(sample: str) -> str:
 # --- JSON lines ---------------------------------------------------------------------------
 
 
-def _json_lines(path: Path, source: str, counts: Counter[str]) -> Iterator[Item]:
-    for number, line in text.lines(path):
-        if line.strip():
-            yield _json_mail(line, source, number, counts)
-
-
 def _json_mail(line: str, source: str, number: int, counts: Counter[str]) -> Event | Quarantined:
     def bad(reason: str, record_id: str | None = None) -> Quarantined:
         return Quarantined(source, number, record_id, reason, text.shorten(line))
 
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return bad(f"not JSON: {error}")
-    if not isinstance(record, dict):
-        return bad("not a JSON object")
+    record = text.json_object(line)
+    if isinstance(record, str):
+        return bad(record)
     identity = _name(record.get("id"))
     if identity is None:
         return bad(NO_ID)
@@ -140,7 +125,7 @@ def _json_mail(line: str, source: str, number: int, counts: Counter[str]) -> Eve
         id=identity,
         member=_name(record.get("sender")),
         parents=(parent,) if parent else (),
-        topics=_topics(record),
+        topics=(topic,) if (topic := _name(record.get("topic"))) else (),
         ingest=text.int64(record.get("seq")),
         source=source,
         line=number,
@@ -149,30 +134,23 @@ def _json_mail(line: str, source: str, number: int, counts: Counter[str]) -> Eve
 
 
 def _name(value: object) -> str | None:
-    """Return a name as text; None for null, blank and anything that is no name."""
+    """Return a name as text; None for null, blank and what is no name."""
     if isinstance(value, str | int) and not isinstance(value, bool):
         return str(value).strip() or None
     return None
-
-
-def _topics(record: dict[str, Any]) -> tuple[str, ...]:
-    topic = _name(record.get("topic"))
-    return (topic,) if topic else ()
 
 
 # --- mbox ---------------------------------------------------------------------------------
 
 
 class _Mail(NamedTuple):
-    """The header lines of one mail, its `From ` line, and the number of that line."""
-
     headers: list[str]
     from_line: str
     line: int
 
 
 def _mails(path: Path) -> Iterator[_Mail | Quarantined]:
-    """Yield the mails of a mailbox; a mail begins at `From ` after a blank line."""
+    """Yield the mails; a mail begins at `From ` after a blank line."""
     mail: _Mail | None = None  # None: within a body, or before the first mail
     began, after_blank, stray = False, True, False
     for number, line in text.lines(path):
@@ -216,7 +194,7 @@ def _survey(paths: Sequence[Path]) -> ReplyParser:
 
 
 class _Mailbox:
-    """Mailbox as events, and the counts of what its headers lack."""
+    """Events of a mailbox, and counts."""
 
     def __init__(self, source: str, replies: ReplyParser, counts: Counter[str]) -> None:
         self.source = source
@@ -280,7 +258,7 @@ class _Mailbox:
         return self._time(match[0], is_utc=True) if match else None
 
     def _time(self, written: str, *, is_utc: bool = False) -> int | None:
-        """Return a time in ns, and count one that cannot be read or has no known zone."""
+        """Return a time in ns; count unreadable ones and unknown zones."""
         if not written.strip():
             return None
         date = parse_mail_date(written)
@@ -304,6 +282,5 @@ def _address(header: str | None) -> str | None:
 
 
 def _addresses(headers: dict[str, str]) -> set[str]:
-    """Return the addresses that a mail names beside its ids."""
     named = [headers.get(name, "")[:MAX_ADDRESSES] for name in ("from", "to", "cc", "reply-to")]
     return {address.lower() for _, address in email.utils.getaddresses(named) if address}

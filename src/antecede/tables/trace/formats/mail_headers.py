@@ -1,24 +1,29 @@
-"""Header lines of mail: unfolding, encoded words, message ids (RFC 5322, RFC 2047).
+"""Header lines of mail: unfolding, encoded words, message ids, times (RFC 5322, RFC 2047).
 
-Archives hold ids in many spellings: encoded, folded or padded within `<>`, in quotes, without
-brackets. All spellings of one id give one name here. Old programs put addresses, quotations and
-comments beside the id of a reply (`Message from Ann <ann@example.org> of "Mon ..." <id>`).
+Archives spell ids in many ways: encoded, folded, padded, quoted, without brackets. All spellings of
+an id give one name. Old programs put addresses, quotations and comments beside the id of a reply
+(`Message from Ann <ann@example.org> of "Mon ..." <id>`).
+
+Times have an offset (`+0200`, `+02:00`, `+02`) or a zone name of RFC 5322 (UT, GMT, Z, EST to PDT)
+or UTC. Other names (JST, CET, BST) are ambiguous or local: the time is unknown, the zone counted.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import datetime
+import email.utils
 import html
 import quopri
 import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from antecede.tables.trace.formats.mail_dates import strip_comments
+from antecede.tables.trace import text
 
 REPEATABLE = ("in-reply-to", "references")
-"""Headers of which all lines count; of others the first counts."""
+"""Headers of which all lines count; of others the first."""
 
 _HEADER = re.compile(r"([!-9;-~]+)[ \t]*:[ \t]*(.*)")
 _ENCODED = re.compile(r"=\?([^?\s]{1,80})\?([bBqQ])\?([^?]{0,998})\?=")
@@ -32,7 +37,7 @@ _LIKE_AN_ID = re.compile(r"[^\s<>@]+@[^\s<>@]+")
 
 
 def unfold_headers(lines: Iterable[str]) -> dict[str, str]:
-    """Return headers by name in lower case: continuation lines joined, encoded words decoded."""
+    """Return headers by lower-case name: lines joined, encoded words decoded."""
     headers: dict[str, str] = {}
     current: str | None = None
     for line in lines:
@@ -58,7 +63,7 @@ class MessageId(NamedTuple):
 
     name: str
     is_bare: bool
-    """It stands without brackets."""
+    """Without brackets."""
 
 
 def parse_message_id(header: str) -> MessageId | None:
@@ -75,7 +80,6 @@ class ReplyParser:
     """Parser of reply headers (In-Reply-To, References) of one archive."""
 
     def __init__(self, ids: Collection[str], senders: Collection[str], *, has_bare: bool) -> None:
-        """Take ids and senders' addresses of the archive; `has_bare`: some ids lack brackets."""
         self.ids = ids
         self.senders = senders
         self.has_bare = has_bare
@@ -83,9 +87,9 @@ class ReplyParser:
     def parse(self, header: str, addresses: Collection[str] = ()) -> list[str]:
         """Return the ids in a header, each once, in its order.
 
-        `addresses`, and those of senders, are no ids, unless a mail of the archive has that id.
-        Ids in quotations and comments count only without any other. Bare ids count if the archive
-        has them, or has bare ids at all and nothing but ids stands in the header.
+        `addresses`, and those of senders, are no ids, unless a mail has that id. Ids in quotations
+        and comments count only without any other. Bare ids count if the archive has them, or has
+        bare ids at all and the header holds nothing but ids.
         """
         plain = strip_comments(header)
         outside = _QUOTATION.sub(lambda words: " " if "<" in words[0] else words[0], plain)
@@ -112,7 +116,7 @@ class ReplyParser:
 
 
 def _tokens(header: str) -> Iterator[tuple[str, bool]]:
-    """Yield ids in `<>`, without white space and quotes, and words outside (True)."""
+    """Yield ids in `<>` without white space and quotes, and other words (True)."""
     if "&lt;" in header:
         header = html.unescape(header)
     for inner, word in _TOKEN.findall(header):
@@ -126,7 +130,7 @@ def _tokens(header: str) -> Iterator[tuple[str, bool]]:
 
 
 def _decode_words(value: str) -> str:
-    """Return a header with its encoded words decoded; undecodable ones stay as they are."""
+    """Return a header with decoded words; undecodable ones stay."""
     if "=?" not in value:
         return value
     return _ENCODED.sub(_decode_word, _BETWEEN_ENCODED.sub("?==?", value))
@@ -144,3 +148,129 @@ def _decode_word(word: re.Match[str]) -> str:
         return decoded.decode(charset)
     except (LookupError, UnicodeError, binascii.Error):
         return word[0]
+
+
+# --- times: RFC 5322, sections 3.3 and 4.3 --------------------------------------------------------
+
+_NAMES = {"UT": 0, "UTC": 0, "GMT": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5}
+_NAMES |= {"MST": -7, "MDT": -6, "PST": -8, "PDT": -7}
+_MAX_OFFSET_S = 14 * 3600
+_CLOCK = re.compile(r"\d{1,2}([:.])\d{2}(?:\1(\d{2})(?:[.,](\d+))?)?(?![:\d])")
+_NUMBER = re.compile(r"\d+")
+_OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?")
+_YEAR_FIRST = re.compile(r"(\d{4})(?!\S)")
+_YEAR_LAST = re.compile(r"\s(\d{4})$")
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}[T ]")
+_LEAP_SECOND = 60
+
+
+class MailDate(NamedTuple):
+    """Parsed time."""
+
+    ns: int | None
+    """Nanoseconds since 1970, UTC; None if unreadable or in an unknown zone."""
+    zone: str = ""
+    """The unknown zone as written."""
+    has_zone: bool = True
+
+
+def parse_mail_date(written: str) -> MailDate:
+    """Return the time of a Date or Received header. Without a zone it is taken as UTC."""
+    plain = strip_comments(written).strip()
+    if _ISO.match(plain):
+        ns = text.iso_time(plain)
+        return MailDate(ns, has_zone=re.search(r"Z$|[+-]\d{2}:?\d{2}$", plain) is not None)
+    clock = _CLOCK.search(plain)
+    if clock is None:
+        return MailDate(None)
+    end = clock.end() if clock[3] is None else clock.start(3) - 1
+    date, zone = plain[:end], plain[clock.end() :].strip()
+    if len(_NUMBER.findall(plain, 0, clock.start())) < 2:
+        # `date` and ctime put the year behind the clock, with the zone before or behind the year.
+        if year := _YEAR_FIRST.match(zone):
+            date, zone = f"{date} {year[1]}", zone[year.end() :].strip()
+        elif year := _YEAR_LAST.search(f" {zone}"):
+            date, zone = f"{date} {year[1]}", zone[: -len(year[1])].strip()
+    ns = _to_nanoseconds(date, clock)
+    if ns is None or not zone:
+        return MailDate(ns, has_zone=bool(zone))
+    offset_s = _zone_offset(zone)
+    if offset_s is None:
+        return MailDate(None, zone=zone)
+    return MailDate(text.int64(ns - offset_s * 10**9))
+
+
+def strip_comments(header: str) -> str:
+    """Return a header without comments in parentheses, which may be nested.
+
+    Parentheses within `<>` or quotes, or without a partner, are no comments.
+    """
+    if "(" not in header:
+        return header
+    opened: list[int] = []
+    cut: list[tuple[int, int]] = []
+    last = {'"': header.rfind('"'), ">": header.rfind(">")}
+    closing, skip = "", False
+    for at, character in enumerate(header):
+        if skip or character == "\\":
+            skip = not skip
+        elif closing:
+            closing = "" if character == closing else closing
+        elif character in '<"' and not opened:
+            end = ">" if character == "<" else '"'
+            closing = end if last[end] > at else ""
+        elif character == "(":
+            opened.append(at)
+        elif character == ")" and opened:
+            first = opened.pop()
+            while cut and cut[-1][0] > first:
+                cut.pop()
+            cut.append((first, at + 1))
+    kept, end_of_last = [], 0
+    for first, end_of_cut in cut:
+        kept.append(header[end_of_last:first])
+        end_of_last = end_of_cut
+    return " ".join([*kept, header[end_of_last:]])
+
+
+def _to_nanoseconds(date: str, clock: re.Match[str]) -> int | None:
+    """Return a date without a zone as if it were UTC."""
+    below_second = int((clock[3] or "")[:9].ljust(9, "0"))
+    if clock[2] is not None and int(clock[2]) == _LEAP_SECOND:  # the second after :59, as in POSIX
+        date = date[: clock.start(2)] + "59" + date[clock.end(2) :]
+        below_second += 10**9
+    try:
+        parsed = email.utils.parsedate_tz(f"{date} +0000")
+        if parsed is None:
+            return None
+        year, month, day, hour, minute, second = parsed[:6]
+        year += 1900 if 100 <= year < 1000 else 0  # RFC 5322: three digits count from 1900
+        when = datetime.datetime(year, month, day, hour, minute, second)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return text.since_epoch(when, below_second)
+
+
+def _zone_offset(zone: str) -> int | None:
+    """Return the seconds east of UTC; None for an unknown zone.
+
+    Text after an offset is its name (`+0200 CEST`), unless it is another offset. A name and an
+    offset must agree (`EST -0500`).
+    """
+    first, _, rest = zone.partition(" ")
+    rest = rest.strip()
+    offset = _OFFSET.fullmatch(first)
+    if offset:
+        seconds = (int(offset[2]) * 60 + int(offset[3] or 0)) * 60
+        found: int | None = -seconds if offset[1] == "-" else seconds
+        if seconds > _MAX_OFFSET_S or int(offset[3] or 0) > 59:
+            found = None
+    else:
+        hours = _NAMES.get(first.upper().rstrip("."))
+        found = None if hours is None else hours * 3600
+    if found is None or not rest:
+        return found
+    other = _zone_offset(rest)
+    if other is not None or not offset or re.match(r"[+-]?\d", rest):
+        return found if other == found else None
+    return found

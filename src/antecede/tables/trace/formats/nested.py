@@ -1,7 +1,7 @@
-"""Commands that flatten nested documents: error messages for files that no reader takes.
+"""Error messages for nested documents that no reader takes, with commands that flatten them.
 
-Each format is known by its first record. Any other document is described by its first list of
-objects, any other record by the nested object that holds an id.
+Known formats are recognized by their first record. Any other document is described by its first
+list of objects, any other record by the nested object that holds an id.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from antecede.tables.trace.user_tables.usual_names import USUAL
 
 IDS = frozenset(USUAL["id"])
 OF_OTHERS = frozenset({"trace", "span", "parent", "cause", "user", "session", "correlation"})
-"""Keys of objects whose ids are not those of the event."""
+"""Keys of objects whose ids are not the event's."""
 FLAT = "flat.jsonl"
 SAMPLE = 20
 MAX_DEPTH = 4
@@ -50,7 +50,7 @@ _DEBEZIUM = (
     '(.after // .before // {} | if type == "object" then with_entries(.key |= "row_" + .) '
     "else {} end)"
 )
-"""Rows keep their columns as row_NAME. The position has all that the connectors tell of it."""
+"""Rows keep their columns as row_NAME. The position joins all fields of the connectors."""
 FORMATS = (
     NestedFormat(
         "Debezium change events (envelopes with before, after, source, op)",
@@ -98,10 +98,7 @@ def describe_document(head: str, path: Path) -> str:
 
 
 def describe_records(records: Iterable[Mapping[str, Any]], source: str) -> str:
-    """Return the format of records without an id at the top, and the command that flattens them.
-
-    "" if nothing below the top looks like an id.
-    """
+    """Return the format of records without an id at the top, and the command; "" without ids."""
     for record in itertools.islice(records, SAMPLE):
         if known := _known(record):
             return f"these are {known.name}: {_command(known.filter, Path(source))}"
@@ -115,7 +112,7 @@ def describe_records(records: Iterable[Mapping[str, Any]], source: str) -> str:
 
 
 def _describe_lists(head: str, path: Path, *, needs_id: bool) -> str:
-    """Return what the lists in a document hold; "" without one, or without ids that it needs."""
+    """Return the content of the lists in a document; "" without, or without needed ids."""
     lists = list(_lists(head))
     for keys, first in lists:
         if known := _known(first):

@@ -1,10 +1,20 @@
-"""One span, or one side of a span that two processes share, before it becomes an event."""
+"""Span, or side of a shared span, before it becomes an event."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from antecede.tables.trace import text
+from antecede.tables.trace.formats.spans_ids import (
+    SPAN_BYTES,
+    TRACE_BYTES,
+    is_unreadable,
+    normalize_id,
+    spans_named,
+)
+from antecede.tables.trace.formats.spans_times import Times
+from antecede.tables.trace.reader import NO_ID
 from antecede.tables.trace.schema import Event
 
 CLIENT = "client"
@@ -16,7 +26,7 @@ RECEIVING = (SERVER, CONSUMER)
 
 
 class Part(NamedTuple):
-    """A span as one process saw it."""
+    """Span as one process saw it."""
 
     trace: str
     span: str
@@ -24,19 +34,21 @@ class Part(NamedTuple):
     member: str | None
     role: str | None = None
     shared: bool = False
-    """Whether the process declares that the span began in another process (Zipkin)."""
+    """Whether the span began in another process (Zipkin)."""
     start: int | None = None
     """Time by the process's clock, ns."""
     end: int | None = None
     name: str | None = None
     unreadable: int = 0
-    """Times that could not be read."""
+    """Unreadable times."""
     taken: str | None = None
-    """Unit in which times were read, if it is not the one that the format declares."""
+    """Unit of the times, if not the declared one."""
     unreadable_causes: int = 0
     """Parents and links that name no span."""
     own: Mapping[str, Any] | None = None
-    """Status, kind and attributes; None if they were not asked for."""
+    """Status, kind and attributes; None if not asked for."""
+    causes: tuple[str, ...] = ()
+    """Identities that the record names: parent and links."""
 
     def event(self, identity: str, parents: tuple[str, ...], source: str, line: int) -> Event:
         """Return the part as an event with that identity and those causes."""
@@ -54,13 +66,68 @@ class Part(NamedTuple):
         )
 
 
+class Bad(NamedTuple):
+    """Text that is no span."""
+
+    identity: str | None
+    reason: str
+    raw: str
+
+
+def bad_span(record: object, key: str, reason: object) -> Bad:
+    """Return a record that is no span; its id is under `key`."""
+    identity = record.get(key) if isinstance(record, dict) else None
+    return Bad(words(identity), str(reason), text.shorten(repr(record)))
+
+
+def make_part(
+    ids: Iterable[object],
+    member: str | None,
+    kind: str | None,
+    times: Times,
+    name: object,
+    links: Iterable[tuple[object, object]] = (),
+    own: Mapping[str, Any] | None = None,
+    *,
+    links_first: bool = False,
+) -> Part:
+    """Return the span with these ids of trace, span and parent.
+
+    `links`: ids of trace and span of further causes, before or after the parent. Raise ValueError
+    for a span without a trace or an id.
+    """
+    of_trace, of_span, of_parent = ids
+    trace, span = normalize_id(of_trace, TRACE_BYTES), normalize_id(of_span, SPAN_BYTES)
+    if trace is None or span is None:
+        raise ValueError(NO_ID)
+    parent = normalize_id(of_parent, SPAN_BYTES)
+    linked, unreadable = spans_named(links)
+    parents = [name_of(trace, parent)] if parent else []
+    causes = [*linked, *parents] if links_first else [*parents, *linked]
+    return Part(
+        trace=trace,
+        span=span,
+        parent=parent,
+        member=member,
+        role=kind if kind in ROLES else None,
+        start=times.start,
+        end=times.end,
+        name=words(name),
+        unreadable=times.unreadable,
+        taken=times.taken,
+        unreadable_causes=unreadable + is_unreadable(of_parent),
+        own=own,
+        causes=tuple(dict.fromkeys(causes)),
+    )
+
+
 STATUS, KIND = "status", "span_kind"
-"""Columns that every span has beside those of the event schema."""
+"""Columns of every span beside the event schema."""
 _STATUSES = {"error": "error", "2": "error", "ok": "ok", "1": "ok"}
 
 
 def status_of(code: object) -> str | None:
-    """Return `error` or `ok` for a status code of OpenTelemetry, a word or a number; else None."""
+    """Return `error` or `ok` for a status code of OpenTelemetry, a word or a number."""
     plain = str(code).lower().removeprefix("status_code_").removeprefix("statuscode.")
     return _STATUSES.get(plain)
 
@@ -68,7 +135,7 @@ def status_of(code: object) -> str | None:
 def status_in(attributes: Mapping[str, Any]) -> str | None:
     """Return the status that attributes give: OpenTelemetry's mapping to Zipkin and Jaeger.
 
-    `otel.status_code` counts, else the presence of `error` with another value than false.
+    `otel.status_code` counts, else the presence of `error`, unless it is false.
     """
     if found := status_of(attributes.get("otel.status_code")):
         return found
@@ -82,9 +149,9 @@ def columns_of(
     attributes: Mapping[str, Any],
     resource: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the further columns of a span: status, kind, attributes, those of its resource.
+    """Return the further columns of a span: status, kind, attributes, `resource.KEY`.
 
-    The latter are called `resource.KEY`; an attribute called like another column `attribute.KEY`.
+    An attribute called like another column is `attribute.KEY`.
     """
     found: dict[str, Any] = {STATUS: status, KIND: kind}
     for key, value in attributes.items():
@@ -98,7 +165,7 @@ INSTANCE = ("service.instance.id", "host.name", "host.id")
 
 
 def process_of(attributes: Mapping[str, object]) -> str | None:
-    """Name the process by a resource's attributes: the pod, else service and instance."""
+    """Return the process that a resource's attributes name: the pod, else service and instance."""
     found = {key: words(value) for key, value in attributes.items()}
     instance = next((found[key] for key in INSTANCE if found.get(key)), None)
     return found.get("k8s.pod.name") or process(found.get("service.name"), instance)
@@ -110,10 +177,15 @@ def name_of(trace: str, span: str) -> str:
 
 
 def process(service: str | None, instance: str | None) -> str | None:
-    """Name the process whose clock timed a span: the service, and which of its instances."""
+    """Return the name of a process: the service, and its instance."""
     if service and instance and service != instance:
         return f"{service}@{instance}"
     return service or instance or None
+
+
+def listed(value: object) -> list[Any]:
+    """Return the elements of a list; another value that is not null counts as an element."""
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def words(value: object) -> str | None:

@@ -1,10 +1,9 @@
-"""Regular expressions of strangers, matched so that they cannot hang the program.
+"""Bounded matching of untrusted regular expressions.
 
-An expression comes from the user, or from the first line of a log that anybody may have sent;
-Python's engine tries an expression such as `(a+)+b` for longer than the universe will last, and
-nothing in Python stops it. So such an expression runs in a child process that answers with the
-places of its matches, and is ended when none has come for `LIMIT_S`. The answer is that of
-`re` in every case: same engine, same flags.
+An expression of the user, or of a log's first line, may take exponential time in Python's engine
+(`(a+)+b`), and nothing in Python stops it. So it runs in a child process that answers with the
+places of its matches, and is ended when none has come for `LIMIT_S`. Engine and flags are those of
+`re`.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from typing import NamedTuple
 from antecede.errors import InputError
 
 START_S = 60.0
-"""So long may the child take to start and to get the text."""
+"""Time for the child to start and to receive the text, s."""
 LIMIT_S = 10.0
-"""So long may the engine look for one more match. A line of 10,000 characters takes less than
-a second with every expression that is of use."""
+"""Time for another match, s. A line of 10,000 characters takes less than 1 s with useful
+expressions."""
 
 _CHILD = """
 import json, re, sys
@@ -45,7 +44,7 @@ for number, (start, end) in enumerate(head["ranges"]):
 
 
 class Found(NamedTuple):
-    """One match: in which range, where, and the text of its named groups."""
+    """Match: its range, place, and named groups."""
 
     range: int
     start: int
@@ -54,7 +53,7 @@ class Found(NamedTuple):
 
 
 class TooLongError(Exception):
-    """No match came in time; `position` is where the last one ended."""
+    """No match in time; `position`: end of the last one."""
 
     def __init__(self, position: int) -> None:
         super().__init__(position)
@@ -62,14 +61,17 @@ class TooLongError(Exception):
 
 
 def find(pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Found]:
-    """Yield what `pattern.finditer` finds in each range of a text, in order.
+    """Yield the matches of `pattern.finditer` in each range of a text, in order.
 
-    Raises TooLongError when no further match has come for `LIMIT_S`, InputError when no child
-    process can be started.
+    Raise TooLongError when no match comes for `LIMIT_S`, InputError if no child can be started.
     """
     names = list(pattern.groupindex)
     head = {"pattern": pattern.pattern, "flags": pattern.flags, "groups": names, "ranges": ranges}
-    child = _started()
+    command = [sys.executable or "python3", "-I", "-S", "-c", _CHILD]
+    try:
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    except OSError as error:
+        raise InputError(f"no process to match an expression in: {error}") from error
     try:
         answers = _answers(child, json.dumps(head).encode() + b"\n", text)
         position = ranges[0][0] if ranges else 0
@@ -97,7 +99,7 @@ def find(pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]])
 def find_here(
     pattern: re.Pattern[str], text: str, ranges: Sequence[tuple[int, int]]
 ) -> Iterator[Found]:
-    """Do the same in this process, for an expression and a text that are known to be harmless."""
+    """Yield the same in this process, for a harmless expression and text."""
     for number, (start, end) in enumerate(ranges):
         for match in pattern.finditer(text, start, end):
             yield Found(number, match.start(), match.end(), match.groupdict())
@@ -115,18 +117,10 @@ def _found(line: bytes, names: Sequence[str], text: str) -> Found | None:
     return Found(number, start, end, groups)
 
 
-def _started() -> subprocess.Popen[bytes]:
-    command = [sys.executable or "python3", "-I", "-S", "-c", _CHILD]
-    try:
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    except OSError as error:
-        raise InputError(f"no process to match an expression in: {error}") from error
-
-
 def _answers(
     child: subprocess.Popen[bytes], head: bytes, text: str
 ) -> queue.SimpleQueue[bytes | None]:
-    """Hand the text over and collect the lines that come back; None is the end."""
+    """Send the text and collect the lines of the answer; None is the end."""
     lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
 
     def feed() -> None:

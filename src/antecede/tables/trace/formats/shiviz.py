@@ -1,20 +1,16 @@
-"""Vector-clock logs as ShiViz reads them: one regular expression over the whole text.
+"""Vector-clock logs as ShiViz reads them: a regular expression over the whole text.
 
-Which expression: the user's (`regex`), else the one on the file's first line, else the known
-dialect that the text follows. Executions in one file are separated by `delimiter`, or by
-`=== name ===` where the file begins with such a line. An event is named HOST:COUNTER after its
-own entry in its clock; entries of zero are the same as no entry.
+The expression is the user's (`regex`), else that of the file's first line, else the known dialect
+that fits. `delimiter`, or a first line `=== name ===`, separates executions. An event is named
+HOST:COUNTER after its own entry in its clock. Entries of zero are left out.
 
-Text between events belongs to no event and is only counted, as in ShiViz, unless it looks as
-if it held a clock: then it goes to quarantine. The file is read whole: expressions may span
-lines.
+Text between events is only counted, as in ShiViz, unless it looks like a clock: then it goes to
+quarantine. The file is read whole, as expressions may span lines.
 
-Of the other groups of the expression, one called like a time (`TIMES`) tells when the host's
-clock had the event: it becomes `send_time`. What cannot be read as a time is counted. All other
-groups (`level`, `thread`, ...) are further columns, named in the details.
+A group called like a time (`TIMES`) is `send_time`. Unreadable times are counted. Other groups
+(`level`, `thread`, ...) are further columns.
 
-Expressions of strangers are matched by `antecede.tables.trace.formats.safe_regex`, which ends those
-that would never end; the known dialects are too, where a line is so long that they would be slow.
+`safe_regex` matches foreign expressions, and known dialects on long lines.
 """
 
 from __future__ import annotations
@@ -33,21 +29,22 @@ from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.time_text import GUESSED, UNREADABLE
 
 TIMES = ("timestamp", "date", "time", "datetime", "ts", "when", "at")
-"""Names of a group that holds a time, the first that is there counts."""
+"""Names of a group that holds a time, the first present counts."""
+_LINE = re.compile(r"[^\n]+")
 _US_DATE = re.compile(
-    r"(\d{1,2})/(\d{1,2})/(\d{4})\s+(\d{1,2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?\s*([AP]M)?\Z", re.I
+    r"(\d{1,2}/\d{1,2}/\d{4}\s+\d{1,2}:\d{2}:\d{2})(?:[.,](\d{1,9}))?\s*([AP]M)?\Z", re.I
 )
-"""Month before day, as the akka and web logs among the dialects have it."""
+"""Month before day, as in akka and web logs."""
 MAX_BYTES = 1 << 28
-"""A log may have, decompressed: expressions go over line ends, so all of it is in memory."""
+"""Most bytes of a log, decompressed, as all of it is in memory."""
 CHUNK = 1 << 20
-"""Characters that are looked at together."""
+"""Characters looked at together."""
 LONG_LINE = 4096
-"""Characters of a line that a known dialect may meet: it takes their square in steps."""
+"""Most characters of a line for a known dialect: it takes quadratic time."""
 
 
 Found = tuple[Item, dict[str, Any] | None]
-"""Parts that are read, and the further columns of an event."""
+"""Item, and the further columns of an event."""
 
 
 class ShivizReader:
@@ -66,11 +63,11 @@ class ShivizReader:
         return 0.9 if shiviz_dialects.look(sample) else 0.0
 
     def read(self, path: Path, options: ReadOptions) -> Iterator[Item]:
-        """Yield the events of all executions, file order kept."""
+        """Yield the events of all executions in the order of the file."""
         return (item for item, _ in self.read_with_own(path, options))
 
     def read_with_own(self, path: Path, options: ReadOptions) -> Iterator[Found]:
-        """Yield the events of all executions, and the groups that are no column of the schema."""
+        """Yield the events with the further groups."""
         raw, breaks_off = text.read_up_to(path, MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
             line = raw.count(b"\n") + 1
@@ -86,7 +83,7 @@ class ShivizReader:
 
 
 class _Log:
-    """The text of one file, its expression, and where its lines begin."""
+    """Text of a file, its expression, and line numbers."""
 
     def __init__(self, path: Path, whole: str, breaks_off: str, options: ReadOptions) -> None:
         self.source = str(path)
@@ -97,14 +94,14 @@ class _Log:
         self.dialect = self._dialect(options)
         self.delimiter = self._delimiter(options)
         self.counted = 0, 1
-        """A position and its line: lines are counted on from it, as places mostly ascend."""
+        """Position and its line, from which lines are counted on."""
         named = self.dialect.pattern.groupindex
         self.time_group = next((name for name in TIMES if name in named), None)
         self.unread = sorted(set(named) - {*shiviz_dialects.GROUPS, self.time_group})
         self.time_unit = options.time_unit
         self.unreadable_times = 0
         self.guessed_units: set[str] = set()
-        """Units of times that are numbers, as the size of each told it."""
+        """Units of numeric times, by size."""
 
     def _dialect(self, options: ReadOptions) -> shiviz_dialects.Dialect:
         own = shiviz_dialects.declared(_first_line(self.text))
@@ -140,7 +137,6 @@ class _Log:
         yield name, start, len(self.text)
 
     def items(self) -> Iterator[Found]:
-        """Yield the events of all executions, and what is wrong between them."""
         executions = list(self.executions())
         ranges = [(start, end) for _, start, end in executions]
         matches = self._found(self.dialect.pattern, ranges)
@@ -155,13 +151,11 @@ class _Log:
             yield from ((bad, None) for bad in self._between(done, end))
 
     def _further(self, match: safe_regex.Found) -> dict[str, Any] | None:
-        """Return the groups that are no column of the schema."""
         return {name: match.groups[name] for name in self.unread} or None
 
     def _found(
         self, pattern: re.Pattern[str], ranges: Sequence[tuple[int, int]]
     ) -> Iterator[safe_regex.Found]:
-        """Yield the matches; FormatError naming the line where an expression takes too long."""
         if pattern in shiviz_dialects.KNOWN_PATTERNS and self._short():
             yield from safe_regex.find_here(pattern, self.text, ranges)
             return
@@ -184,7 +178,7 @@ class _Log:
         return self._long_line(0) is None
 
     def _long_line(self, start: int) -> int | None:
-        """Return where the first line begins that is too long to be matched here, from `start`."""
+        """Return where the first too long line begins, from `start`."""
         begins = start
         for at in range(start, len(self.text), CHUNK):
             parts = self.text[at : at + CHUNK].split("\n")
@@ -196,7 +190,7 @@ class _Log:
         return None
 
     def told(self) -> Iterator[Detail]:
-        """Yield where times came from, and what was not read."""
+        """Yield details."""
         if self.time_group is not None:
             yield Detail("time_group", self.time_group)
             yield Detail(UNREADABLE, self.unreadable_times)
@@ -241,19 +235,13 @@ class _Log:
         return when
 
     def _between(self, start: int, end: int) -> Iterator[Quarantined]:
-        between = self.text[start:end]
-        if not between.strip():
-            return
-        at = 0
-        while at < len(between):
-            stop = between.find("\n", at)
-            line = between[at : stop if stop >= 0 else len(between)]
-            if line and not line.isspace():
-                self.unmatched_lines += 1
-                if shiviz_dialects.CLOCK_LIKE.search(line):
-                    problem = "holds a clock, but does not follow the expression"
-                    yield self.quarantined(start + at, problem, line)
-            at += len(line) + 1
+        for found in _LINE.finditer(self.text, start, end):
+            if found[0].isspace():
+                continue
+            self.unmatched_lines += 1
+            if shiviz_dialects.CLOCK_LIKE.search(found[0]):
+                problem = "holds a clock, but does not follow the expression"
+                yield self.quarantined(found.start(), problem, found[0])
 
     def quarantined(self, position: int, reason: str, raw: str) -> Quarantined:
         return Quarantined(self.source, self._line(position), None, reason, text.shorten(raw))
@@ -279,22 +267,18 @@ def _number(written: str) -> float | None:
 
 
 def _time_of(written: str, unit: str) -> int | None:
-    """Return a time as ns since 1970: a number of a unit ("" if none), ISO 8601, month/day/year."""
+    """Return ns since 1970: a number of `unit`, ISO 8601, or month/day/year."""
     if unit:
         return text.nanoseconds(written, unit)
     if (found := _US_DATE.match(written)) is None:
         return text.iso_time(written)
-    month, day, year, hour, minute, second = (int(found[k]) for k in range(1, 7))
-    half = (found[8] or "").upper()
-    if half:
-        if not 1 <= hour <= 12:
-            return None
-        hour = hour % 12 + (12 if half == "PM" else 0)
+    moment, fraction, half = found.groups()
+    spelling = "%m/%d/%Y %I:%M:%S %p" if half else "%m/%d/%Y %H:%M:%S"
     try:
-        when = datetime.datetime(year, month, day, hour, minute, second)
+        when = datetime.datetime.strptime(f"{moment} {half or ''}".strip(), spelling)
     except ValueError:
         return None
-    return text.iso_time(f"{when.isoformat()}.{(found[7] or '0')}")
+    return text.iso_time(f"{when.isoformat()}.{(fraction or '0')}")
 
 
 def _first_line(whole: str) -> str:

@@ -1,8 +1,7 @@
-r"""Line dialects of vector-clock logs, and which of them a text follows.
+"""Line dialects of vector-clock logs, and the choice between them.
 
-ShiViz describes a log by a regular expression in JavaScript's spelling, applied to the whole
-text with `^` and `$` matching at each line. Dialects stand from narrow to wide: a wide one also
-matches the lines of a narrow one, but takes a time stamp as part of the event's text.
+ShiViz describes a log by a regular expression in JavaScript's spelling over the whole text.
+Dialects stand from narrow to wide: a wide one takes a time stamp as part of the text.
 """
 
 from __future__ import annotations
@@ -40,21 +39,21 @@ _BARE = _ONE.replace("?P<member>", "?:").replace("?P<count>", "?:")
 _PAIRS = re.compile(
     rf"[\[{{(<]?\s*(?:{_BARE})(?:(?:\s*[,;]\s*|\s+)(?:{_BARE}))*\s*[\]}})>]?", re.ASCII
 )
-"""A clock as pairs of members and counters that is no JSON."""
+"""Clock as pairs of members and counters that is no JSON."""
 _JAVASCRIPT_GROUP = re.compile(r"\(\?<(?![=!])")
 _LONG_LINE = re.compile(r"([^\n]{4096})[^\n]+")
 _JAVASCRIPT_REFERENCE = re.compile(r"\\k<(\w+)>")
 
 
 class Dialect(NamedTuple):
-    """A compiled expression and its text as the user or the file spelled it."""
+    """Compiled expression and its original text."""
 
     spelling: str
     pattern: re.Pattern[str]
 
 
 def compile_expression(spelling: str, needed: tuple[str, ...] = GROUPS) -> Dialect:
-    """Compile an expression in JavaScript's or Python's spelling; FormatError if it is wrong."""
+    """Return an expression of JavaScript's or Python's spelling; FormatError if it is wrong."""
     python = _JAVASCRIPT_GROUP.sub("(?P<", spelling)
     flags = re.MULTILINE
     if python != spelling:  # JavaScript's \w and \d know ASCII only
@@ -72,7 +71,7 @@ def compile_expression(spelling: str, needed: tuple[str, ...] = GROUPS) -> Diale
 
 
 def declared(first_line: str) -> Dialect | None:
-    """Return the expression that a file's first line declares, None if it declares none."""
+    """Return the expression of a file's first line, if it has one."""
     line = first_line.strip()
     if "(?<" not in line and "(?P<" not in line:
         return None
@@ -83,10 +82,10 @@ def declared(first_line: str) -> Dialect | None:
 
 
 def look(text: str) -> Dialect | None:
-    """Return the known dialect that `text` follows, None if no clock is found by any.
+    """Return the known dialect that `text` follows, None if none finds a clock.
 
-    The dialect that finds most events wins; a narrow one also with a few less. Of the two
-    widest, the one that leaves less text unmatched wins.
+    The dialect with most events wins; a narrow one also with a few less. Of the two widest, the one
+    that leaves less text unmatched wins.
     """
     if not CLOCK_LIKE.search(text):
         return None
@@ -102,7 +101,6 @@ def look(text: str) -> Dialect | None:
 
 
 def _fit(dialect: Dialect, text: str) -> tuple[int, int]:
-    """Count the events with a good clock and the characters they cover."""
     events = covered = 0
     for match in dialect.pattern.finditer(text):
         clock = parse_clock(match["clock"])
@@ -113,9 +111,9 @@ def _fit(dialect: Dialect, text: str) -> tuple[int, int]:
 
 
 def parse_clock(written: str) -> dict[str, int] | str:
-    """Return the entries above zero of a clock, or what is wrong with it.
+    """Return the entries of a clock above zero, or its defect.
 
-    It is written as JSON, or as pairs such as `gateway:1,auth:2`, with or without brackets.
+    It is JSON, or pairs such as `gateway:1,auth:2`, with or without brackets.
     """
     written = written.strip()
     try:
@@ -150,4 +148,4 @@ _KNOWN = tuple(compile_expression(spelling) for spelling in (*NARROW, EVENT_FIRS
 KNOWN_PATTERNS = frozenset(
     [*(dialect.pattern for dialect in _KNOWN), compile_expression(DELIMITER, ()).pattern]
 )
-"""What may be matched without a limit of time, on lines of a bounded length."""
+"""Patterns that need no time limit on lines of bounded length."""

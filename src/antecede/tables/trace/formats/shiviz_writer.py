@@ -1,12 +1,11 @@
-r"""Vector-clock logs that ShiViz reads, and our own reader too.
+"""Vector-clock logs for ShiViz and the own reader.
 
-The first line is the expression, the second the delimiter of executions (blank if there is one
-only): ShiViz takes both from there when a file is opened. An event is two lines, the host with
-its clock as JSON, and what it says. Zero entries are left out, so a line is as long as the event
-knows hosts.
+The first line is the expression, the second the delimiter of executions (or blank), as ShiViz takes
+both from there. An event is two lines: the host with its clock as JSON, and its text. Zero entries
+are left out.
 
-The expression demands hosts without white space and events on one line that is not empty, and
-names of executions must differ: names are changed where they must be, and stay different.
+The expression demands hosts without white space and events on one line that is not empty, and names
+of executions must differ. Names are changed where needed and stay different.
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ from antecede.tables.trace.formats.shiviz_dialects import HOST_FIRST
 DELIMITER = "=== (?<trace>.*) ==="
 """ShiViz puts `^` before it and `$` behind it."""
 _BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
-"""What ends a line for Python or JavaScript; `.` matches none of them in one of the two."""
+"""Line ends of Python or JavaScript."""
 _BLANK = re.compile("[\\s\ufeff]")
 
 
 class Entry(NamedTuple):
-    """One event of a log."""
+    """Event of a log."""
 
     run: str | None
     """Execution; entries of one stand together."""
     host: str
     clock: Mapping[str, int]
-    """Counters by host, the event's own host among them."""
+    """Counters by host, with the event's own."""
     text: str
 
 
 def write_log(entries: Iterable[Entry], out: TextIO, several_runs: bool) -> int:
     """Write a log and return the number of its events.
 
-    `several_runs` says whether executions are separated; else `run` is not looked at.
+    `several_runs`: separate executions by `run`.
     """
     out.write(HOST_FIRST + "\n" + (DELIMITER if several_runs else "") + "\n")
     hosts = _Names(lambda name: _BLANK.sub("_", name) or "_")
@@ -66,7 +65,7 @@ def write_log_file(entries: Iterable[Entry], path: Path, several_runs: bool) -> 
 
 
 def _line(text: str) -> str:
-    """Return an event's text on one line that is neither blank nor a delimiter."""
+    """Return a text on one line that is neither blank nor a delimiter."""
     line = _BREAKS.sub(" ", text)
     if not line.strip():
         return "(no text)"
@@ -74,7 +73,7 @@ def _line(text: str) -> str:
 
 
 class _Names(dict[str, str]):
-    """Names made fit for a log, different names still different."""
+    """Names fit for a log; different names stay different."""
 
     def __init__(self, fit: Callable[[str], str]) -> None:
         super().__init__()

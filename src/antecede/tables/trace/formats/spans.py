@@ -8,27 +8,22 @@
 | Chrome trace events | `spans_chrome` |
 | CSV of the Nezha data sets | `spans_nezha` |
 
-A span is an interval of work in one process, and names the span that caused it. It becomes one
-event, called TRACE/SPAN; `topics` holds its trace, `member` the process whose clock timed it,
-`role` its side of an exchange (client, server, producer, consumer), `text` its name. A span
-without times keeps null times. Causes are declared as written, whether or not they are there;
-links are further causes, also into other traces. Status, kind and attributes are further columns.
-
-Each dialect is a module beside this one; all read files of any size.
+A span is an interval of work in a process, and names the span that caused it. It is an event called
+TRACE/SPAN; `topics` holds its trace, `member` the process whose clock timed it, `role` its side of
+an exchange, `text` its name. Without times it has null times. Causes stay as declared; links are
+further causes, also into other traces. Status, kind and attributes are further columns.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
-from antecede.errors import FormatError, InputError
+from antecede.errors import FormatError
 from antecede.tables.trace import text
 from antecede.tables.trace.formats import (
     spans_chrome,
@@ -38,15 +33,15 @@ from antecede.tables.trace.formats import (
     spans_zipkin,
 )
 from antecede.tables.trace.formats.json_stream import Broken, items
-from antecede.tables.trace.formats.partial_span import KIND, STATUS, name_of
-from antecede.tables.trace.formats.spans_ids import DIGITS
+from antecede.tables.trace.formats.partial_span import KIND, STATUS, Bad, Part, name_of
+from antecede.tables.trace.formats.spans_ids import TraceIds
 from antecede.tables.trace.formats.spans_times import TimeCounts, Unit, unit_for
-from antecede.tables.trace.reader import Detail, Item, ReadOptions
+from antecede.tables.trace.reader import Detail, Item, ReadOptions, to_the_break
 from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.time_text import SPLIT
 
 MOST_COLUMNS: Final = 200
-"""Further columns of a file; attributes with other names go to the column `OTHERS` as JSON."""
+"""Further columns of a file; other attributes go to `OTHERS` as JSON."""
 OTHERS: Final = "other_attributes"
 
 _LISTS = (*spans_otlp.BLOCKS, *(way[-1] for way in spans_jaeger.LISTS), spans_chrome.LIST)
@@ -73,7 +68,7 @@ class SpansReader:
         return (item for item, _ in self._items(path, options, own=False))
 
     def read_with_own(self, path: Path, options: ReadOptions) -> Found:
-        """Yield every span of the file, and its status, kind and attributes."""
+        """Yield every span with its status, kind and attributes."""
         return self._items(path, options, own=True)
 
     def _items(self, path: Path, options: ReadOptions, *, own: bool) -> Found:
@@ -85,32 +80,26 @@ class SpansReader:
                 "(resourceSpans, batches, or of a console exporter); Chrome's traceEvents"
             )
             raise FormatError(message, path=str(path))
-        columns, traces = _Columns(), _Traces()
-        try:
-            for item, further in dialect(path, options, own):
-                if isinstance(item, Event):
-                    traces.add(item.topics)
-                    yield item, columns.limited(further or {}) if own else None
-                else:
-                    yield item, None
-        except FormatError:
-            raise
-        except InputError as error:  # the file breaks off on that line
-            if error.line is None:
-                raise
-            yield Quarantined(str(path), error.line, None, error.message, ""), None
-        if split := traces.split():
+        columns, traces = _Columns(), TraceIds()
+        for found in to_the_break(dialect(path, options, own), path):
+            item, further = (found, None) if isinstance(found, Quarantined) else found
+            if isinstance(item, Event):
+                for trace in item.topics:
+                    traces.add(trace)
+                yield item, columns.limited(further or {}) if own else None
+            else:
+                yield item, None
+        if split := traces.count_halves():
             yield Detail(SPLIT, split), None
 
 
 class _Columns:
-    """Limit of the further columns of a file: some programs invent a key for each value."""
+    """Limit of the further columns: some programs invent a key for each value."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
 
     def limited(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the columns of a span, always with status and kind."""
         found: dict[str, Any] = {STATUS: None, KIND: None}
         others: dict[str, Any] = {}
         for name, value in own.items():
@@ -124,56 +113,31 @@ class _Columns:
         return found
 
 
-class _Traces:
-    """Ids of traces, as numbers: which of 64 bits are the end of one of 128 bits."""
-
-    def __init__(self) -> None:
-        self._short, self._long = array("Q"), array("Q")
-        self._last: tuple[str, ...] = ()
-
-    def add(self, topics: tuple[str, ...]) -> None:
-        """Note the trace of an event. Spans of a trace mostly stand together."""
-        if topics == self._last or not topics:
-            return
-        self._last = topics
-        for name in topics:
-            if len(name) in (DIGITS, 2 * DIGITS):
-                try:
-                    low = int(name[-DIGITS:], 16)
-                except ValueError:
-                    continue
-                (self._short if len(name) == DIGITS else self._long).append(low)
-
-    def split(self) -> int:
-        """Return how many ids of 64 bits are the end of a longer one."""
-        if not (self._short and self._long):
-            return 0
-        return len(np.intersect1d(np.asarray(self._short), np.asarray(self._long)))
-
-
 def _dialect(head: bytes) -> Dialect | None:
-    """Return the function that reads a file which begins like this; None if there is none."""
+    """Return the function that reads a file with this beginning, if any."""
     sample = text.decode(head).lstrip("\ufeff \t\r\n")
     if spans_nezha.recognize(sample):
         return spans_nezha.read
     if sample[:1] not in ("{", "["):
         return None
     if not sample.startswith("{") and _is_chrome(sample):
-        return _chrome(())
+        return partial(spans_chrome.read, ())
     jaeger: tuple[str, ...] = ()
     for keys in _ways(sample):
         if keys[-1] == spans_chrome.LIST:
-            return _chrome(keys)
+            return partial(spans_chrome.read, keys)
         if keys[-1] in spans_otlp.BLOCKS and spans_otlp.SHAPES.search(sample):
-            return _by_elements(keys, spans_otlp.spans_in, "ns")
+            return partial(_read_elements, keys, spans_otlp.spans_in, "ns")
         if keys in spans_jaeger.LISTS:
             jaeger = keys
     if _TRACE_ID.search(sample):
         if spans_jaeger.SHAPE.search(sample):
-            return _by_elements(jaeger, spans_jaeger.spans_in, "us")
+            return partial(_read_elements, jaeger, spans_jaeger.spans_in, "us")
         if _ZIPKIN_ID.search(sample):
             return spans_zipkin.read
-    return _by_elements((), spans_otlp.spans_in, "ns") if spans_otlp.is_console(sample) else None
+    if spans_otlp.is_console(sample):
+        return partial(_read_elements, (), spans_otlp.spans_in, "ns")
+    return None
 
 
 def _is_chrome(sample: str) -> bool:
@@ -181,15 +145,8 @@ def _is_chrome(sample: str) -> bool:
     return sample[0] == "[" and found is not None and '"ts"' in sample
 
 
-def _chrome(keys: Sequence[str]) -> Dialect:
-    def read(path: Path, options: ReadOptions, own: bool) -> Found:
-        return spans_chrome.read(path, keys, unit_for("us", options.time_unit), own)
-
-    return read
-
-
 def _ways(sample: str) -> Iterator[tuple[str, ...]]:
-    """Yield the keys that lead to each list called as one of `_LISTS`; lists have no key."""
+    """Yield the keys that lead to each list named in `_LISTS`."""
     if not any(f'"{name}"' in sample for name in _LISTS):
         return
     keys: list[str | None] = []
@@ -209,30 +166,27 @@ def _ways(sample: str) -> Iterator[tuple[str, ...]]:
         key = None
 
 
-def _by_elements(
+def _read_elements(
     keys: Sequence[str],
-    spans_in: Callable[[object, Unit, bool], Iterator[spans_otlp.Span | spans_otlp.Bad]],
+    spans_in: Callable[[object, Unit, bool], Iterator[Part | Bad]],
     declared: str,
-) -> Dialect:
-    """Return the function that reads a file whose spans are in the elements of one list."""
-
-    def read(path: Path, options: ReadOptions, own: bool) -> Found:
-        source = str(path)
-        unit = unit_for(declared, options.time_unit)
-        counts = TimeCounts(unit)
-        for found in items(path, keys):
-            if isinstance(found, Broken):
-                yield Quarantined(source, found.line, None, found.reason, found.raw), None
+    path: Path,
+    options: ReadOptions,
+    own: bool,
+) -> Found:
+    source = str(path)
+    unit = unit_for(declared, options.time_unit)
+    counts = TimeCounts(unit)
+    for found in items(path, keys):
+        if isinstance(found, Broken):
+            yield Quarantined(source, found.line, None, found.reason, found.raw), None
+            continue
+        for part in spans_in(found.value, unit, own):
+            if isinstance(part, Bad):
+                yield Quarantined(source, found.line, *part), None
                 continue
-            for one in spans_in(found.value, unit, own):
-                if isinstance(one, spans_otlp.Bad):
-                    yield Quarantined(source, found.line, one.identity, one.reason, one.raw), None
-                    continue
-                part = one.part
-                counts.add(part.unreadable, part.taken, part.unreadable_causes)
-                identity = name_of(part.trace, part.span)
-                yield part.event(identity, one.causes, source, found.line), part.own
-        for name, value in counts.details().items():
-            yield Detail(name, value), None
-
-    return read
+            counts.add(part.unreadable, part.taken, part.unreadable_causes)
+            event = part.event(name_of(part.trace, part.span), part.causes, source, found.line)
+            yield event, part.own
+    for name, value in counts.details().items():
+        yield Detail(name, value), None

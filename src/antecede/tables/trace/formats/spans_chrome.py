@@ -1,16 +1,16 @@
-"""Chrome's trace events ("Trace Event Format", revision of 2016; Perfetto and others write it).
+"""Chrome's trace events ("Trace Event Format", revision of 2016; also of Perfetto).
 
-`{"traceEvents": [...]}`, or the list alone, which may lack its closing bracket. Pieces of work are
-events: complete ones (`X`), begin and end (`B`, `E`; of asynchronous work `b`, `e`, `S`, `F`) and
-instants. The member is the thread; numbers are microseconds of any clock.
+`{"traceEvents": [...]}`, or the list alone, which may lack its closing bracket. Slices are events:
+complete ones (`X`), begin and end (`B`, `E`; asynchronous `b`, `e`, `S`, `F`) and instants. The
+member is the thread; numbers are microseconds of any clock.
 
 Flow events are the causes. A flow goes from the slice around its start over those of its steps to
 that of its end. An end without `bp: e` belongs to the slice that begins next on its thread. Slices
 with `bind_id` bind themselves. The nesting of slices is no cause.
 
-A file is read twice, since slices and flows come in any order. Between the readings memory holds
-about 200 bytes a slice, and the flows. Ids are PROCESS/THREAD/NUMBER; the number is the place among
-the slices of the file, from 1.
+A file is read twice, as slices and flows come in any order. Between the readings memory holds about
+200 bytes a slice, and the flows. Ids are PROCESS/THREAD/NUMBER; the number is the place among the
+slices of the file, from 1.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from typing import Any, Final, NamedTuple
 from antecede.tables.trace import text
 from antecede.tables.trace.formats.json_stream import Broken, items
 from antecede.tables.trace.formats.partial_span import words
-from antecede.tables.trace.formats.spans_times import Unit
-from antecede.tables.trace.reader import Detail, Item
+from antecede.tables.trace.formats.spans_times import Unit, unit_for
+from antecede.tables.trace.reader import Detail, Item, ReadOptions
 from antecede.tables.trace.schema import Event, Quarantined
 from antecede.tables.trace.time_text import UNBOUND, UNENDED
 
@@ -34,22 +34,23 @@ LIST: Final = "traceEvents"
 SHAPE = re.compile(r'"ph"\s*:\s*"')
 _BEGIN, _END, _FLOW = (*"BbS",), (*"EeF",), (*"stf",)
 _SLICES: Final = ("X", *_BEGIN, "i", "I", "R", "n", "T", "p")
-"""Phases that are events of the result."""
+"""Phases that are events."""
 _READ: Final = (*_SLICES, *_END, *_FLOW, "M")
 _FAR = 1 << 65
 NO_CLOSING: Final = "the file ends before ]"
 NOT_READ = "phases_not_read"
-"""Name of a detail: records that are no slices and no flows."""
+"""Name of a detail: records that are neither slices nor flows."""
 
 Thread = tuple[str, str]
 Place = tuple[Thread, int]
-"""A slice: its thread, and its number in the file."""
+"""Thread of a slice, and its number in the file."""
 
 
 def read(
-    path: Path, keys: Sequence[str], unit: Unit, own: bool
+    keys: Sequence[str], path: Path, options: ReadOptions, own: bool
 ) -> Iterator[tuple[Item, Mapping[str, Any] | None]]:
     """Yield the events of a file; `keys` lead to the list."""
+    unit = unit_for("us", options.time_unit)
     known = Known(path, keys, unit)
     source = str(path)
     left: Counter[str] = Counter()
@@ -80,7 +81,7 @@ def read(
 
 
 def _fault(record: object, phase: object, unit: Unit) -> str:
-    """Return why a record is no trace event; "" if it is one."""
+    """Return why a record is no trace event, or an empty text."""
     if not isinstance(record, dict):
         return "not a JSON object"
     if not isinstance(phase, str) or not phase:
@@ -115,7 +116,7 @@ def _end(record: Mapping[str, Any], start: int, unit: Unit) -> int | None:
 
 
 def _pair(record: Mapping[str, Any], phase: str, thread: Thread) -> tuple[Any, ...]:
-    """Return by what a begin and its end find each other."""
+    """Return the key by which a begin and its end find each other."""
     if phase in "BE":
         return ("thread", *thread)
     named = (record.get("name"),) if phase in "SF" else ()
@@ -132,15 +133,13 @@ def _scoped_id(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class _Slices:
-    """The slices of one thread, and the innermost one at a time."""
+    """Slices of a thread, and the innermost of a time."""
 
     def __init__(self) -> None:
         self.all: list[tuple[int, int, int]] = []
-        """(start, -end, number)"""
         self._around: list[int] = []
 
     def settle(self) -> None:
-        """Sort the slices, and find the one around each."""
         self.all.sort()
         stack: list[int] = []
         for at, (_, minus_end, _) in enumerate(self.all):
@@ -163,26 +162,24 @@ class _Slices:
 
 
 class _Point(NamedTuple):
-    """Event of a flow."""
-
     when: int
     phase: int
     """0 start, 1 step, 2 end."""
     thread: Thread
     own: int | None
-    """The slice that it is part of; None if its time tells."""
+    """Slice that it is part of; None: by its time."""
     is_next: bool
     """It belongs to the slice that begins next."""
 
 
 class Known:
-    """Findings of the first reading: ends of slices, causes, names of processes and threads."""
+    """Findings of the first reading: ends of slices, causes, names."""
 
     def __init__(self, path: Path, keys: Sequence[str], unit: Unit) -> None:
         self.unbound = 0
-        """Events of flows that belong to no slice, or follow no start."""
+        """Flow events without a slice or start."""
         self.unended = 0
-        """Begins without an end, and ends without a begin."""
+        """Begins without an end, and the reverse."""
         self._ends: dict[int, int] = {}
         self._causes: dict[int, list[Place]] = {}
         self._names: dict[tuple[str, ...], str] = {}
@@ -278,7 +275,6 @@ class Known:
             self._flows.setdefault(("bind_id", str(record["bind_id"])), []).append(point)
 
     def _bind(self, points: list[_Point]) -> None:
-        """Find the causes that one flow, or several of one id after another, tells."""
         starts = sum(point.phase == 0 for point in points)
         # Clocks of processes may differ: the only start comes first, whatever its time says.
         points.sort(key=lambda one: (one.phase, one.when) if starts == 1 else (one.when, one.phase))

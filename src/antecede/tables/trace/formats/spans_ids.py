@@ -1,11 +1,9 @@
 """Normal form of trace and span ids, shared by all span readers.
 
 Ids are numbers: 16 bytes of a trace, 8 of a span (W3C Trace Context, Recommendation of 2021-11-23;
-OpenTelemetry Protocol 1.x). Exporters write one number in several notations. All of these give the
-same id here:
+OpenTelemetry Protocol 1.x). These notations of a number give the same id:
 
-- hexadecimal digits in upper or lower case, with or without leading zeros or `0x`;
-- a UUID with hyphens;
+- hexadecimal digits in any case, with or without leading zeros or `0x`; a UUID with hyphens;
 - base64 of the bytes (JSON of Protocol Buffers), also URL-safe and without padding;
 - base64 of hexadecimal or base64 text (a field of bytes that was filled with text);
 - bytes, or bytes that hold hexadecimal text;
@@ -13,9 +11,8 @@ same id here:
   numbers below 2**53 (columns of integers that have nulls).
 
 The normal form is lower-case hexadecimal: 16 digits for numbers below 2**64, else 32. The number 0
-is no id. Text that is no such number is kept as it is, in its own case. Other values, such as
-fractions, numbers that were rounded, lists and objects, are unreadable: they name no span and are
-counted.
+is no id. Other text is kept. Other values (fractions, rounded numbers, lists, objects) are
+unreadable: they name no span and are counted.
 
 The patterns have no anchors, since Java and Python spell them differently.
 """
@@ -26,9 +23,12 @@ import base64
 import binascii
 import math
 import re
+from array import array
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final
+
+import numpy as np
 
 from antecede.tables.trace.identities import MAX_EXACT
 
@@ -42,14 +42,14 @@ BASE64: Final = {
     TRACE_BYTES: rf"{_SIGN}{{22}}==|{_SIGN}{{21}}[AQgw]",
     SPAN_BYTES: rf"{_SIGN}{{11}}=|{_SIGN}{{10}}[AEIMQUYcgkosw048]",
 }
-"""Base64 of the bytes of an id; without padding only where the unused bits are zero."""
+"""Base64 of an id; without padding only where the unused bits are zero."""
 ENCODED_TEXT: Final = rf"{_SIGN}{{16,47}}={{0,2}}"
 """Base64 that may hold text."""
 INNER: Final = {
     TRACE_BYTES: rf"(?:0[xX])?(?:[0-9a-fA-F]{{16}}|[0-9a-fA-F]{{32}})|{_SIGN}{{22}}==",
     SPAN_BYTES: rf"(?:0[xX])?[0-9a-fA-F]{{16}}|{_SIGN}{{11}}=",
 }
-"""Text in base64, or in a field of bytes, that is an id itself."""
+"""Text in base64, or in a field of bytes, that is an id."""
 
 _URL_SAFE = str.maketrans("-_", "+/")
 
@@ -64,7 +64,7 @@ _INNER = {size: _whole(pattern) for size, pattern in INNER.items()}
 
 
 def normalize_id(value: object, size: int) -> str | None:
-    """Return an id of `size` bytes in its normal form; None for none, blank text and zero."""
+    """Return an id of `size` bytes in its normal form; None for blank text, zero and no id."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float | Decimal) and is_exact(value):
@@ -92,14 +92,14 @@ def is_exact(value: float | Decimal) -> bool:
 
 
 def is_unreadable(value: object) -> bool:
-    """Return whether a value is no id although it is neither null, not-a-number nor blank."""
+    """Return whether a value is no id, but neither null, not-a-number nor blank."""
     if isinstance(value, float | Decimal):
         return not (math.isnan(value) or is_exact(value))
     return isinstance(value, bool) or not (value is None or isinstance(value, str | bytes | int))
 
 
 def spans_named(pairs: Iterable[tuple[object, object]]) -> tuple[list[str], int]:
-    """Return the events that pairs of a trace's and a span's id name, and how many name none."""
+    """Return the events that pairs of trace and span ids name, and how many name none."""
     names = [
         (normalize_id(trace, TRACE_BYTES), normalize_id(span, SPAN_BYTES)) for trace, span in pairs
     ]
@@ -107,8 +107,47 @@ def spans_named(pairs: Iterable[tuple[object, object]]) -> tuple[list[str], int]
     return found, len(names) - len(found)
 
 
+class TraceIds:
+    """Ids of traces as numbers: which of 64 bits are the right half of a longer one."""
+
+    def __init__(self) -> None:
+        self._short, self._long, self._high = array("Q"), array("Q"), array("Q")
+        self._last = ""
+
+    def add(self, trace: str) -> None:
+        """Add the trace of a span. Spans of a trace mostly stand together."""
+        if trace == self._last or len(trace) not in (DIGITS, 2 * DIGITS):
+            return
+        self._last = trace
+        try:
+            high, low = int(trace[:-DIGITS] or "0", 16), int(trace[-DIGITS:], 16)
+        except ValueError:
+            return
+        if high:
+            self._long.append(low)
+            self._high.append(high)
+        else:
+            self._short.append(low)
+
+    def count_halves(self) -> int:
+        """Return how many shorter ids are the end of a longer one."""
+        return len(np.intersect1d(np.asarray(self._short), np.asarray(self._long)))
+
+    def joined(self) -> dict[str, str]:
+        """Return the longer id of each shorter one that is the end of exactly one."""
+        if not (self._short and self._long):
+            return {}
+        both = np.stack([np.asarray(self._long), np.asarray(self._high)], axis=1)
+        longer = np.unique(both[np.isin(both[:, 0], np.asarray(self._short))], axis=0)
+        _, at, count = np.unique(longer[:, 0], return_index=True, return_counts=True)
+        return {
+            f"{low:0{DIGITS}x}": f"{high:0{DIGITS}x}{low:0{DIGITS}x}"
+            for low, high in longer[at[count == 1]].tolist()
+        }
+
+
 def _digits(written: str, size: int) -> str | None:
-    """Return the number that text holds in one of the plain notations, in hexadecimal."""
+    """Return the number in a plain notation as hexadecimal."""
     if _HEX.match(written):
         return written[2:] if written[1:2] in ("x", "X") else written
     if _UUID.match(written):
@@ -117,7 +156,7 @@ def _digits(written: str, size: int) -> str | None:
 
 
 def _decoded_text(written: str, size: int) -> str | None:
-    """Return the id that text holds in base64 as text; None if there is none."""
+    """Return the id that base64 holds as text, if any."""
     if _HEX.match(written) or not _ENCODED_TEXT.match(written):
         return None
     inner = _bytes_of(written).decode("latin-1")
@@ -125,7 +164,6 @@ def _decoded_text(written: str, size: int) -> str | None:
 
 
 def _bytes_of(written: str) -> bytes:
-    """Return what base64 holds; nothing if it is none."""
     plain = written.rstrip("=").translate(_URL_SAFE)
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)

@@ -1,9 +1,8 @@
-"""Spans in Jaeger's JSON (version 1.x): the export of its user interface, and a span a row.
+"""Spans in Jaeger's JSON (version 1.x).
 
-- The user interface and `/api/traces` write `{"data": [{"spans", "processes"}]}`; a trace is read
-  at a time.
-- Storage (Elasticsearch, OpenSearch) holds a span a document, with its `process`. Documents may be
-  in `_source`, and spans a line each or in an array.
+- The user interface and `/api/traces` write `{"data": [{"spans", "processes"}]}`.
+- Storage (Elasticsearch, OpenSearch) holds a span a document, with its `process`, perhaps in
+  `_source`, a line each or in an array.
 - The JSON of `model.proto` (Kafka) has `traceId`, `spanId`, ISO 8601 times, `vStr` in tags.
 
 `references` are causes (CHILD_OF and FOLLOWS_FROM), as is `parentSpanID` of older versions. Times
@@ -18,44 +17,34 @@ from typing import Any
 
 from antecede.tables.trace import text
 from antecede.tables.trace.formats.partial_span import (
-    ROLES,
+    Bad,
     Part,
+    bad_span,
     columns_of,
-    name_of,
+    listed,
+    make_part,
     process,
     process_of,
     status_in,
     words,
 )
-from antecede.tables.trace.formats.spans_ids import (
-    SPAN_BYTES,
-    TRACE_BYTES,
-    is_unreadable,
-    normalize_id,
-    spans_named,
-)
-from antecede.tables.trace.formats.spans_otlp import Bad, Span, listed, raw
 from antecede.tables.trace.formats.spans_times import Unit, read_times
-from antecede.tables.trace.reader import NO_ID
 
 LISTS = (("data",), ("hits", "hits"))
 """Keys that lead to the list of traces, or of documents."""
 SHAPE = re.compile(r'"(operationName|operationname)"\s*:')
 HOSTS = ("hostname", "ip", "jaeger.hostname")
-"""Tags of a process that tell its instance, besides OpenTelemetry's attributes."""
+"""Tags of a process that tell its instance, beside OpenTelemetry's attributes."""
 _KIND = "span.kind"
 _DURATION = re.compile(r"\A([0-9]+(?:\.[0-9]+)?)s\Z")
 _VALUES = ("value", "vStr", "vBool", "vInt64", "vFloat64", "vBinary")
 
 
-def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Span | Bad]:
-    """Yield the spans of one element of a file: a trace, or a span with its process.
-
-    `own`: with status, kind and tags.
-    """
+def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Part | Bad]:
+    """Yield the spans of a trace, or of a span with its process. `own`: with status and tags."""
     inner = element.get("_source", element) if isinstance(element, dict) else element
     if not isinstance(inner, dict):
-        yield Bad(None, "no JSON object where a trace or a span is", raw(inner))
+        yield bad_span(inner, "", "no JSON object where a trace or a span is")
         return
     spans = inner.get("spans")
     processes = inner.get("processes")
@@ -64,30 +53,20 @@ def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Span | Bad]:
         try:
             yield span_of(record, processes, unit, own)
         except ValueError as error:
-            identity = record.get("spanID") if isinstance(record, dict) else None
-            yield Bad(words(identity), str(error), raw(record))
+            yield bad_span(record, "spanID", error)
 
 
-def span_of(record: object, processes: Mapping[str, Any], unit: Unit, own: bool = False) -> Span:
-    """Return the span of one record; ValueError saying why it is none.
+def span_of(record: object, processes: Mapping[str, Any], unit: Unit, own: bool = False) -> Part:
+    """Return the span of a record; ValueError with the reason that there is none.
 
-    `processes`: those of the trace, by their ids; a record may have its own.
+    `processes`: those of the trace, by id; a record may have its own.
     """
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
-    trace, span = map(normalize_id, _ids_in(record), (TRACE_BYTES, SPAN_BYTES))
-    if trace is None or span is None:
-        raise ValueError(NO_ID)
-    causes, unreadable = spans_named(map(_ids_in, listed(record.get("references"))))
-    by_id = record.get("parentSpanID") or record.get("parentSpanId")
-    parent = normalize_id(by_id, SPAN_BYTES)
-    if parent:
-        causes.append(name_of(trace, parent))
     where = record.get("process") or processes.get(str(record.get("processID")))
     where = where if isinstance(where, dict) else {}
     tags, of_process = tags_in(record), tags_in(where)
-    kind = words(tags.get(_KIND))
-    kind = kind.lower() if kind else None
+    kind = (words(tags.pop(_KIND, None)) or "").lower() or None
     start, duration = _moment(record.get("startTime")), _length(record.get("duration"))
     in_ns = isinstance(record.get("startTime"), str) and isinstance(start, int)
     times = read_times(
@@ -97,29 +76,20 @@ def span_of(record: object, processes: Mapping[str, Any], unit: Unit, own: bool 
         duration,
         "ns" if duration != record.get("duration") else None,
     )
-    part = Part(
-        trace=trace,
-        span=span,
-        parent=parent,
-        member=member_of(where.get("serviceName"), of_process),
-        role=kind if kind in ROLES else None,
-        start=times.start,
-        end=times.end,
-        name=words(record.get("operationName")),
-        unreadable=times.unreadable,
-        taken=times.taken,
-        unreadable_causes=unreadable + is_unreadable(by_id),
-        own=columns_of(status_in(tags), kind, _but_kind(tags), of_process) if own else None,
+    return make_part(
+        [*_ids_in(record), record.get("parentSpanID") or record.get("parentSpanId")],
+        member_of(where.get("serviceName"), of_process),
+        kind,
+        times,
+        record.get("operationName"),
+        map(_ids_in, listed(record.get("references"))),
+        columns_of(status_in(tags), kind, tags, of_process) if own else None,
+        links_first=True,
     )
-    return Span(part, tuple(dict.fromkeys(causes)))
-
-
-def _but_kind(tags: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in tags.items() if key != _KIND}
 
 
 def member_of(service: object, tags: Mapping[str, Any]) -> str | None:
-    """Name the process by its service and its tags."""
+    """Return the process that a service and its tags name."""
     named = process_of({**tags, "service.name": words(service)})
     if named is None or named != words(service):
         return named
@@ -131,7 +101,7 @@ def member_of(service: object, tags: Mapping[str, Any]) -> str | None:
 def tags_in(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tags of a span or a process: a list of key and value, or a map (`tag`).
 
-    Elasticsearch has no dots in the keys of the map: they are written as `@` there.
+    Elasticsearch writes `@` for dots in keys of the map.
     """
     found: dict[str, Any] = {}
     tags = record.get("tags")
@@ -160,6 +130,6 @@ def _moment(value: object) -> object:
 
 
 def _length(value: object) -> object:
-    """Return a duration in seconds (`0.05s`) as ns; other values unchanged."""
+    """Return a duration such as `0.05s` as ns; other values unchanged."""
     found = _DURATION.match(value.strip()) if isinstance(value, str) else None
     return text.nanoseconds(found[1], "s") if found else value

@@ -34,7 +34,7 @@ _OF_TABLES = (TABLE_COLUMNS, TOLD_BY, LOOKS_LIKE, READ_AS)
 
 
 def recognize(sample: str) -> bool:
-    """Say whether text begins with the header of such a file."""
+    """Return whether text begins with the header of such a file."""
     header = {name.strip().strip('"') for name in sample.partition("\n")[0].split(",")}
     return header.issuperset(COLUMNS)
 

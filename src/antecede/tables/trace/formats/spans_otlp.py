@@ -2,15 +2,15 @@
 
 Three shapes, read a block or a span at a time:
 
-- OTLP/JSON (opentelemetry-proto 1.x): `resourceSpans`, a block a resource, one object a file or a
+- OTLP/JSON (opentelemetry-proto 1.x): `resourceSpans`, a block a resource, an object a file or a
   line; older files have `instrumentationLibrarySpans`. The list may be anywhere below the top, and
-  be called `batches`: so the API of Grafana Tempo 2.x answers (`/api/traces`: `batches`;
-  `/api/v2/traces`: `trace.resourceSpans`).
+  be called `batches`: Grafana Tempo 2.x (`/api/traces`: `batches`; `/api/v2/traces`:
+  `trace.resourceSpans`).
 - `ConsoleSpanExporter` of opentelemetry-python 1.x: an object a span with `context`.
 - `stdouttrace` of opentelemetry-go 1.x: an object a span with `SpanContext`.
 
-Times are numbers of nanoseconds, mostly as text; of the exporters ISO 8601. The process is the
-pod, else the service with its instance or host.
+Times are numbers of nanoseconds, mostly as text; of the exporters ISO 8601. The process is the pod,
+else the service with its instance or host.
 """
 
 from __future__ import annotations
@@ -21,24 +21,18 @@ from typing import Any
 
 from antecede.tables.trace import text
 from antecede.tables.trace.formats.partial_span import (
-    ROLES,
     STATUS,
+    Bad,
     Part,
+    bad_span,
     columns_of,
-    name_of,
+    listed,
+    make_part,
     process_of,
     status_of,
     words,
 )
-from antecede.tables.trace.formats.spans_ids import (
-    SPAN_BYTES,
-    TRACE_BYTES,
-    is_unreadable,
-    normalize_id,
-    spans_named,
-)
-from antecede.tables.trace.formats.spans_times import Times, Unit, read_times
-from antecede.tables.trace.reader import NO_ID
+from antecede.tables.trace.formats.spans_times import Unit, read_times
 
 BLOCKS = ("resourceSpans", "resource_spans", "batches")
 """Keys of the list of blocks."""
@@ -52,7 +46,6 @@ _CONSOLE = (
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 KINDS = {2: "server", 3: "client", 4: "producer", 5: "consumer"}
 _NO_SPAN = (None, None)
-"""Ids of a link that is no object."""
 _ALL_KINDS = {1: "internal", **KINDS}
 _OWN = {
     key: re.sub(r"[A-Z]", lambda letter: "_" + letter[0].lower(), key)
@@ -60,33 +53,15 @@ _OWN = {
 }
 
 
-class Span:
-    """A span and the identities of its causes: its parent, then its links."""
-
-    def __init__(self, part: Part, causes: tuple[str, ...]) -> None:
-        self.part = part
-        self.causes = causes
-
-
-class Bad:
-    """Text that is no span, and the reason."""
-
-    def __init__(self, identity: str | None, reason: str, raw: str) -> None:
-        self.identity, self.reason, self.raw = identity, reason, raw
-
-
 def is_console(sample: str) -> bool:
-    """Tell whether text holds a span of a console exporter."""
+    """Return whether text holds a span of a console exporter."""
     return any(pattern.search(sample) for pattern in _CONSOLE)
 
 
-def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Span | Bad]:
-    """Yield the spans of one element of a file: a resource's block, or a span of an exporter.
-
-    `own`: with status, kind and attributes.
-    """
+def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Part | Bad]:
+    """Yield the spans of a resource's block, or of an exporter. `own`: with attributes."""
     if not isinstance(element, dict):
-        yield Bad(None, "no JSON object where spans of a resource are", raw(element))
+        yield bad_span(element, "", "no JSON object where spans of a resource are")
         return
     if "context" in element or "SpanContext" in element:
         yield from _checked(element, _console_span, unit, own)
@@ -98,12 +73,11 @@ def spans_in(element: object, unit: Unit, own: bool) -> Iterator[Span | Bad]:
             yield from _checked(record, span_of, member, unit, resource if own else None)
 
 
-def _checked(record: object, made: Any, *more: Any) -> Iterator[Span | Bad]:
+def _checked(record: object, made: Any, *more: Any) -> Iterator[Part | Bad]:
     try:
         yield made(record, *more)
     except ValueError as error:
-        identity = record.get("spanId") if isinstance(record, dict) else None
-        yield Bad(words(identity), str(error), raw(record))
+        yield bad_span(record, "spanId", error)
 
 
 def span_of(
@@ -112,101 +86,66 @@ def span_of(
     unit: Unit | None = None,
     resource: Mapping[str, Any] | None = None,
     duration_unit: str | None = None,
-) -> Span:
-    """Return the span of one record in OTLP's JSON; ValueError saying why it is none.
+) -> Part:
+    """Return the span of a record in OTLP's JSON; ValueError with the reason that there is none.
 
-    `resource`: its attributes, if the span's further columns are wanted. A record of a table may
-    have a `duration` instead of an end, of `duration_unit` or the unit of its start.
+    `resource`: its attributes, if further columns are wanted. A row may have a `duration` instead
+    of an end, of `duration_unit` or the unit of its start.
     """
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
     own = None
     if resource is not None:
-        status = record.get("status")
-        status = status if isinstance(status, dict) else {}
+        status = _object(record, "status")
         own = columns_of(
             status_of(status.get("code")), _kind(record.get("kind")), _attributes(record), resource
         )
         if message := words(status.get("message")):
             own.setdefault(f"{STATUS}_message", message)
     start, end = (_either(record, key) for key in ("startTimeUnixNano", "endTimeUnixNano"))
-    return _made(
+    return make_part(
         [_either(record, key) for key in ("traceId", "spanId", "parentSpanId")],
+        member,
+        _kind(record.get("kind")),
+        read_times(unit or Unit("ns"), start, end, record.get("duration"), duration_unit),
+        record.get("name"),
         [
             (_either(one, "traceId"), _either(one, "spanId")) if isinstance(one, dict) else _NO_SPAN
             for one in listed(record.get("links"))
         ],
-        read_times(unit or Unit("ns"), start, end, record.get("duration"), duration_unit),
-        words(record.get("name")),
-        member,
-        record.get("kind"),
         own,
     )
 
 
-def _made(
-    ids: list[object],
-    links: list[tuple[object, object]],
-    times: Times,
-    name: str | None,
-    member: str | None,
-    kind: object,
-    own: dict[str, Any] | None,
-) -> Span:
-    trace = normalize_id(ids[0], TRACE_BYTES)
-    span, parent = (normalize_id(one, SPAN_BYTES) for one in ids[1:])
-    if trace is None or span is None:
-        raise ValueError(NO_ID)
-    linked, unreadable = spans_named(links)
-    causes = [*([name_of(trace, parent)] if parent else []), *linked]
-    role = _kind(kind)
-    part = Part(
-        trace=trace,
-        span=span,
-        parent=parent,
-        member=member,
-        role=role if role in ROLES else None,
-        start=times.start,
-        end=times.end,
-        name=name,
-        unreadable=times.unreadable,
-        taken=times.taken,
-        unreadable_causes=unreadable + is_unreadable(ids[2]),
-        own=own,
-    )
-    return Span(part, tuple(dict.fromkeys(causes)))
-
-
-def _console_span(record: dict[str, Any], unit: Unit, own: bool) -> Span:
-    """Return the span of an object that a console exporter wrote."""
+def _console_span(record: dict[str, Any], unit: Unit, own: bool) -> Part:
     record = _plain(record) if "SpanContext" in record else record
     context = _object(record, "context")
     resource = _object(record, "resource")
     resource = resource.get("attributes", resource)
     resource = resource if isinstance(resource, dict) else {}
     status = _object(record, "status")
-    kind = record.get("kind")
+    kind = _kind(record.get("kind"))
     found = None
     if own:
         attributes = _object(record, "attributes")
-        found = columns_of(status_of(status.get("status_code")), _kind(kind), attributes, resource)
+        found = columns_of(status_of(status.get("status_code")), kind, attributes, resource)
         if message := words(status.get("description")):
             found.setdefault(f"{STATUS}_message", message)
     start, end = (_moment(record.get(key)) for key in ("start_time", "end_time"))
     contexts = [_object(link, "context") for link in listed(record.get("links"))]
-    return _made(
+    return make_part(
         [context.get("trace_id"), context.get("span_id"), record.get("parent_id")],
-        [(one.get("trace_id"), one.get("span_id")) for one in contexts],
-        read_times(Unit("ns", is_fixed=True) if isinstance(start, int) else unit, start, end),
-        words(record.get("name")),
         process_of(resource),
         kind,
+        read_times(Unit("ns", is_fixed=True) if isinstance(start, int) else unit, start, end),
+        record.get("name"),
+        [(one.get("trace_id"), one.get("span_id")) for one in contexts],
         found,
     )
 
 
 def _plain(record: dict[str, Any]) -> dict[str, Any]:
-    """Return an object of opentelemetry-go under the names of opentelemetry-python."""
+    """Return an object of opentelemetry-go under names of opentelemetry-python."""
 
     def context(of: object) -> dict[str, Any]:
         of = of if isinstance(of, dict) else {}
@@ -231,15 +170,12 @@ def _plain(record: dict[str, Any]) -> dict[str, Any]:
         "links": links,
         "attributes": attributes("Attributes"),
         "resource": attributes("Resource"),
-        "status": {
-            "status_code": status.get("Code"),
-            "description": status.get("Description"),
-        },
+        "status": {"status_code": status.get("Code"), "description": status.get("Description")},
     }
 
 
 def _moment(value: object) -> object:
-    """Return an ISO 8601 time as ns, 0 (no time) for that of year 1; other values unchanged."""
+    """Return an ISO 8601 time as ns, 0 for year 1; other values unchanged."""
     if not isinstance(value, str) or "T" not in value:
         return value
     if value.startswith("0001-01-01T"):
@@ -257,7 +193,7 @@ def _kind(kind: object) -> str | None:
 
 
 def _attributes(record: object) -> dict[str, Any]:
-    """Return attributes as OTLP lists them; of several values of a key the first."""
+    """Return attributes as OTLP lists them; the first value of a key counts."""
     found: dict[str, Any] = {}
     for attribute in _objects(record, "attributes"):
         found.setdefault(str(attribute.get("key")), _value(attribute.get("value")))
@@ -265,7 +201,7 @@ def _attributes(record: object) -> dict[str, Any]:
 
 
 def _value(value: object, depth: int = 0) -> Any:
-    """Return the value that an object of one key holds: `stringValue`, `intValue`, ..."""
+    """Return the value in an object of one key: `stringValue`, `intValue`, ..."""
     if not isinstance(value, dict) or depth > 8:
         return value
     for key, held in value.items():
@@ -284,7 +220,7 @@ def _value(value: object, depth: int = 0) -> Any:
 
 
 def _either(record: Mapping[str, Any], key: str) -> object:
-    """Return the value of a key in protobuf's JSON spelling, or in its own (trace_id)."""
+    """Return the value of a key in JSON spelling, or in protobuf's (trace_id)."""
     found = record.get(key)
     return found if found else record.get(_OWN[key])
 
@@ -300,15 +236,5 @@ def _objects(record: object, key: str) -> list[dict[str, Any]]:
     return [one for one in _list(found) if isinstance(one, dict)]
 
 
-def listed(value: object) -> list[Any]:
-    """Return the elements of a list; another value that is not null counts as an element."""
-    return value if isinstance(value, list) else [] if value is None else [value]
-
-
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def raw(value: object) -> str:
-    """Return what a bad record holds, short enough to be kept."""
-    return text.shorten(repr(value))

@@ -1,11 +1,10 @@
-"""Spans in a table: which column holds what, and Arrow tables to events.
+"""Spans in a table: columns by their names, and Arrow tables to events.
 
-Collectors write a row a span, under names of their own (`traceId`, `TraceId`, `trace_id`,
-`Links.TraceId`, ...): a column is known by its name without dots, underscores and case. Tables are
-read of OpenTelemetry (flat OTLP, ClickHouse), Jaeger (`references`, `process`), Elastic APM
-(`timestamp.us`), Datadog (ids as integers), and by `zipkin_table` of Zipkin. The rule is that of
-the readers of files, whose functions are used here; `antecede.spark.sources.span_tables` has it as
-column expressions.
+Collectors write a row a span, under names of their own (`traceId`, `trace_id`, `Links.TraceId`,
+...): a column is known by its name without dots, underscores and case. Tables of OpenTelemetry
+(flat OTLP, ClickHouse), Jaeger (`references`, `process`), Elastic APM (`timestamp.us`), Datadog
+(ids as integers), and by `zipkin_table` of Zipkin. The rule is that of the readers of files;
+`antecede.spark.sources.span_tables` has it as column expressions.
 """
 
 from __future__ import annotations
@@ -19,12 +18,17 @@ import pyarrow
 import pyarrow.compute
 
 from antecede.errors import InputError
-from antecede.tables.trace import text
 from antecede.tables.trace.formats.partial_span import process_of
 from antecede.tables.trace.formats.spans_jaeger import member_of, tags_in
 from antecede.tables.trace.formats.spans_otlp import span_of
-from antecede.tables.trace.formats.spans_times import FACTORS, Unit
-from antecede.tables.trace.formats.zipkin_table import check_zipkin, is_zipkin, plain_name, rows_of
+from antecede.tables.trace.formats.spans_times import Unit
+from antecede.tables.trace.formats.zipkin_table import (
+    check_zipkin,
+    is_zipkin,
+    plain_name,
+    rows_of,
+    times_in,
+)
 from antecede.tables.trace.identities import is_text, without_blanks
 from antecede.tables.trace.reader import NO_ID
 from antecede.tables.trace.schema import EVENT
@@ -52,8 +56,8 @@ NAMES = {
     "process": ("process",),
     "tags": ("tags",),
 }
-"""Names of columns, the better known first; `start`, `end` of the names of `start` that declare no
-unit are taken in the unit of the format, or as their size says."""
+"""Names of columns, the better known first. Names of `start` and `end` without a unit are in the
+unit of the format, or as their size says."""
 PAIRS = (
     ("spanid", "transactionid"),
     ("spanname", "transactionname"),
@@ -77,14 +81,14 @@ DOCUMENTS = {
     "Chrome's trace events": ("traceevents",),
     "OpenTelemetry's console exporter": ("context", "spancontext"),
 }
-"""Nested documents, by one of their columns: readers of files take them, and tables do not."""
+"""Nested documents that only readers of files take, by one of their columns."""
 COLUMNS = (
     *("kind", "id", "member", "parents", "topics", "start_time", "end_time", "role", "text"),
     *("reason", "unreadable_times", "time_unit", "unreadable_causes"),
 )
-"""Of the result: those of the event schema that spans tell; why a row is no event, else null; how
-many of its times could not be read and are null; the unit in which its times were read, if it is
-not the declared one; how many of its parents and links name no span."""
+"""Columns of the result: those of the event schema that spans tell; why a row is no event;
+unreadable times; the unit of its times, if not the declared one; parents and links without a
+span."""
 _TEXTS = pa.list_(pa.string())
 _KINDS = [pa.string()] * 3 + [_TEXTS] * 2 + [pa.int64()] * 2 + [pa.string()] * 3
 _KINDS += [pa.int64(), pa.string(), pa.int64()]
@@ -92,11 +96,11 @@ SCHEMA = pa.schema(list(zip(COLUMNS, _KINDS, strict=True)))
 
 
 _TIME_LIKE = re.compile(r"time|start|begin|^ts|date$")
-"""Within names, without dots and underscores, of columns that may hold times."""
+"""Plain names of columns that may hold times."""
 
 
 class Found(NamedTuple):
-    """The columns of a table of spans; None for what it lacks."""
+    """Columns of a table of spans; None for those that it lacks."""
 
     trace: str
     span: str
@@ -117,19 +121,19 @@ class Found(NamedTuple):
     """Of Jaeger: a list of structs with key and value."""
 
     def unit(self) -> str:
-        """Return the unit that the table declares for its times."""
+        """Return the declared unit of times."""
         declared = None if self.start is None else UNITS.get(plain_name(self.start))
         return declared or ("us" if self.process is not None else "ns")
 
     def duration_unit(self) -> str | None:
-        """Return the unit that the name of the duration declares; None: that of the start."""
+        """Return the unit in the name of the duration, if any."""
         return None if self.duration is None else UNITS.get(plain_name(self.duration))
 
 
 def found_in(columns: Sequence[str]) -> Found:
-    """Tell which column is which.
+    """Return the columns by their meaning.
 
-    Raises InputError for columns that are no spans, and for spans without a column of causes.
+    Raise InputError for columns that are no spans, and for spans without a column of causes.
     """
     known = {plain_name(name): name for name in reversed(columns)}
     of = {
@@ -163,13 +167,13 @@ def found_in(columns: Sequence[str]) -> Found:
 
 
 def pairs_in(columns: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the columns of spans and of transactions that are to be joined."""
+    """Return the columns of spans and of transactions to join."""
     known = {plain_name(name): name for name in reversed(columns)}
     return [(known[one], known[other]) for one, other in PAIRS if {one, other} <= known.keys()]
 
 
 def _with_joined_pairs(table: Any) -> Any:
-    """Return a table whose columns of spans hold those of transactions where they are blank."""
+    """Return a table whose blank cells of spans hold those of transactions."""
     for name, other in pairs_in(table.column_names):
         column = table[name]
         if column.type != table[other].type:
@@ -182,7 +186,7 @@ def _with_joined_pairs(table: Any) -> Any:
 
 
 def _document(known: Iterable[str]) -> str:
-    """Say which nested document a table is, and who reads it."""
+    """Return a hint on a nested document and its reader."""
     for what, names in DOCUMENTS.items():
         if not set(names).isdisjoint(known):
             return (
@@ -196,14 +200,14 @@ def events_of_spans(table: pyarrow.Table) -> pyarrow.Table:
     """Return the events of spans in the columns `COLUMNS`, a row for each row.
 
     Zipkin's (`traceId`, `id`, `localEndpoint`, ...; times in microseconds or timestamps): a row for
-    each event, as two processes may share a span, or one report it in pieces (`zipkin_table`); all
-    rows of a trace must be there.
+    each event, as two processes may share a span, or one report it in pieces; all rows of a trace
+    must be there.
 
     Ids are text, bytes or integers (`spans_ids`). Times are whole numbers, as numbers or text, or
     timestamps; the unit is that of the column's name or of the format (Jaeger: microseconds, else
-    nanoseconds), or another one that the size of a number tells (`time_unit`). `kind` is a word or
-    a number; links and Jaeger's references are a list of structs or two lists; resource attributes
-    a map. A row without its ids has a `reason` and no id. Raises InputError as `found_in` does.
+    nanoseconds), or another that the size tells (`time_unit`). `kind` is a word or a number; links
+    and references are a list of structs or two lists; resource attributes a map. A row without its
+    ids has a `reason` and no id. Raise InputError as `found_in` does.
 
         events = events_of_spans(pyarrow.parquet.read_table("spans.parquet"))
     """
@@ -219,7 +223,6 @@ def events_of_spans(table: pyarrow.Table) -> pyarrow.Table:
 
 
 def _check_types(table: Any, of: Found) -> None:
-    """Raise InputError for types that cannot serve, as Spark's function does."""
     types = pa.types
     for name in (of.links, of.link_traces, of.link_spans):
         kind = None if name is None else table[name].type
@@ -248,11 +251,8 @@ def _values(table: Any, name: str | None, unit: str) -> Iterable[Any]:
     if name is None:
         return [None] * table.num_rows
     column = table[name]
-    if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
-        # What is beyond 64 bits in nanoseconds is counted as not readable, like any other time.
-        factor = text.nanoseconds(1, column.type.unit) or 1
-        counts = column.cast(pa.int64()).to_pylist()
-        return [None if count is None else count * factor // FACTORS[unit] for count in counts]
+    if (times := times_in(column, unit)) is not None:
+        return times
     if pa.types.is_decimal(column.type) and column.type.scale == 0:
         return [None if value is None else int(value) for value in column.to_pylist()]
     found: list[Any] = column.to_pylist()
@@ -260,7 +260,6 @@ def _values(table: Any, name: str | None, unit: str) -> Iterable[Any]:
 
 
 def _event(row: Any, unit: str, duration_unit: str | None) -> tuple[Any, ...]:
-    """Return one row of the result."""
     links = row.links or ()
     if row.link_traces is not None and row.link_spans is not None:
         pairs = zip_longest(row.link_traces, row.link_spans)
@@ -278,13 +277,12 @@ def _event(row: Any, unit: str, duration_unit: str | None) -> tuple[Any, ...]:
         "links": [_plain(link) for link in links],
     }
     try:
-        span = span_of(record, _member(row), Unit(unit), duration_unit=duration_unit)
+        part = span_of(record, _member(row), Unit(unit), duration_unit=duration_unit)
     except ValueError:
         return (EVENT, None, None, [], [], None, None, None, None, NO_ID, 0, None, 0)
-    part = span.part
     name = f"{part.trace}/{part.span}"
     told = (part.start, part.end, part.role, part.name, None, part.unreadable, part.taken)
-    causes = list(span.causes)
+    causes = list(part.causes)
     return (EVENT, name, part.member, causes, [part.trace], *told, part.unreadable_causes)
 
 
@@ -300,7 +298,7 @@ def _member(row: Any) -> str | None:
 
 
 def _mapping(value: Any) -> Any:
-    """Return a map of Arrow, which is a list of pairs, as one of Python."""
+    """Return a map of Arrow (a list of pairs) as a dict."""
     is_map = isinstance(value, list) and value and isinstance(value[0], tuple)
     return dict(value) if is_map else value
 

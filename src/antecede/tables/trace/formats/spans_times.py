@@ -1,13 +1,14 @@
-"""Times of spans, and the unit in which their numbers are.
+"""Times of spans, and the unit of their numbers.
 
-Formats declare a unit, and programs write another. A number is suspected of another unit if it is
-no time from 2010 to 2039 in the declared unit and is one in the other. It is read in that unit,
-and counted: the reader says so with the option that forbids it. No number is in the range of two
-units. The start of a span decides for its duration, and for an end that fits no unit better.
+Formats declare a unit, and programs write another. A number is read in another unit if it is no
+time from 2010 to 2039 in the declared unit and is one in the other. It is counted and reported with
+the option that forbids it. No number is in the range of two units. The start decides for the
+duration, and for an end that fits no unit better.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +20,7 @@ from antecede.tables.trace.time_text import DECLARED, TAKEN_AS, UNREADABLE
 FACTORS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 """Nanoseconds of each unit."""
 CAUSES_IN: Final = "parent or links"
-"""Place of the causes of spans, for reports."""
+"""Place of causes, for reports."""
 _FIRST_S, _LAST_S = 1_262_304_000, 2_208_988_800  # 2010-01-01, 2040-01-01
 
 RANGES: Final = {
@@ -34,7 +35,7 @@ class Unit(NamedTuple):
 
     declared: str
     is_fixed: bool = False
-    """The user named it: no other unit is suspected."""
+    """Whether the user named it: no other is suspected."""
 
 
 class Times(NamedTuple):
@@ -43,9 +44,8 @@ class Times(NamedTuple):
     start: int | None
     end: int | None
     unreadable: int
-    """Times that could not be read."""
     taken: str | None
-    """The unit in which the numbers were read, if it is not the declared one."""
+    """Unit of the numbers, if not the declared one."""
 
 
 def unit_for(declared: str, given: str | None) -> Unit:
@@ -62,8 +62,8 @@ def read_times(
 ) -> Times:
     """Return the times of a span from numbers, as numbers or text.
 
-    `duration` counts where there is no end; its unit is that of the start, if not given. None, zero
-    and empty text are no time.
+    `duration` counts without an end; its default unit is that of the start. None, zero and empty
+    text are no time.
     """
     begins = start if _is_there(start) else end
     taken = unit.declared if unit.is_fixed else fitting_unit(begins, unit.declared)
@@ -79,7 +79,7 @@ def read_times(
 
 
 def fitting_unit(value: object, declared: str) -> str:
-    """Return the unit of a number: the declared one, or the other one whose range it is in."""
+    """Return the declared unit, or the other whose range holds the number."""
     number = value
     if isinstance(number, str) and len(number) < 40:
         try:
@@ -96,7 +96,6 @@ def _is_there(value: object) -> bool:
 
 
 def _nanoseconds(value: object, unit: str) -> tuple[int | None, int]:
-    """Return (ns, 0 or 1 unreadable)."""
     if not _is_there(value):
         return None, 0
     found = text.nanoseconds(value, unit)
@@ -104,30 +103,24 @@ def _nanoseconds(value: object, unit: str) -> tuple[int | None, int]:
 
 
 class TimeCounts:
-    """Counts over the spans of a file: unreadable times and causes, times in another unit."""
+    """Counts over the spans of a file: unreadable times and causes, other units."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
-        self._unreadable = 0
-        self._causes = 0
-        self._taken: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
+        self._taken: Counter[str] = Counter()
 
     def add(self, unreadable: int, taken: str | None, causes: int = 0) -> None:
-        """Count one span; `causes`: its parents and links that name no span."""
-        self._unreadable += unreadable
-        self._causes += causes
+        """Count a span; `causes`: its parents and links that name no span."""
+        self._counts.update({UNREADABLE: unreadable, UNREADABLE_CAUSES: causes})
         if taken is not None:
-            self._taken[taken] = self._taken.get(taken, 0) + 1
+            self._taken[f"{TAKEN_AS}{taken}"] += 1
 
     def details(self) -> Mapping[str, Any]:
-        """Return the details of the file; nothing for counts of zero."""
-        found: dict[str, Any] = {}
-        if self._unreadable:
-            found[UNREADABLE] = self._unreadable
-        if self._causes:
-            found[UNREADABLE_CAUSES] = self._causes
+        """Return details for counts above zero."""
+        found: dict[str, Any] = {**+self._counts, **self._taken}
+        if UNREADABLE_CAUSES in found:
             found[UNREADABLE_IN] = CAUSES_IN
-        for unit, count in self._taken.items():
-            found[f"{TAKEN_AS}{unit}"] = count
+        if self._taken:
             found[DECLARED] = self._unit.declared
         return found

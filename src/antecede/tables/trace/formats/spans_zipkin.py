@@ -1,22 +1,18 @@
 """Spans in Zipkin's JSON, version 2 and version 1 of the API.
 
-A file is an array of spans, of arrays of spans, or one span a line.
+A file is an array of spans, of arrays of spans, or a span a line.
 
-Theory of operation
--------------------
-In Zipkin a client and a server may share one span id: two rows, or in version 1 one row with
-the annotations of both (cs, sr). They are two events, and the server's is caused by the
-client's. A child that names the id follows the part in its own process if there is one, else
-the client's part. Some processes report a span in pieces, one with the times, one without:
-pieces without a time are merged into the one with it.
+Theory of operation ------------------- A client and a server may share a span id: two rows, or in
+version 1 one row with the annotations of both (cs, sr). They are two events, the server's caused by
+the client's. A child follows the part in its own process if there is one, else the client's. Some
+processes report a span in pieces: pieces without a time are merged into the one with it.
 
-Which ids are shared is known at the end of the file only, so a file is read twice: first the
-parts of each span id are noted (17 bytes a span), then the events are made. Identities: the
-client's or the only part is TRACE/SPAN, a server's part beside others TRACE/SPAN/PROCESS.
+The end of the file tells which ids are shared, so a file is read twice: first the parts of each
+span id are noted (17 bytes a span), then the events are made. The client's or only part is
+TRACE/SPAN, a server's part beside others TRACE/SPAN/PROCESS.
 
-Programs that know ids of 64 bits alone keep the right half of an id of 128 bits. Such a trace is
-joined with the longer one if the file has exactly one longer one that ends so; where it has some,
-the file is read three times.
+Programs with ids of 64 bits keep the right half of an id of 128 bits. Such a trace is joined with
+the longer one if exactly one ends so; then the file is read three times.
 """
 
 from __future__ import annotations
@@ -40,21 +36,17 @@ from antecede.tables.trace.formats.partial_span import (
     ROLES,
     SERVER,
     Part,
+    bad_span,
     columns_of,
+    make_part,
     name_of,
     process,
     status_in,
     words,
 )
-from antecede.tables.trace.formats.spans_ids import (
-    DIGITS,
-    SPAN_BYTES,
-    TRACE_BYTES,
-    is_unreadable,
-    normalize_id,
-)
+from antecede.tables.trace.formats.spans_ids import TraceIds
 from antecede.tables.trace.formats.spans_times import TimeCounts, Unit, read_times, unit_for
-from antecede.tables.trace.reader import NO_ID, Detail, Item, ReadOptions
+from antecede.tables.trace.reader import Detail, Item, ReadOptions
 from antecede.tables.trace.schema import Event, Quarantined
 
 Keys = npt.NDArray[np.int64]
@@ -82,7 +74,9 @@ def read(
         try:
             parts = parts_of(found.value, unit, own)
         except ValueError as error:
-            yield _refused(found.value, source, found.line, str(error)), None
+            identity, reason, raw = bad_span(found.value, "id", error)
+            identity = text.shorten(identity) if identity else None
+            yield Quarantined(source, found.line, identity, reason, raw), None
             continue
         for part in parts:
             counts.add(part.unreadable, part.taken, part.unreadable_causes)
@@ -109,7 +103,7 @@ def _parts_in(path: Path, unit: Unit) -> Iterator[Part]:
 
 
 class Whole:
-    """Makes events of parts one after the other; one in pieces comes when all of them are there."""
+    """Events of parts; pieces wait until all of them are there."""
 
     def __init__(self, known: Known) -> None:
         self.known = known
@@ -117,7 +111,7 @@ class Whole:
         self._waiting: dict[tuple[str, str | None], list[Piece]] = {}
 
     def take(self, part: Part, source: str = "", line: int = 0) -> Iterator[Piece]:
-        """Yield the events that are whole with this part."""
+        """Yield the events that are complete with this part."""
         part = self.known.renamed(part)
         event = part.event(self.known.identity(part), self.known.causes(part), source, line)
         rows = self.known.rows(part)
@@ -132,19 +126,13 @@ class Whole:
             yield from whole
 
     def rest(self) -> Iterator[Piece]:
-        """Yield pieces of what never became whole."""
+        """Yield pieces that never became complete."""
         for pieces in self._waiting.values():
             yield from pieces
 
 
-def _refused(record: object, source: str, line: int, reason: str) -> Quarantined:
-    identity = words(record.get("id")) if isinstance(record, dict) else None
-    shown = text.shorten(identity) if identity else None
-    return Quarantined(source, line, shown, reason, text.shorten(repr(record)))
-
-
 def _merged(pieces: list[Piece]) -> Iterator[Piece]:
-    """Merge rows without a time into the first row with one; other rows stay rows."""
+    """Merge rows without a time into the first with one; others stay rows."""
     timed = [piece for piece in pieces if piece[0].start_time is not None] or pieces[:1]
     for piece, own in pieces:
         first, columns = timed[0]
@@ -166,7 +154,7 @@ def _merged(pieces: list[Piece]) -> Iterator[Piece]:
 
 
 def known_of(parts: Callable[[], Iterable[Part]]) -> Known:
-    """Return what the rows of a file or table say; `parts` gives them anew at each call."""
+    """Return what the rows say together; `parts` gives them anew at each call."""
     known = Known(parts())
     if joined := known.halves.joined():
         known = Known(_renamed(parts(), joined))
@@ -178,49 +166,14 @@ def _renamed(parts: Iterable[Part], joined: Mapping[str, str]) -> Iterator[Part]
     return (part._replace(trace=joined.get(part.trace, part.trace)) for part in parts)
 
 
-class _Halves:
-    """Ids of traces as numbers: which of 64 bits are the right half of a longer one."""
-
-    def __init__(self) -> None:
-        self._short, self._long, self._high = array("Q"), array("Q"), array("Q")
-        self._last = ""
-
-    def add(self, trace: str) -> None:
-        """Note the trace of a span. Spans of a trace mostly stand together."""
-        if trace == self._last or len(trace) not in (DIGITS, 2 * DIGITS):
-            return
-        self._last = trace
-        try:
-            high, low = int(trace[:-DIGITS] or "0", 16), int(trace[-DIGITS:], 16)
-        except ValueError:
-            return
-        if high:
-            self._long.append(low)
-            self._high.append(high)
-        else:
-            self._short.append(low)
-
-    def joined(self) -> dict[str, str]:
-        """Return the longer id of each shorter one that is the end of exactly one."""
-        if not (self._short and self._long):
-            return {}
-        both = np.stack([np.asarray(self._long), np.asarray(self._high)], axis=1)
-        longer = np.unique(both[np.isin(both[:, 0], np.asarray(self._short))], axis=0)
-        _, at, count = np.unique(longer[:, 0], return_index=True, return_counts=True)
-        return {
-            f"{low:0{DIGITS}x}": f"{high:0{DIGITS}x}{low:0{DIGITS}x}"
-            for low, high in longer[at[count == 1]].tolist()
-        }
-
-
 class Known:
-    """What all rows together say of each span id: which parts it has, and in how many rows."""
+    """Parts of each span id over all rows, and in how many rows each is."""
 
     def __init__(self, parts: Iterable[Part]) -> None:
         spans, places, codes = array("q"), array("q"), bytearray()
-        self.halves = _Halves()
+        self.halves = TraceIds()
         self.joined: Mapping[str, str] = {}
-        """The longer ids of traces, by the shorter ones that some rows have instead."""
+        """Longer ids of traces by their right halves."""
         for part in parts:
             self.halves.add(part.trace)
             spans.append(_span_key(part.trace, part.span))
@@ -269,7 +222,7 @@ class Known:
         return (plain,)
 
     def rows(self, part: Part) -> int:
-        """Return in how many rows the part is reported."""
+        """Return in how many rows the part is."""
         keys, counts = self._repeated[self._is_received(part)]
         key = _place_key(part.trace, part.span, part.member)
         at = bisect_left(keys, key)
@@ -311,40 +264,28 @@ def _code(part: Part) -> int:
 
 
 def parts_of(record: object, unit: Unit = _MICROS, own: bool = False) -> list[Part]:
-    """Return the parts that one row tells of: one, or two in version 1.
+    """Return the parts in a row: one, or two in version 1.
 
-    `own`: with status, kind and tags. Raise ValueError saying what is wrong if the row is no span.
+    `own`: with status, kind and tags. Raise ValueError with the reason for no span.
     """
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
-    trace = normalize_id(record.get("traceId"), TRACE_BYTES)
-    span = normalize_id(record.get("id"), SPAN_BYTES)
-    if trace is None or span is None:
-        raise ValueError(NO_ID)
-    kind = words(record.get("kind"))
-    role = kind.lower() if kind and kind.lower() in ROLES else None
+    kind = (words(record.get("kind")) or "").lower() or None
     times = read_times(unit, record.get("timestamp"), None, record.get("duration") or None)
     tags = _tags(record) if own else {}
-    plain = Part(
-        trace=trace,
-        span=span,
-        parent=normalize_id(record.get("parentId"), SPAN_BYTES),
-        member=_endpoint(record.get("localEndpoint")),
-        role=role,
-        shared=record.get("shared") is True,
-        start=times.start,
-        end=times.end,
-        name=words(record.get("name")),
-        unreadable=times.unreadable,
-        taken=times.taken,
-        unreadable_causes=int(is_unreadable(record.get("parentId"))),
-        own=columns_of(status_in(tags), kind.lower() if kind else None, tags) if own else None,
-    )
+    plain = make_part(
+        [record.get(key) for key in ("traceId", "id", "parentId")],
+        _endpoint(record.get("localEndpoint")),
+        kind,
+        times,
+        record.get("name"),
+        own=columns_of(status_in(tags), kind, tags) if own else None,
+    )._replace(shared=record.get("shared") is True)
     return _old_parts(record, plain, unit) if "localEndpoint" not in record else [plain]
 
 
 def _tags(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the tags of a span: a map, or the binary annotations of version 1."""
+    """Return the tags: a map, or binary annotations of version 1."""
     found = record.get("tags")
     if isinstance(found, dict):
         return found
@@ -356,7 +297,7 @@ def _tags(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _old_parts(record: dict[str, Any], plain: Part, unit: Unit) -> list[Part]:
-    """Return the parts of a span of version 1, told by its annotations."""
+    """Return the parts of a span of version 1, by its annotations."""
     times: dict[str, dict[str, int | None]] = {}
     where: dict[str, str | None] = {}
     other = None
@@ -375,21 +316,13 @@ def _old_parts(record: dict[str, Any], plain: Part, unit: Unit) -> list[Part]:
     if not times:
         return [plain._replace(member=other)]
     parts = []
-    for number, role in enumerate(sorted(times, key=ROLES.index)):
-        of_span = number == 0  # times of the span as a whole are those of who began it
-        start = times[role].get("start")
-        end = times[role].get("end")
-        parts.append(
-            plain._replace(
-                role=role,
-                member=where[role] or other,
-                start=plain.start if of_span and plain.start is not None else start,
-                end=plain.end if of_span and plain.end is not None else end,
-                unreadable=plain.unreadable if of_span else 0,
-                taken=plain.taken if of_span else None,
-                unreadable_causes=plain.unreadable_causes if of_span else 0,
-            )
-        )
+    for role in sorted(times, key=ROLES.index):
+        start = times[role].get("start") if plain.start is None else plain.start
+        end = times[role].get("end") if plain.end is None else plain.end
+        member = where[role] or other
+        parts.append(plain._replace(role=role, member=member, start=start, end=end))
+        # Times of the span as a whole are those of the side that began it.
+        plain = plain._replace(start=None, end=None, unreadable=0, taken=None, unreadable_causes=0)
     return parts
 
 

@@ -1,9 +1,8 @@
-"""Zipkin's spans in a table: which column holds what, and rows to events, a trace at a time.
+"""Zipkin's spans in a table: columns, and rows to events, a trace at a time.
 
-The rule is that of `antecede.tables.trace.formats.spans_zipkin`, whose functions are used here.
-Which ids two processes share, and which rows are pieces of one span, all rows of a trace tell
-together. A table has no order of rows: the rule goes over those of a trace by time, then by
-content, so that every order of rows and every engine gives the same events.
+The rule is that of `spans_zipkin`. All rows of a trace tell which ids are shared and which rows are
+pieces. A table has no order of rows: the rule goes by time, then by content, so that every order of
+rows and every engine gives the same events.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from typing import Any
 import pyarrow
 
 from antecede.errors import InputError
-from antecede.tables.trace import text
 from antecede.tables.trace.formats.partial_span import Part
+from antecede.tables.trace.formats.spans_times import FACTORS
 from antecede.tables.trace.formats.spans_zipkin import Whole, known_of, parts_of
 from antecede.tables.trace.schema import EVENT, Event
 
@@ -26,7 +25,7 @@ FIELDS = (
     *("traceId", "id", "parentId", "kind", "name", "timestamp", "duration", "shared"),
     *("localEndpoint", "annotations", "binaryAnnotations"),
 )
-"""Of Zipkin's JSON: columns are known by these names without dots, underscores and case."""
+"""Fields of Zipkin's JSON; columns are known by their plain names."""
 FLAT = {
     "localendpointservicename": "serviceName",
     "localservicename": "serviceName",
@@ -47,13 +46,13 @@ def plain_name(name: str) -> str:
 
 
 def is_zipkin(columns: Sequence[str]) -> bool:
-    """Tell whether these are the columns of Zipkin's spans, which call a span's id `id`."""
+    """Return whether these are Zipkin's columns, where a span's id is `id`."""
     known = {plain_name(name) for name in columns}
     return {"traceid", "id"} <= known and "spanid" not in known
 
 
 def check_zipkin(columns: Sequence[str]) -> None:
-    """Raise InputError for spans of Zipkin without a column that tells causes."""
+    """Raise InputError without a column of causes."""
     known = {plain_name(name) for name in columns}
     if known.isdisjoint(("parentid", "shared", "kind", "annotations")):
         raise InputError(
@@ -65,7 +64,7 @@ def check_zipkin(columns: Sequence[str]) -> None:
 
 
 def used(columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns that the rule reads, by what they are: a field, or `FLAT`'s."""
+    """Return the columns by field, or by `FLAT`'s."""
     fields = {name.lower(): name for name in FIELDS}
     known = {plain_name(name): name for name in reversed(columns)}
     return {
@@ -76,7 +75,7 @@ def used(columns: Sequence[str]) -> dict[str, str]:
 
 
 def rows_of(table: pyarrow.Table) -> Iterator[Row]:
-    """Yield a row in `spans_table.COLUMNS` for each event, and for each row that is none.
+    """Yield a row in `spans_table.COLUMNS` for each event and each bad row.
 
     All rows of a trace must be in the table; traces may be several.
     """
@@ -116,10 +115,7 @@ def _events(parts: Iterable[Part]) -> Iterator[Row]:
 def _records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
     """Yield the rows as Zipkin's JSON has them."""
     of = used(table.column_names)
-    columns = {
-        what: table[name].to_pylist() if what in _IDS else _values(table[name])
-        for what, name in of.items()
-    }
+    columns = {what: _values(what, table[name]) for what, name in of.items()}
     for values in zip(*columns.values(), strict=True):
         record = dict(zip(columns, values, strict=True))
         flat = {FLAT[what]: record.pop(what) for what in of if what in FLAT}
@@ -130,16 +126,26 @@ def _records(table: pyarrow.Table) -> Iterator[dict[str, Any]]:
         yield record
 
 
-def _values(column: Any) -> list[Any]:
-    if pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type):
-        factor = text.nanoseconds(1, column.type.unit) or 1
-        counts = column.cast(pa.int64()).to_pylist()
-        return [None if count is None else count * factor // 1000 for count in counts]
-    return [_canonical(value) for value in column.to_pylist()]
+def _values(what: str, column: Any) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    if what in _IDS:
+        return values
+    times = times_in(column, "us")
+    return [*map(_canonical, values)] if times is None else times
+
+
+def times_in(column: Any, unit: str) -> list[int | None] | None:
+    """Return timestamps and durations as numbers of a unit; None for other types."""
+    if not (pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)):
+        return None
+    # What is beyond 64 bits in nanoseconds is counted as not readable, like any other time.
+    counts = column.cast(pa.int64()).to_pylist()
+    factor = FACTORS[column.type.unit]
+    return [None if count is None else count * factor // FACTORS[unit] for count in counts]
 
 
 def _canonical(value: Any) -> Any:
-    """Return a value under the names of Zipkin's JSON, bytes as hexadecimal digits."""
+    """Return a value under the names of Zipkin's JSON, bytes as hexadecimal."""
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, list):

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         TableReader,
         absent_keys,
         details_of,
-        files_of,
         first_blocks,
         guessed_columns,
         kind_of,
@@ -45,9 +44,7 @@ else:
             "columns": "Columns",
             "extra_columns": "Changed as_json is_json together",
             "list_separators": "several_in_one",
-            "reader": (
-                "TableReader absent_keys details_of files_of first_blocks guessed_columns kind_of"
-            ),
+            "reader": ("TableReader absent_keys details_of first_blocks guessed_columns kind_of"),
             "vectorized": "Piece pieces",
             "writing": "CSV ENDINGS JSON_LINES PARQUET format_of table_writer unmarked write_table",
         },

@@ -1,8 +1,7 @@
-"""Events in the schema, and beside them the columns that the user's table has.
+"""Events in the schema with the columns of the user's table beside them.
 
-A column of the user's that is called like one of the schema is kept as `own_NAME`, since the two
-need not hold the same (a `kind` of the user's is rarely one of ours). A table that is in the
-schema already has nothing of its own under those names.
+A user's column called like one of the schema is kept as `own_NAME`, as the two may differ. A table
+in the schema has nothing of its own under those names.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ OWN = "own_"
 
 
 class UnlikeError(Exception):
-    """A later batch has other columns, or other types, than the file that was begun."""
+    """Other columns or types in a later batch than in the file."""
 
 
 def with_own(events: Any, own: pyarrow.Table | None) -> tuple[pyarrow.Table, list[str]]:
-    """Return events with the user's columns, and the names under which those stand.
+    """Return events with the user's columns, and the names of those.
 
-    Raises InputError when a name and its `own_` form are both taken.
+    Raise InputError when a name and its `own_` form are both taken.
     """
     table: Any = pa.Table.from_batches([events]) if hasattr(events, "serialize") else events
     names: list[str] = []
@@ -61,13 +60,13 @@ def with_own(events: Any, own: pyarrow.Table | None) -> tuple[pyarrow.Table, lis
 
 
 def beside_schema(events: Any, own: pyarrow.Table) -> pyarrow.Table:
-    """Return further columns alone, under the names that they have beside those of the schema."""
+    """Return further columns alone, under their names beside the schema's."""
     table, names = with_own(events, own)
     return table.select(names)
 
 
 def with_further(trace: Trace, options: ReadOptions) -> Trace:
-    """Return a trace without those of the user's columns that are read as columns of the schema."""
+    """Return a trace without the user's columns that are read as columns of the schema."""
     if trace.own is None:
         return trace
     if trace.format != TableReader.name:
@@ -76,7 +75,7 @@ def with_further(trace: Trace, options: ReadOptions) -> Trace:
 
 
 class Appender:
-    """A file that takes batches of events; its columns are those of the first batch."""
+    """File of batches of events, with the columns of the first."""
 
     def __init__(self, path: Path, format: str) -> None:
         self.rows = 0
@@ -98,7 +97,7 @@ class Appender:
         self._open.__exit__(kind, value, at)
 
     def add(self, events: Any, own: pyarrow.Table | None) -> None:
-        """Append a batch. Raises UnlikeError where it does not fit what was begun."""
+        """Append a batch. Raise UnlikeError if it does not fit."""
         table, names = with_own(events, own)
         if self._format != JSON_LINES and any(map(is_json, table.schema)):
             raise UnlikeError  # its type is known when all values are

@@ -1,19 +1,19 @@
-"""Tables in blocks of columns: Parquet, CSV, JSON lines, read by Arrow where it reads the same.
+"""Tables in blocks of columns, and their rows: Parquet, CSV, JSON lines.
 
-Theory of operation
--------------------
-`tables.rows` defines what the rows of a file are; here the same rows come in blocks. Parquet is
-columns already. CSV is cut into blocks at line ends; a block without quotes, carriage returns and
-odd bytes is what Arrow and Python's csv module read alike, line by line, so Arrow reads it, and
-lines of another number of cells are taken out first. From the first block with anything else the
-rest of the file is read as rows. JSON lines are parsed a line at a time: which keys a record
-lacks, numbers beyond 64 bits and values of several types in one column are lost by Arrow's reader.
+Theory of operation ------------------- `csv_rows` and `json_rows` define the rows of a file; blocks
+hold the same rows. Arrow reads blocks of CSV without quotes, carriage returns and odd bytes as
+Python's csv module does; lines of another number of cells are taken out first. From the first other
+block on the file is read as rows. JSON lines are parsed a line at a time: Arrow's reader loses
+which keys a record lacks, numbers beyond 64 bits, and values of several types.
 """
 
 from __future__ import annotations
 
+import csv
 import io
+import itertools
 import zlib
+from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -22,32 +22,33 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow
 import pyarrow.csv
+import pyarrow.parquet as pq
 
-from antecede.errors import InputError
+from antecede.errors import FormatError, InputError
 from antecede.tables.trace import text
 from antecede.tables.trace.schema import Quarantined
-from antecede.tables.trace.user_tables import rows as table_rows
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 BLOCK_BYTES = 1 << 22
 BLOCK_ROWS = 16_384
+PARQUET_ROWS = 16_384
 MAX_CLEAN_LINE = 100_000
-"""Longer cells are refused by Python's csv module."""
+"""Longest line: Python's csv module refuses longer cells."""
 
 Ints = npt.NDArray[np.int64]
 
 
 class Block(NamedTuple):
-    """Rows that stand behind each other, as an Arrow batch or as records; and bad ones."""
+    """Consecutive rows, as an Arrow batch or as records; and bad ones."""
 
     batch: Any = None
     records: Sequence[dict[str, Any]] | None = None
     lines: Ints | None = None
     """Line of each row, where the file has lines."""
     bad: Sequence[tuple[int, Quarantined]] = ()
-    """What could not be read, and how many rows of the block stand before it."""
+    """Bad records, each with the number of good rows before it."""
     as_text: bool = False
-    """Whether the batch comes from text, which the user's own columns note."""
+    """Whether the batch comes from text, for the user's own columns."""
 
     @property
     def rows(self) -> int:
@@ -66,28 +67,28 @@ class Block(NamedTuple):
         )
 
     def as_records(self, rows: int | None = None) -> Sequence[dict[str, Any]]:
-        """Return the first rows (all) as the row path reads them."""
+        """Return the first rows (all) as records."""
         if self.records is not None:
             return self.records if rows is None else self.records[:rows]
-        return table_rows.records(self.batch if rows is None else self.batch.slice(0, rows))
+        return records(self.batch if rows is None else self.batch.slice(0, rows))
 
 
 def parquet(path: Path, groups: Sequence[int] | None = None) -> Iterator[Block]:
     """Yield the rows of a Parquet file, or of some of its row groups."""
-    for batch in table_rows.parquet_batches(path, groups):
+    for batch in parquet_batches(path, groups):
         names = batch.schema.names
         if len(set(names)) < len(names):  # a record has each name once
-            yield Block(records=table_rows.records(batch), batch=batch)
+            yield Block(records=records(batch), batch=batch)
         else:
             yield Block(batch)
 
 
 def json_lines(path: Path) -> Iterator[Block]:
     """Yield the objects of a file of JSON lines."""
-    return gathered(table_rows.json_lines(path))
+    return gathered(json_rows(path))
 
 
-def gathered(rows: Iterator[table_rows.Row | Quarantined]) -> Iterator[Block]:
+def gathered(rows: Iterator[Row | Quarantined]) -> Iterator[Block]:
     """Yield rows of text as blocks of records."""
     records: list[dict[str, Any]] = []
     lines: list[int] = []
@@ -102,7 +103,7 @@ def gathered(rows: Iterator[table_rows.Row | Quarantined]) -> Iterator[Block]:
             bad.append((len(records), row))
         elif row is not None:
             records.append(row.record)
-            lines.append(row.line or 0)
+            lines.append(row.line)
         if row is None or len(records) >= BLOCK_ROWS or len(bad) >= BLOCK_ROWS:
             if records or bad:
                 yield Block(None, records, np.array(lines, np.int64), bad)
@@ -131,11 +132,11 @@ def delimited(path: Path, delimiter: str) -> Iterator[Block]:
         done += lines.count
     else:
         return
-    yield from gathered(table_rows.delimited(path, delimiter, names, done))
+    yield from gathered(csv_rows(path, delimiter, names, done))
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
-    """Yield the bytes of a file, cut at line ends; b"" where it cannot be read on so."""
+    """Yield the bytes of a file, cut at line ends; b"" where it must be read as rows."""
     rest = b""
     with text.open_bytes(path) as file:
         while True:
@@ -159,11 +160,11 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 class _Lines:
-    """Whole lines of a CSV file that hold nothing but cells and delimiters."""
+    """Lines of a CSV file that hold only cells and delimiters."""
 
     @classmethod
     def of(cls, data: bytes, delimiter: str, done: int) -> _Lines | None:
-        """Return the lines of bytes that follow `done` lines; None where they hold more."""
+        """Return the lines of bytes after `done` lines; None if they hold more."""
         if not done:
             data = data.removeprefix(b"\xef\xbb\xbf")
         data = data.replace(b"\r\n", b"\n")
@@ -190,18 +191,17 @@ class _Lines:
         """[lines] those in which all cells are empty."""
 
     def text(self, line: int) -> str:
-        """Return a line."""
         return self.data[self.start[line] : self.end[line]].decode()
 
     def header(self, path: Path) -> list[str] | None:
-        """Return the names in the first line that has any, which is blank from now on."""
+        """Return the names in the first filled line, which then counts as blank."""
         filled = np.flatnonzero(~self.blank)
         if not len(filled):
             return None
         line = int(filled[0])
         self.blank[: line + 1] = True
         cells = self.text(line).split(self.delimiter)
-        return table_rows.header(cells, path, self.done + line + 1)
+        return header(cells, path, self.done + line + 1)
 
     def block(self, names: list[str], path: Path) -> Block | None:
         """Return the rows; None where Arrow refuses them."""
@@ -226,13 +226,12 @@ class _Lines:
 
     def _of_other_length(self, line: int, columns: int, path: Path) -> Quarantined:
         number = self.done + line + 1
-        return table_rows.of_other_length(
+        return of_other_length(
             self.text(line).split(self.delimiter), columns, path, number, self.delimiter
         )
 
 
 def _by_arrow(data: bytes, names: list[str], delimiter: str) -> Any:
-    """Return lines as a batch of texts."""
     csv: Any = pyarrow.csv
     if not data:
         return pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(names), names=names)
@@ -252,3 +251,174 @@ def _by_arrow(data: bytes, names: list[str], delimiter: str) -> Any:
     )
     (batch,) = table.combine_chunks().to_batches() or [None]
     return _by_arrow(b"", names, delimiter) if batch is None else batch
+
+
+# --- rows, one at a time --------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """A row of text: its line, and its cells by name."""
+
+    line: int
+    record: dict[str, Any]
+
+
+def parquet_batches(
+    path: Path, groups: Sequence[int] | None = None
+) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the batches of a file, or of some row groups; FormatError if unreadable."""
+    chosen = None if groups is None else list(groups)
+    try:
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches(batch_size=PARQUET_ROWS, row_groups=chosen)
+    except (pa.ArrowException, OSError) as error:
+        raise FormatError(f"not readable as Parquet: {error}", path=str(path)) from error
+
+
+def records(batch: pyarrow.RecordBatch) -> list[dict[str, Any]]:
+    """Return the rows of a batch: time stamps as ISO text, text as UTF-8."""
+    columns = {
+        name: cells(as_read(column))
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    }
+    return [
+        dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+    ] or [{}] * batch.num_rows
+
+
+def cells(column: Any) -> list[Any]:
+    """Return the values of a column; as text if Python cannot hold one (a far date)."""
+    try:
+        found: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        found = column.cast(pa.string()).to_pylist()
+    return found
+
+
+def as_read(column: Any) -> Any:
+    """Return a column with time stamps as ISO text, which keeps nanoseconds and the zone.
+
+    Text in Parquet that is no UTF-8 becomes backslash escapes.
+    """
+    if pa.types.is_timestamp(column.type):
+        # Arrow keeps times with a zone as UTC, which is what text without a zone means here.
+        return column.cast(pa.timestamp(column.type.unit)).cast(pa.string())
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            raw = column.cast(pa.large_binary()).to_pylist()
+            made = [None if one is None else text.decode(one) for one in raw]
+            return pa.array(made, column.type)
+    return column
+
+
+def json_rows(path: Path) -> Iterator[Row | Quarantined]:
+    """Yield the objects of a file, or what is wrong with a line."""
+    for number, line in text.lines(path):
+        if not line.strip():
+            continue
+        record = text.json_object(line)
+        if isinstance(record, str):
+            yield Quarantined(str(path), number, None, record, text.shorten(line))
+        else:
+            yield Row(number, record)
+
+
+def csv_rows(
+    path: Path, delimiter: str, names: list[str] | None = None, skip: int = 0
+) -> Iterator[Row | Quarantined]:
+    """Yield the records of a CSV file and bad lines; the first record is the header.
+
+    After a part that was read: `names` of its header, and lines to `skip`.
+    """
+    for line, cells in _records(path, delimiter, skip):
+        if isinstance(cells, Quarantined):
+            if names is None:
+                raise FormatError(cells.reason, path=str(path), line=line)
+            yield cells
+        elif not any(cells):
+            continue
+        elif names is None:
+            names = header(cells, path, line)
+        elif len(cells) != len(names):
+            yield of_other_length(cells, len(names), path, line, delimiter)
+        else:
+            yield Row(line, dict(zip(names, cells, strict=True)))
+
+
+def of_other_length(
+    cells: list[str], columns: int, path: Path, line: int, delimiter: str
+) -> Quarantined:
+    """Return a record with another number of cells than the header."""
+    reason = f"{len(cells)} cells, but the first line names {columns} columns"
+    return Quarantined(str(path), line, None, reason, text.shorten(delimiter.join(cells)))
+
+
+def header(cells: list[str], path: Path, line: int) -> list[str]:
+    """Return the names of the columns; FormatError where two are the same."""
+    names = [name.strip() for name in cells]
+    twice = next((name for name in names if name and names.count(name) > 1), None)
+    if twice is not None:
+        message = f"two columns are called {twice!r}; rename one of them"
+        raise FormatError(message, path=str(path), line=line)
+    return names
+
+
+def _records(
+    path: Path, delimiter: str, skip: int
+) -> Iterator[tuple[int, list[str] | Quarantined]]:
+    """Yield (first line, cells) of each record, or the defect of that line.
+
+    An open quote would swallow all rows after it: only its own line is bad.
+    """
+    source = _Again(itertools.islice(text.lines(path), skip, None))
+    while True:
+        # The csv module asks for the next line within quotes; the line ends belong to the value.
+        table = csv.reader((line + "\n" for _, line in source), delimiter=delimiter)
+        problem = ""
+        while not problem:
+            source.taken.clear()
+            try:
+                cells = next(table)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                problem = f"not CSV: {error}"
+            else:
+                if source.ended:
+                    problem = "not CSV: a quote opens here and never closes"
+                else:
+                    yield source.taken[0][0], cells
+        number, line = source.taken[0]
+        source.go_back()
+        yield number, Quarantined(str(path), number, None, problem, text.shorten(line))
+
+
+class _Again:
+    """Numbered lines that can be read again, but for the first of a record."""
+
+    def __init__(self, lines: Iterator[tuple[int, str]]) -> None:
+        self._lines = lines
+        self._waiting: deque[tuple[int, str]] = deque()
+        self.taken: list[tuple[int, str]] = []
+        """Lines since the caller emptied this."""
+        self.ended = False
+        """Whether a line was asked for when there was none."""
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        return self
+
+    def __next__(self) -> tuple[int, str]:
+        try:
+            found = self._waiting.popleft() if self._waiting else next(self._lines)
+        except StopIteration:
+            self.ended = True
+            raise
+        self.taken.append(found)
+        return found
+
+    def go_back(self) -> None:
+        """Offer the taken lines again, without the first."""
+        self._waiting.extendleft(reversed(self.taken[1:]))
+        self.ended = False

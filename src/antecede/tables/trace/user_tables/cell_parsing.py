@@ -1,12 +1,12 @@
 """Cells of a column to values, all at once, where Arrow does what `columns.Columns` does to each.
 
-Each function returns the values and which cells it leaves to `Columns` (True), or None for types
-that it does not know at all. Nothing here decides what a cell means: `Columns` does, and tests
-hold these to it.
+Each function returns the values and the cells that it leaves to `Columns`, or None for unknown
+types. `Columns` decides what a cell means; tests compare both.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,13 +14,18 @@ import numpy.typing as npt
 import pyarrow
 import pyarrow.compute
 
-from antecede.tables.trace.identities import MAX_EXACT, is_text, without_blanks
+from antecede.tables.trace.identities import is_text, whole_numbers, without_blanks
 from antecede.tables.trace.text import nanoseconds
-from antecede.tables.trace.user_tables.rows import as_read
+from antecede.tables.trace.user_tables.blocks import as_read
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
 Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+TEXTS = pa.list_(pa.string())
+COUNTS = pa.list_(pa.int64())
+NO_ARRAY = (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError)
+"""Errors of Arrow for values that a type cannot hold."""
 _WHOLE = r"\A-?[0-9]{1,18}\z"
 _DAY = r"(1[7-9]|2[01])[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _MOMENT = r"\A" + _DAY + r"[T ]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?Z?\z"
@@ -28,14 +33,14 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class Found(NamedTuple):
-    """Values of a column [n], null where there is none, and the cells that are left over [n]."""
+    """Values of a column [n], null for none, and the cells that are left over [n]."""
 
     values: Any
     left: Bools
 
 
 class Times(NamedTuple):
-    """Nanoseconds of a column [n], and what is counted of its cells."""
+    """Nanoseconds of a column [n], and counts of its cells."""
 
     values: Any
     left: Bools
@@ -56,13 +61,13 @@ def mask(values: Any) -> Bools:
 
 
 def known(values: Any) -> Bools:
-    """Tell which cells are not null."""
+    """Return which cells are not null."""
     found: Bools = pc.is_valid(values).to_numpy(zero_copy_only=False)
     return found
 
 
 def names(cells: Any) -> Found | None:
-    """Return names as text, null for blanks and for numbers that are no name."""
+    """Return names as text, null for blanks and for numbers without a name."""
     kind = cells.type
     types = pa.types
     if types.is_null(kind):
@@ -76,7 +81,8 @@ def names(cells: Any) -> Found | None:
     if types.is_integer(kind):
         return Found(cells.cast(pa.string()), none(len(cells)))
     if types.is_floating(kind):
-        return _names_of_floats(cells)
+        whole, unreadable = whole_numbers(cells)
+        return Found(whole.cast(pa.string()), mask(unreadable))
     return None
 
 
@@ -92,9 +98,8 @@ def numbers(cells: Any) -> Found | None:
     if types.is_integer(kind):
         return Found(cells.cast(pa.int64()), none(len(cells)))
     if types.is_floating(kind):
-        values = _doubles(cells)
-        exact = _exact(values)
-        return Found(_integers(values, exact), known(cells) & ~exact)
+        whole, unreadable = whole_numbers(cells)
+        return Found(whole, mask(unreadable))
     if is_text(kind):
         cells = _texts(cells)
         whole = mask(pc.match_substring_regex(cells, _WHOLE))
@@ -135,32 +140,8 @@ def _without(cells: Any, out: Bools) -> Any:
     return pc.if_else(pa.array(~out), cells, pa.scalar(None, cells.type)) if out.any() else cells
 
 
-def _doubles(cells: Any) -> npt.NDArray[np.float64]:
-    """Return floating-point numbers, not-a-number for null."""
-    wide = cells.cast(pa.float64())
-    found: npt.NDArray[np.float64] = wide.to_numpy(zero_copy_only=False)
-    return found
-
-
-def _exact(values: npt.NDArray[np.float64]) -> Bools:
-    """Tell which are whole numbers that no others have been rounded to."""
-    with np.errstate(invalid="ignore"):
-        found: Bools = (np.abs(values) < MAX_EXACT) & (np.floor(values) == values)
-    return found
-
-
-def _integers(values: npt.NDArray[np.float64], exact: Bools) -> Any:
-    return pa.array(np.where(exact, values, 0).astype(np.int64), mask=~exact)
-
-
-def _names_of_floats(cells: Any) -> Found:
-    values = _doubles(cells)
-    exact = _exact(values)
-    return Found(_integers(values, exact).cast(pa.string()), known(cells) & ~exact)
-
-
 def _scaled(cells: Any, factor: int, numbers: bool) -> Times:
-    """Return whole numbers times a factor; beyond 64 bits they are no time."""
+    """Return whole numbers times a factor; none beyond 64 bits."""
     values = cells.fill_null(0).to_numpy(zero_copy_only=False)
     there = known(cells)
     good = there & (values >= -(-_LEAST // factor)) & (values <= _MOST // factor)
@@ -174,7 +155,7 @@ def _scaled(cells: Any, factor: int, numbers: bool) -> Times:
 
 
 def _times_of_floats(cells: Any, factor: int) -> Times:
-    values = _doubles(cells)
+    values = cells.cast(pa.float64()).to_numpy(zero_copy_only=False)
     there = known(cells)
     with np.errstate(invalid="ignore", over="ignore"):
         near = np.abs(values * factor) < 9.2e18
@@ -183,10 +164,7 @@ def _times_of_floats(cells: Any, factor: int) -> Times:
     found = whole.astype(np.int64) * factor + np.rint((values - whole) * factor).astype(np.int64)
     good = there & near
     return Times(
-        pa.array(found, pa.int64(), mask=~good),
-        there & ~near,
-        none(len(values)),
-        bool(good.any()),
+        pa.array(found, pa.int64(), mask=~good), there & ~near, none(len(values)), bool(good.any())
     )
 
 
@@ -207,3 +185,91 @@ def _times_of_texts(cells: Any, factor: int) -> Times | None:
             values = pc.if_else(pa.array(moment), parsed.cast(pa.int64()), values)
     left = there & ~empty & ~whole & ~moment
     return Times(values, left, found.unreadable, found.numbers)
+
+
+# --- lists: names of causes and topics, entries of clocks ----------------------------------------
+
+
+def array_of(values: list[Any]) -> Any:
+    """Return Python values as an array of their common type, if any."""
+    kinds = {*map(type, values)} - {type(None)}
+    kind = {str: pa.string(), int: pa.int64(), float: pa.float64(), list: TEXTS}
+    try:
+        if not kinds:
+            return pa.nulls(len(values))
+        return pa.array(values, kind[kinds.pop()]) if len(kinds) == 1 else None
+    except (*NO_ARRAY, KeyError):
+        return None
+
+
+def unless(array: Any, out: Bools) -> Any:
+    """Return cells, null where they are left out."""
+    return array.take(pa.array(np.arange(len(out)), mask=out)) if out.any() else array
+
+
+def lists(offsets: Ints, values: Any) -> Any:
+    """Return lists [n] of values, cut at offsets [n + 1]."""
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), values)
+
+
+def name_lists(array: Any, separated: bool) -> Found | None:
+    """Return the names in each cell; what needs a closer look is left over."""
+    types = pa.types
+    if types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    kind = array.type
+    if types.is_list(kind) or types.is_large_list(kind):
+        return None if types.is_timestamp(kind.value_type) else _of_lists(array)
+    numbers = types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind)
+    if separated and not numbers:
+        return None
+    found = names(array)
+    if found is None:
+        return None
+    left = found.left
+    if not numbers and not types.is_timestamp(kind):  # a list may be written as JSON
+        left = left | mask(pc.starts_with(array, "["))
+    offsets = np.concatenate([[0], np.cumsum(known(found.values))])
+    return Found(lists(offsets, found.values.drop_null()), left)
+
+
+def _of_lists(array: Any) -> Found | None:
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    found = names(array.flatten())
+    if found is None:
+        return None
+    child = np.repeat(np.arange(len(array)), lengths)
+    left = none(len(array))
+    left[child[found.left | ~known(found.values)]] = True
+    if lengths.max(initial=0) > 1:
+        codes = pc.fill_null(found.values.dictionary_encode().indices, 0)
+        pair = child * (len(codes) + 1) + codes.to_numpy(zero_copy_only=False)
+        _, first = np.unique(pair, return_index=True)
+        again = ~none(len(pair))
+        again[first] = False
+        left[child[again]] = True
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return Found(lists(offsets, found.values), left)
+
+
+def listed(clocks: Sequence[dict[str, int] | None] | None, n: int) -> tuple[Any, Any]:
+    """Return the members and the counters of clocks."""
+    if clocks is None:
+        return pa.nulls(n, TEXTS), pa.nulls(n, COUNTS)
+    members = pa.array([None if clock is None else list(clock) for clock in clocks], TEXTS)
+    counts = [None if clock is None else list(clock.values()) for clock in clocks]
+    return members, pa.array(counts, COUNTS)
+
+
+def with_counts(seq: Any, member: Any, clocks: Sequence[dict[str, int] | None] | None) -> Any:
+    """Return numbers, those that are not there by the clock's entry of the event's member."""
+    if clocks is None or not seq.null_count:
+        return seq
+    each = zip(seq.to_pylist(), member.to_pylist(), clocks, strict=True)
+    return pa.array(
+        [
+            clock.get(who) if number is None and clock is not None and who is not None else number
+            for number, who, clock in each
+        ],
+        pa.int64(),
+    )

@@ -1,8 +1,7 @@
-"""Choice of columns: which column, or expression, of a user's table is which of the schema.
+"""Choice of the user's columns, or expressions, for the columns of the schema.
 
-A column the user names wins; else columns are known by the schema's own names and by usual ones
-(`usual_names`). In place of a name an expression may stand (`expressions`). The identity must be
-there: an `id`, also of several parts (`values.joined_id`), or `member` with `seq` or `clock`.
+A column that the user names wins; else the schema's own names and usual ones count. The identity
+must be there: an `id`, also of several parts, or `member` with `seq` or `clock`.
 """
 
 from __future__ import annotations
@@ -14,33 +13,34 @@ import numpy as np
 
 from antecede.errors import FormatError, InputError
 from antecede.tables.trace import expressions, text
-from antecede.tables.trace.causes import BLANK, NOTES, REPEATED, ROUNDED_CAUSES, UNREADABLE_CAUSES
+from antecede.tables.trace.causes import (
+    BLANK,
+    OF_READERS,
+    REPEATED,
+    ROUNDED_CAUSES,
+    UNREADABLE_CAUSES,
+)
 from antecede.tables.trace.expressions import Failed
 from antecede.tables.trace.formats.nested import describe_records
 from antecede.tables.trace.identities import is_blank, name_of
 from antecede.tables.trace.reader import ReadOptions
 from antecede.tables.trace.schema import NAMES
+from antecede.tables.trace.schema import TIMES as TIMES
 from antecede.tables.trace.text import nanoseconds
 from antecede.tables.trace.user_tables import usual_names
-from antecede.tables.trace.user_tables.text_causes import TextCauses
-from antecede.tables.trace.user_tables.values import (
-    cells_in,
-    finite,
-    is_number,
-    plain,
-)
+from antecede.tables.trace.user_tables.list_separators import TextCauses
+from antecede.tables.trace.user_tables.values import cells_in, finite, is_number, plain
 
 _FIRST, _LAST = 946_684_800 * 10**9, 4_102_444_800 * 10**9
-"""2000 and 2100 in nanoseconds since 1970."""
+"""2000 and 2100, ns since 1970."""
 _UNITS = {unit: nanoseconds(1, unit) or 1 for unit in ("s", "ms", "us", "ns")}
 
 
 class TimeSizes:
-    """Counts, by unit, of times whose sizes fit a coarser unit than the one they are read in.
+    """Counts of times whose sizes fit a coarser unit than theirs.
 
-    A time is suspected if it lies in 1970 as it is read, and from 2000 to 2100 in a coarser unit.
-    It counts only if another time of the table is from 2000 to 2100 as it is read: small numbers
-    alone may be simulated times.
+    Such a time lies in 1970 as read, and from 2000 to 2100 in a coarser unit. It counts only if
+    another time of the table is from 2000 to 2100: small numbers alone may be simulated times.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class TimeSizes:
         self._has_dates = False
 
     def note(self, times: Any, unit: str) -> None:
-        """Count times, in nanoseconds, that were read in a unit: a list, or an Arrow array."""
+        """Count times in ns that were read in a unit: a list, or an Arrow array."""
         if not isinstance(times, list):
             times = times.drop_null()
         values = np.asarray(times, np.int64)
@@ -66,20 +66,19 @@ class TimeSizes:
         return {unit: count for unit, count in self._counts.items() if count}
 
 
-TIMES = ("arrival", "send_time", "author_time", "commit_time", "start_time", "end_time")
 CHOICES = (*(name for name in NAMES if name not in ("file_order", "source", "line")), "clock")
-"""Names under which a user may give a column."""
+"""Columns that a user may name."""
 
 
 _OTHER_WAY = {"parents": "clock", **dict.fromkeys(("clock", "clock_members"), "parents")}
-"""A named column of clocks excludes guessed causes, and the reverse: else one hides the other."""
+"""A named column of clocks excludes guessed causes, and the reverse."""
 
 MAX_COLUMNS = 4096
-"""Different columns in a table of JSON lines."""
+"""Most columns of JSON lines."""
 
 
 class ChosenColumns:
-    """The user's columns by column of the schema, the unit of times, and what is counted."""
+    """The user's columns by column of the schema, the unit of times, and counts."""
 
     def __init__(
         self,
@@ -90,26 +89,26 @@ class ChosenColumns:
         growing: bool = False,
         untyped: bool = False,
     ) -> None:
-        """Look at the first records; FormatError if a named or needed column is not there.
+        """Choose by the first records; FormatError if a named or needed column is absent.
 
-        `growing`: later records may have further columns (JSON), so named ones may still come.
-        `untyped`: all cells are text (CSV), also where they stand for null or for lists.
+        `growing`: later records may have further columns (JSON). `untyped`: all cells are text
+        (CSV).
         """
         self.source = source
         self.unreadable_times = 0
-        """Times so far that are no number and not ISO 8601, or out of range: null, but counted."""
+        """Times that are null as they cannot be read."""
         self.guessed_unit = ""
-        """The unit of times so far that are numbers, where their size told it."""
+        """Unit of numeric times, if their size told it."""
         self.sizes = TimeSizes()
-        """Of times so far that are numbers: how many look like another unit."""
+        """Sizes of numeric times."""
         self.causes = {
             REPEATED: 0,
             BLANK: 0,
             ROUNDED_CAUSES: 0,
             UNREADABLE_CAUSES: 0,
-            **dict.fromkeys(NOTES, 0),
+            **dict.fromkeys(OF_READERS, 0),
         }
-        """Causes so far, by what is wrong with them (`tables.trace.causes`)."""
+        """Counts of causes, by defect."""
         self.separator = options.separator
         if options.separator == "":
             raise InputError("--separator is empty; name the text between two causes")
@@ -122,7 +121,7 @@ class ChosenColumns:
         self.expressions = dict.fromkeys(
             (one for one in named if one not in self.known and expressions.is_expression(one)), 0
         )
-        """Expressions in place of columns; 1 where it has found something so far."""
+        """Expressions in place of columns; 1 for those that found something."""
         if not self.of["id"] and not (
             self.of["member"] and (self.of["seq"] or self.of["clock"] or self.of["clock_members"])
         ):
@@ -138,7 +137,7 @@ class ChosenColumns:
         for name in ("run", "member"):
             self._take_names(name, sample)
         self.likely: list[str] = []
-        """Columns that may hold causes and are not read."""
+        """Unread columns that may hold causes."""
         if "parents" not in options.columns:
             self._take_likely(sample)
         self.text_causes = self._text_causes(sample) if untyped else None
@@ -149,10 +148,7 @@ class ChosenColumns:
         self.unit = options.time_unit or ("ns" if own_schema else self._unit(sample))
 
     def cell(self, record: Mapping[str, object], column: str) -> object:
-        """Return what a row holds in a column, or what an expression finds in it.
-
-        Raises ValueError where an expression cannot be evaluated.
-        """
+        """Return a cell, or the result of an expression. Raise ValueError if that fails."""
         value = record.get(column)
         if column in self.expressions:
             if column not in record:
@@ -163,19 +159,19 @@ class ChosenColumns:
         return value
 
     def note_found(self, expression: str, value: object) -> None:
-        """Note whether an expression has found something."""
+        """Note that an expression has found something."""
         if value is not None and value != [] and not isinstance(value, Failed):
             self.expressions[expression] = 1
 
     def _sampled(self, record: Mapping[str, object], column: str) -> object:
-        """Return a cell of the first rows, which have their turn later."""
+        """Return a cell of the first rows, without counting it."""
         if column in self.expressions and column not in record:
             value = expressions.evaluate(column, record)
             return None if isinstance(value, Failed) else value
         return record.get(column)
 
     def _parts_of_id(self) -> int:
-        """Return of how many parts an id is made. Raises InputError where causes have others."""
+        """Return the number of parts of an id. Raise InputError if causes have others."""
         of_id = self.of["id"]
         parts = sum(expressions.count_parts(one) if one in self.expressions else 1 for one in of_id)
         causes = self.options.columns.get("parents", ())
@@ -188,7 +184,7 @@ class ChosenColumns:
         return max(parts, 1)
 
     def _take_names(self, name: str, sample: Sequence[Mapping[str, object]]) -> None:
-        """Take the first usual column that is not full of what is no name, as objects are."""
+        """Take the first usual column that is not full of objects and the like."""
         if name in self.options.columns:
             return
         for column in usual_names.find_usual(name, list(self.known)):
@@ -201,7 +197,7 @@ class ChosenColumns:
     def _take_likely(self, sample: Sequence[Mapping[str, object]]) -> None:
         """Take the first column of causes by name that names an event of the sample.
 
-        A column `parents` is taken in any case, as it is the schema's own.
+        A column `parents` is always taken.
         """
         if _OTHER_WAY["parents"] in self.options.columns:
             return  # the user named another column to go by
@@ -217,7 +213,7 @@ class ChosenColumns:
         self.likely = [one for one in likely if one not in self.of["parents"]]
 
     def _sampled_ids(self, sample: Sequence[Mapping[str, object]]) -> frozenset[str]:
-        """Return the ids in the first rows; none where an id has several parts."""
+        """Return the ids in the first rows; none for ids of several parts."""
         if not self.of["id"] or self.id_parts > 1:
             return frozenset()
         cells = (self._sampled(record, self.of["id"][0]) for record in sample)
@@ -234,7 +230,6 @@ class ChosenColumns:
         return TextCauses(self._sampled_ids(sample), texts, self.causes)
 
     def _causes_in(self, cell: object) -> Sequence[object]:
-        """Return the values in a cell of causes."""
         parts = cells_in(cell, self.separator)
         if self.text_causes is None:
             return parts
@@ -249,7 +244,7 @@ class ChosenColumns:
         return [name for value in values if (name := name_of(value)) is not None]
 
     def unread(self) -> tuple[str, str]:
-        """Return the columns that may hold causes, and those that name later events, if unread."""
+        """Return unread columns that may hold causes, and those of later events."""
         if "parents" in self.options.columns:
             return "", ""
         if self.of["parents"]:
@@ -259,7 +254,7 @@ class ChosenColumns:
         return ", ".join(likely)[:300], ", ".join(later)[:300]
 
     def _refuse_idle(self, sample: Iterable[Mapping[str, object]]) -> None:
-        """Raise InputError for an option that no column of this table has a use for."""
+        """Raise InputError for an option without any use for this table."""
 
         def held(names: Iterable[str]) -> list[object]:
             columns = [column for name in names for column in self.of[name]]
@@ -286,10 +281,7 @@ class ChosenColumns:
                 raise InputError(f"{message}: leave it out", path=self.source)
 
     def _unit(self, sample: Iterable[Mapping[str, object]]) -> str:
-        """Return the unit that the size of the largest number tells.
-
-        Of those that are a time in some unit: what is refused says nothing of the others.
-        """
+        """Return the unit by the size of the largest number that is a time in some unit."""
         columns = [column for name in TIMES for column in self.of[name]]
         cells = (self._sampled(record, column) for record in sample for column in columns)
         numbers = map(finite, cells)
@@ -297,26 +289,25 @@ class ChosenColumns:
         return text.unit_by_size(max((n for n in sizes if n < text.MAX_TIME), default=0))
 
     def telling(self) -> str:
-        """Return which columns could tell what came before what, as "parents in caused_by; ..."."""
+        """Return the columns that could tell causality: "parents in caused_by; ..."."""
         could = ((name, self.of[name]) for name in ("parents", "clock", "clock_members", "kind"))
         return "; ".join(f"{name} in {text.shorten(of[0])}" for name, of in could if of)
 
     def guessed(self) -> str:
-        """Return which columns were taken by a usual name that is not the schema's own."""
+        """Return the columns that were taken by a usual name."""
         taken = ((name, self.of[name]) for name in CHOICES if name not in self.options.columns)
         usual = [(name, of[0]) for name, of in taken if of and of[0].lower() != name]
         return ", ".join(f"{name} is {text.shorten(column)}" for name, column in usual)
 
     def check_all_came(self) -> None:
-        """Raise FormatError for a column that the user named and that no record had."""
+        """Raise FormatError for a named column that no record had."""
         for name in self.options.columns:
             find_columns(name, list(self.known), self.options, self.source)
 
     def _widen(self, record: Mapping[str, object], line: int | None) -> None:
-        """Take in columns that this record is the first to have, as JSON leaves out what is null.
+        """Add the columns that this record is the first to have.
 
-        What was found before stays as it is: no record until here had the new ones. Raise
-        FormatError for more columns than any table has: the work would grow with their square.
+        Raise FormatError for too many columns: the work would grow with their square.
         """
         new = [column for column in record if column not in self.known]
         if len(self.known) + len(new) > MAX_COLUMNS:
@@ -338,9 +329,9 @@ class ChosenColumns:
 def find_columns(
     name: str, known: Sequence[str], options: ReadOptions, source: str, growing: bool = False
 ) -> tuple[str, ...]:
-    """Return the columns that give one of the schema; the user's if named, else a usual one.
+    """Return the columns for one of the schema: the user's if named, else a usual one.
 
-    Raises FormatError for a name that is neither a column nor an expression.
+    Raise FormatError for a name that is neither a column nor an expression.
     """
     if name in options.columns:
         for column in options.columns[name]:
@@ -358,7 +349,7 @@ def find_columns(
 
 
 def further_columns(known: Sequence[str], options: ReadOptions) -> list[str]:
-    """Return the columns of a table that are read as none of the schema's."""
+    """Return the columns that are read as none of the schema's."""
     taken = {
         one for name in CHOICES for one in find_columns(name, known, options, "", growing=True)
     }

@@ -1,7 +1,6 @@
-"""From rows of a user's table to events: cells to values of the schema.
+"""Rows of a user's table to events, by the columns of `chosen_columns`.
 
-Which column is which is told by `chosen_columns`. What cannot be told is left null; an event that
-has no column `id` is named MEMBER:NUMBER.
+Unknown values are null. An event without a column `id` is named MEMBER:NUMBER.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from antecede.tables.trace.user_tables.values import (
 
 
 class Columns(ChosenColumns):
-    """The user's columns by column of the schema, and the events that rows are."""
+    """The user's columns, and the events of rows."""
 
     def event(self, record: Mapping[str, object], line: int | None) -> Event | Quarantined:
-        """Return the record as an event, or what is wrong with it."""
+        """Return the record as an event or a bad record."""
         if not record.keys() <= self.known.keys():
             self._widen(record, line)
         try:
@@ -76,7 +75,7 @@ class Columns(ChosenColumns):
         return event._replace(**times) if times else event
 
     def _safe_identity(self, record: Mapping[str, object]) -> str | None:
-        """Return the id of a bad record, as far as it can be told."""
+        """Return the id of a bad record, if any."""
         try:
             identity = name_of(self._first(record, "id"))
         except ValueError:
@@ -101,7 +100,7 @@ class Columns(ChosenColumns):
         return joined_id([name for name in names if name is not None])
 
     def _part(self, value: object) -> str | None:
-        """Return a part of an id, None for a blank. Raises ValueError for what is no name."""
+        """Return a part of an id, None for a blank. Raise ValueError for no name."""
         value = plain(value)
         if is_rounded(value):
             raise ValueError(f"id is rounded: {rounded_words(value, self.of['id'])}")
@@ -111,7 +110,7 @@ class Columns(ChosenColumns):
         return name
 
     def _single(self, value: object, column: str, name: str) -> object:
-        """Return the one value that an expression found. Raises ValueError for several."""
+        """Return the only value that an expression found. Raise ValueError for several."""
         if column in self.expressions and isinstance(value, list):
             if len(value) > 1:
                 raise ValueError(f"{name}: {column} finds several values: {shown(value)}")
@@ -138,7 +137,7 @@ class Columns(ChosenColumns):
         return plain(value) if isinstance(value, Decimal) else value
 
     def _name(self, record: Mapping[str, object], name: str) -> str | None:
-        """Return a name in a record, None for a blank. Raises ValueError for what is no name."""
+        """Return a name, None for a blank. Raise ValueError for no name."""
         value = self._first(record, name)
         if is_rounded(value):
             raise ValueError(f"{name} is rounded: {rounded_words(value, self.of[name])}")
@@ -148,9 +147,9 @@ class Columns(ChosenColumns):
         return found
 
     def _no_name(self, value: object, name: str, column: str = "") -> str:
-        """Return why a value is no name, and what reaches into it.
+        """Return why a value is no name, and the expression that reaches into it.
 
-        `column`: where the value stands, with "[]" for one of a list.
+        `column`: its place, with "[]" for an element of a list.
         """
         said = f"{name} holds what is no name: it is {shown(value)}, and {IDS_ARE}"
         column = column or self.of[name][0]
@@ -210,7 +209,6 @@ class Columns(ChosenColumns):
         return tuple(found)
 
     def _composite_causes(self, record: Mapping[str, object]) -> tuple[str, ...]:
-        """Return the causes of a row whose ids have several parts."""
         found: dict[str, None] = {}
         counts = dict.fromkeys(self.causes, 0)
         for value in self._composite_cells(record):
@@ -239,7 +237,7 @@ class Columns(ChosenColumns):
         return tuple(found)
 
     def _is_of_id(self, parts: Sequence[object]) -> bool:
-        """Return whether the parts of a cause that are there are columns of the row's own id."""
+        """Return whether the present parts of a cause are columns of the row's own id."""
         columns = self.of["parents"]
         if len(columns) != len(parts):
             return False
@@ -263,9 +261,9 @@ class Columns(ChosenColumns):
                 yield from cells_in(cell, self.separator)
 
     def _unreadable(self, value: object, name: str, column: str) -> str:
-        """Return a name that no event has, for a cause that is a number but no id, and count it.
+        """Return a name that no event has, for a number that is no id, and count it.
 
-        Raise ValueError for all else that is no name.
+        Raise ValueError for any other value.
         """
         rounded = is_rounded(value)
         if name != "parents" and rounded:

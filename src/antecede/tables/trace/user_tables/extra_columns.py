@@ -1,10 +1,9 @@
-"""The columns that a user's table has, beside the events that are made of them.
+"""The user's own columns, beside the events that are made of them.
 
-Parquet keeps its types. CSV knows text alone. JSON values get the Arrow type that gives each of
-them back as it was; a column whose values have none (text here, a number there; records of
-different keys; whole numbers beside broken ones) is kept as the JSON that it was, and marked
-(`is_json`). JSON lines write its values as they came. For a format in which a column has one type
-`settled` finds the nearest and tells what it changes.
+Parquet keeps its types; CSV has text. JSON values get the Arrow type that gives each back as it
+was. Values without such a type (text and numbers; records of different keys) are kept as JSON text,
+and marked (`is_json`). For a format of one type a column `settled` finds the nearest and reports
+changes.
 """
 
 from __future__ import annotations
@@ -22,61 +21,31 @@ pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
 
 MARK = b"antecede.own"
-"""In the metadata of a column that was read from JSON or CSV: what it holds."""
+"""Metadata of a column from JSON or CSV: its content."""
 VALUES, JSON = b"values", b"json"
 _EXACT = {str, bool, int, float}
-"""Types of JSON that Arrow gives back as they were, each in a column of its own."""
+"""Types of JSON that Arrow gives back unchanged."""
 _NO_ARRAY = (pa.ArrowException, OverflowError, TypeError, ValueError)
-"""What Arrow raises for values that have no type in common."""
+"""Errors of Arrow for values without a common type."""
 
 
-class Place(NamedTuple):
-    """A row of a batch of Parquet."""
-
-    batch: pyarrow.RecordBatch
-    row: int
+Own = Mapping[str, Any] | pyarrow.RecordBatch
+"""Rows as the user has them: a record of CSV or JSON, or a batch of Parquet."""
 
 
-Own = Mapping[str, Any] | Place
-"""A row as the user has it: a record of CSV or JSON, or a place in Parquet."""
-
-
-def as_table(rows: Sequence[Own | pyarrow.RecordBatch]) -> pyarrow.Table:
-    """Return rows as a table of their own columns, in their order [n]; a batch is its rows."""
-    parts = []
-    for batch, run in itertools.groupby(rows, _batch_of):
-        if batch is None:
-            parts.append(_of_records([row for row in run if isinstance(row, Mapping)]))
+def as_table(rows: Sequence[Own]) -> pyarrow.Table:
+    """Return rows as a table of their own columns, in their order [n]."""
+    parts: list[pyarrow.Table] = []
+    for is_batch, run in itertools.groupby(rows, lambda row: isinstance(row, pyarrow.RecordBatch)):
+        if is_batch:
+            parts += [pa.Table.from_batches([batch]) for batch in run]
         else:
-            where = [row.row for row in run if isinstance(row, Place)]
-            whole = pa.Table.from_batches([batch.to_batch()])
-            parts.append(whole.take(pa.array(where, pa.int64())) if where else whole)
+            parts.append(_of_records([row for row in run if isinstance(row, Mapping)]))
     return together(parts)
 
 
-class _Same:
-    """A batch that is compared by what it is, not by what it holds."""
-
-    def __init__(self, batch: pyarrow.RecordBatch) -> None:
-        self._batch = batch
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other._batch is self._batch
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def to_batch(self) -> pyarrow.RecordBatch:
-        return self._batch
-
-
-def _batch_of(row: Own | pyarrow.RecordBatch) -> _Same | None:
-    if isinstance(row, pyarrow.RecordBatch):
-        return _Same(row)
-    return _Same(row.batch) if isinstance(row, Place) else None
-
-
 def marked(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-    """Return a batch of text cells with its columns marked as what was read from CSV."""
+    """Return a batch of text cells with its columns marked as read from CSV."""
     made: pyarrow.RecordBatch = pa.RecordBatch.from_arrays(
         batch.columns,
         schema=pa.schema([field.with_metadata({MARK: VALUES}) for field in batch.schema]),
@@ -85,22 +54,22 @@ def marked(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
 
 
 def is_json(field: Any) -> bool:
-    """Tell whether a column holds the JSON text of its values."""
+    """Return whether a column holds the JSON text of its values."""
     return (field.metadata or {}).get(MARK) == JSON
 
 
 class Changed(NamedTuple):
-    """Values of one column that a format cannot hold as they are."""
+    """Values of a column that a format cannot hold unchanged."""
 
     column: str
     values: int
     of: int
-    """Values of the column that are not null."""
+    """Values that are not null."""
     into: str
-    """What they become."""
+    """Type or form of the result."""
 
     def words(self) -> str:
-        """Return what happened as a sentence."""
+        """Return the change as a sentence."""
         return (
             f"column {self.column}: {counted(self.values, 'value')} of {self.of:,} became "
             f"{self.into}, as the values of a column have one type there (JSON lines keep them)"
@@ -108,11 +77,11 @@ class Changed(NamedTuple):
 
 
 def settled(table: pyarrow.Table, keeps_json: bool) -> tuple[pyarrow.Table, list[Changed]]:
-    """Return a table for a format, and what of its columns that changes.
+    """Return a table for a format, and the changes of its columns.
 
-    `keeps_json`: values of one column may differ in type. Else columns of JSON get the Arrow type
-    that holds all of their values, where there is one (records get all keys, whole numbers become
-    broken ones), and are text otherwise.
+    `keeps_json`: values of a column may differ in type. Else columns of JSON get the Arrow type of
+    all their values, if any (records get all keys, whole numbers become floating-point ones), or
+    text.
     """
     found: list[Changed] = []
     if keeps_json:
@@ -134,7 +103,7 @@ def settled(table: pyarrow.Table, keeps_json: bool) -> tuple[pyarrow.Table, list
 
 
 def _nearest(values: list[Any]) -> tuple[Any, str]:
-    """Return values of JSON as one Arrow type, and what is made of those that had another."""
+    """Return JSON values as an Arrow type, and the name of what they become."""
     try:
         array: Any = _array(values)
     except _NO_ARRAY:
@@ -144,25 +113,29 @@ def _nearest(values: list[Any]) -> tuple[Any, str]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Tell whether two values are the same JSON: 1, 1.0 and true are not."""
+    """Return whether two values are the same JSON: 1, 1.0 and true are not."""
     return json.dumps(one) == json.dumps(other)
 
 
 def _of_records(records: Sequence[Mapping[str, Any]]) -> pyarrow.Table:
     names = list(dict.fromkeys(name for record in records for name in record))
-    made = [_column([record.get(name) for record in records]) for name in names]
-    fields = [
-        pa.field(name, array.type, metadata={MARK: mark})
-        for name, (array, mark) in zip(names, made, strict=True)
-    ]
-    table: pyarrow.Table = pa.Table.from_arrays(
-        [array for array, _ in made], schema=pa.schema(fields)
+    return _marked_table(
+        {name: _column([record.get(name) for record in records]) for name in names}
     )
+
+
+def _marked_table(columns: Mapping[str, tuple[Any, bytes | None]]) -> pyarrow.Table:
+    fields = [
+        pa.field(name, column.type, metadata=None if mark is None else {MARK: mark})
+        for name, (column, mark) in columns.items()
+    ]
+    arrays = [column for column, _ in columns.values()]
+    table: pyarrow.Table = pa.Table.from_arrays(arrays, schema=pa.schema(fields))
     return table
 
 
 def _column(values: list[Any]) -> tuple[Any, bytes]:
-    """Return values of JSON or CSV as an array, and whether it holds them or their JSON text."""
+    """Return values as an array, and whether it holds them or their JSON text."""
     kinds = {type(value) for value in values} - {type(None)}
     try:
         if len(kinds) > 1:
@@ -176,7 +149,7 @@ def _column(values: list[Any]) -> tuple[Any, bytes]:
 
 
 def _array(values: list[Any]) -> Any:
-    """Return values as an array. Raises one of `_NO_ARRAY` where no type can be stored."""
+    """Return values as an array. Raise one of `_NO_ARRAY` without a type."""
     array = pa.array(values)
     if _has_empty_record(array.type):
         raise ValueError("Parquet has no record without a field")
@@ -202,25 +175,14 @@ def _text(value: Any) -> str | None:
 
 
 def together(tables: Iterable[pyarrow.Table]) -> pyarrow.Table:
-    """Return tables below each other; a column that one lacks is null there."""
+    """Return tables below each other; absent columns are null."""
     parts = [part for part in tables if part.num_columns]
-    if not parts:
-        nothing: pyarrow.Table = pa.table({})
-        return nothing
-    names = list(dict.fromkeys(name for part in parts for name in part.column_names))
-    joined = [_joined(parts, name) for name in names]
-    fields = [
-        pa.field(name, column.type, metadata=None if mark is None else {MARK: mark})
-        for name, (column, mark) in zip(names, joined, strict=True)
-    ]
-    table: pyarrow.Table = pa.Table.from_arrays(
-        [column for column, _ in joined], schema=pa.schema(fields)
-    )
-    return table
+    names = dict.fromkeys(name for part in parts for name in part.column_names)
+    return _marked_table({name: _joined(parts, name) for name in names})
 
 
 def _joined(parts: Sequence[Any], name: str) -> tuple[Any, bytes | None]:
-    """Return one column of all parts, and its mark: none where its values are those of Parquet."""
+    """Return a column of all parts, and its mark (None: of Parquet)."""
     pieces = [
         part.select([name])
         if name in part.column_names
@@ -239,15 +201,9 @@ def _joined(parts: Sequence[Any], name: str) -> tuple[Any, bytes | None]:
             pass
         else:
             return whole, VALUES if marks == {VALUES} else None
-    arrays = [
-        piece.column(0).cast(pa.string())
-        if is_json(field)
-        else as_json(piece.column(0).to_pylist())
-        for piece, field in zip(pieces, fields, strict=True)
-    ]
-    chunks = [
-        chunk
-        for array in arrays
-        for chunk in (array.chunks if isinstance(array, pa.ChunkedArray) else [array])
-    ]
+    chunks: list[Any] = []
+    for piece, field in zip(pieces, fields, strict=True):
+        column = piece.column(0)
+        texts = column.cast(pa.string()).chunks if is_json(field) else None
+        chunks += texts or [as_json(column.to_pylist())]
     return pa.chunked_array(chunks, pa.string()), JSON

@@ -1,22 +1,37 @@
-"""Several ids in one cell, which nobody said to take apart: told by the ids that are there."""
+"""Cells of causes that hold something else than an id, told by the ids of the table.
+
+- Several ids with a separator: a hint for the user.
+- CSV has no types: words for null, lists in brackets, `1.0` for 1. They are read so only where the
+  ids of the first rows leave no doubt, and counted by kind.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from antecede.tables.trace.user_tables.text_causes import NULLS, POINT, list_in
+from antecede.tables.trace.causes import AS_LIST, AS_NULL, AS_WHOLE
 
+NULLS = frozenset({"nan", "none", "null", "\\n", "<na>", "nat", "nil", "n/a", "na", "#n/a"})
+"""Words for null of pandas, Python, databases and sheets, in lower case."""
+WHOLE, POINT = re.compile(r"-?[0-9]+\Z"), re.compile(r"(-?[0-9]+)\.0+\Z")
+_BRACKETS = {"[": "]", "{": "}", "(": ")"}
+_VALUE = re.compile(
+    r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s,'"\[\]{}()][^,'"\[\]{}()]*?))"""
+    r"""\s*(?:(,)|\Z|(?=['"]))"""
+)
+"""Value and the comma after it; NumPy puts none between quoted values."""
+_NUMBERS = re.compile(r"-?[0-9.]+(?:\s+-?[0-9.]+)+\Z")
 SEPARATORS = (";", ",", "|", " ", "/")
-"""What people write between several ids in one cell."""
+"""Usual separators of ids in a cell."""
 
 
 def several_in_one(nowhere: Iterable[str], known: Collection[str]) -> dict[str, Any]:
-    """Tell whether ids that are nowhere are several known ones, with something between them.
+    """Return a hint if ids that are nowhere are several known ones, with a separator between them.
 
-    Return {} or the `separator` of the most of them, how many `references` it has, an `example`,
-    and `others`, how many each other separator has. A reference counts once, by the first
-    separator that takes it apart into ids that are all there.
+    {}, or the `separator` of most, its `references`, an `example`, and counts of `others`. A
+    reference counts by the first separator whose parts are all known.
     """
     found: dict[str, list[str]] = {}
     nowhere = list(nowhere)
@@ -38,7 +53,7 @@ def several_in_one(nowhere: Iterable[str], known: Collection[str]) -> dict[str, 
 
 
 def _as_text(nowhere: Sequence[str], known: Collection[str]) -> dict[str, Any]:
-    """Tell whether ids that are nowhere stand for null, for lists or for whole numbers."""
+    """Return a hint if ids that are nowhere stand for null, lists or whole numbers."""
     found: dict[str, list[str]] = {}
     for name in nowhere:
         text = name.strip()
@@ -68,7 +83,7 @@ _REMEDIES = {
 
 
 def words(hint: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what was found and what to say."""
+    """Return the finding and the remedy."""
     if hint["separator"] is None:
         single, several, say = _REMEDIES[hint["kind"]]
         number = hint["references"]
@@ -87,3 +102,70 @@ def words(hint: Mapping[str, Any]) -> tuple[str, str]:
         f"say --separator {hint['separator']!r}"
         + ("; one separator serves, so write the others with it" if by else ""),
     )
+
+
+class TextCauses:
+    """Reading of cells of causes, chosen by the ids of the first rows."""
+
+    def __init__(self, ids: Collection[str], causes: Iterable[str], counts: dict[str, int]) -> None:
+        self.nulls = NULLS - {one.lower() for one in ids}
+        starts = {one.lstrip()[:1] for one in ids}
+        self.brackets = {one: _BRACKETS[one] for one in _BRACKETS if one not in starts}
+        self.counts = counts
+        self.whole = False
+        written = [one for cell in causes for one in self._listed(cell) or [cell]]
+        written = [one for one in written if one.strip() and not self._is_null(one)]
+        if ids and written:
+            self.whole = all(map(WHOLE.match, ids)) and all(map(POINT.match, written))
+
+    def values(self, cell: str) -> list[str] | None:
+        """Return the causes in a cell, None for an id as it stands."""
+        if self._is_null(cell):
+            self.counts[AS_NULL] += 1
+            return []
+        listed = self._listed(cell)
+        if listed is not None:
+            self.counts[AS_LIST] += 1
+            return [self._whole(one) for one in listed if not self._is_null(one)]
+        whole = self._whole(cell)
+        return None if whole is cell else [whole]
+
+    def _is_null(self, text: str) -> bool:
+        return text.strip().lower() in self.nulls
+
+    def _listed(self, cell: str) -> list[str] | None:
+        text = cell.strip()
+        there = len(text) > 1 and self.brackets.get(text[0]) == text[-1]
+        return list_in(text[1:-1]) if there else None
+
+    def _whole(self, text: str) -> str:
+        match = POINT.match(text.strip()) if self.whole else None
+        if match is None:
+            return text
+        self.counts[AS_WHOLE] += 1
+        return match[1]
+
+
+def list_in(text: str) -> list[str] | None:
+    """Return the values between brackets: quoted, or bare between commas; None for others."""
+    if _NUMBERS.match(text.strip()):
+        return text.split()
+    values: list[str] = []
+    at = 0
+    while at < len(text.rstrip()):
+        match = _VALUE.match(text, at)
+        if match is None:
+            return None
+        single, double, bare, _ = match.groups()
+        if bare is not None:
+            values.append(bare)
+        else:
+            values.append(re.sub(r"\\(.)", r"\1", double if single is None else single))
+        at = match.end()
+    return values
+
+
+def doubtful(whole: bool) -> str:
+    """Return the pattern of Arrow for cells that need a look."""
+    words = "|".join(re.escape(one) for one in sorted(NULLS))
+    return r"(?i)^\s*([\[{(]|(" + words + r")\s*$)" + (r"|\.0+\s*$" if whole else "")

@@ -1,20 +1,17 @@
-"""Tables with the user's own column names: Parquet (a file or a folder), CSV, JSON lines.
+"""Reader of tables with the user's own column names: Parquet (a file or a folder), CSV, JSON lines.
 
-Rows are read in pieces, so a table may be larger than memory. Which column is which is told
-from the first rows (`antecede.tables.trace.user_tables.columns`). Times given as numbers are taken
-in the unit that their size tells, unless the user says it; times as text are ISO 8601, with or
-without a zone (then UTC).
+Rows are read in pieces. The first rows tell which column is which (`columns`). Numeric times are in
+the unit of their size, unless the user says it; text is ISO 8601, UTC without a zone.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from antecede.errors import FormatError, InputError
+from antecede.errors import FormatError
 from antecede.formatting import counted
 from antecede.tables.trace import text
 from antecede.tables.trace.causes import (
@@ -25,41 +22,39 @@ from antecede.tables.trace.causes import (
     UNREADABLE_IN,
 )
 from antecede.tables.trace.causes import UNREADABLE_CAUSES as UNREADABLE_CAUSES
-from antecede.tables.trace.reader import Detail, Item, ReadOptions
+from antecede.tables.trace.reader import Detail, Item, ReadOptions, to_the_break
 from antecede.tables.trace.schema import Quarantined
 from antecede.tables.trace.time_text import GUESSED, LOOKS_LIKE, READ_AS, UNREADABLE
 from antecede.tables.trace.user_tables import blocks
-from antecede.tables.trace.user_tables import rows as table_rows
 from antecede.tables.trace.user_tables.blocks import Block
 from antecede.tables.trace.user_tables.columns import Columns
 from antecede.tables.trace.user_tables.extra_columns import Own
 from antecede.tables.trace.user_tables.usual_names import USUAL
 from antecede.tables.trace.user_tables.usual_names import words as unread_words
-from antecede.tables.trace.user_tables.vectorized import Piece, pieces
+from antecede.tables.trace.user_tables.vectorized import Chunk, Piece, each_row, pieces
 from antecede.tables.trace.user_tables.writing import JSON_LINES as JSON_LINES_FORMAT
 
 ABSENT_KEYS = "absent_keys"
-"""Name of a detail: keys of a file of JSON lines that records of it lack."""
+"""Name of a detail: keys that records of JSON lines lack."""
 GUESSED_COLUMNS = "guessed_columns"
-"""Name of a detail: which columns were taken by their usual names, in words."""
+"""Name of a detail: columns that were taken by usual names."""
 LIKELY, LATER = "unread_causes", "unread_later_events"
-"""Names of details: columns that may hold causes, or name later events, and are not read."""
+"""Names of details: unread columns that may hold causes, or name later events."""
 FOUND_BY = "found_by: "
-"""Beginning of the name of a detail: in how many files an expression found something."""
+"""Prefix of names of details: in how many files an expression found something."""
 SAMPLE_ROWS = 1000
 DELIMITERS = ",\t;|"
 JSON_LINES = {".jsonl", ".ndjson"}
-_T = TypeVar("_T")
 
 
 def absent_keys(details: Mapping[str, Any], format: str) -> str:
-    """Say what becomes of keys that records lack, where JSON lines are written; "" of none."""
+    """Return the report on absent keys in JSON lines, or an empty text."""
     count = details.get(ABSENT_KEYS, 0) if format == JSON_LINES_FORMAT else 0
     return f"{counted(count, 'key')} that records lack came out as null" if count else ""
 
 
 def guessed_columns(details: Mapping[str, Any]) -> str:
-    """Say which columns were taken by their usual names, where nobody named them; "" of none."""
+    """Return the report on columns taken by their usual names, or an empty text."""
     found = details.get(GUESSED_COLUMNS)
     said = [f"{found}: told by their names; options name others"] if found else []
     unread = unread_words(str(details.get(LIKELY, "")), str(details.get(LATER, "")))
@@ -79,14 +74,15 @@ class TableReader:
     def sniff(self, path: Path, head: bytes) -> float:
         """Recognize Parquet for certain; JSON lines and CSV less surely than other formats."""
         if path.is_dir():
-            return 0.8 if any(part.suffix == ".parquet" for part in files_of(path)) else 0.0
+            return 0.8 if any(part.suffix == ".parquet" for part in text.files_below(path)) else 0.0
         if head.startswith(b"PAR1"):
             return 1.0
         first = _first_line(head)
         if first.startswith("{"):
-            return 0.5 if _json_object(first) else 0.0
+            return 0.5 if isinstance(text.json_object(first), dict) else 0.0
         if JSON_LINES & set(path.suffixes):
-            return 0.4 if any(_json_object(line) for line in text.decode(head).split("\n")) else 0.0
+            lines = map(text.json_object, text.decode(head).split("\n"))
+            return 0.4 if any(isinstance(one, dict) for one in lines) else 0.0
         if {".csv", ".tsv"} & set(path.suffixes):
             return 0.6
         columns = {name.strip().lower() for name in first.split(_delimiter(first))}
@@ -97,67 +93,51 @@ class TableReader:
         return (item for item, _ in self.read_with_own(path, options))
 
     def read_with_own(self, path: Path, options: ReadOptions) -> Iterator[tuple[Item, Own | None]]:
-        """Yield every row, and what the user's own columns hold in it."""
-        rows = self._rows(path)
-        sample = list(_until(rows, SAMPLE_ROWS))
-        found = [row.record for row in sample if not isinstance(row, Quarantined)]
-        if not found:
-            yield from ((row, None) for row in sample if isinstance(row, Quarantined))
-            return
-        in_json = _in_json(path)
-        columns = Columns(found, options, str(path), growing=in_json, untyped=_is_untyped(path))
-        records = keys = 0
-        for row in itertools.chain(sample, rows):
-            if isinstance(row, Quarantined):
-                yield row, None
-            else:
-                records, keys = records + 1, keys + len(row.record)
-                yield columns.event(row.record, row.line), row.own
-        absent = records * len(columns.known) - keys if in_json else 0
-        yield from ((detail, None) for detail in details_of(columns, absent))
+        """Yield every row and the user's own columns of it: what `read_by_columns` must equal."""
+        for item in self._read(path, options, each_row):
+            if isinstance(item, Detail):
+                yield item, None
+            elif not isinstance(item, Chunk):
+                yield item
 
     def read_by_columns(
         self, path: Path, options: ReadOptions, own: bool
     ) -> Iterator[Piece | Detail]:
         """Yield what `read_with_own` does, events by whole columns wherever that is the same."""
+        return self._read(path, options, lambda block, columns: pieces(block, columns, own))
+
+    def _read(
+        self, path: Path, options: ReadOptions, make: Callable[[Block, Columns], Iterator[Piece]]
+    ) -> Iterator[Piece | Detail]:
         coming = self._blocks(path)
         ahead, sample = first_blocks(coming)
         if not sample:
             yield from ((row, None) for block in ahead for _, row in block.bad)
             return
         in_json = _in_json(path)
-        columns = Columns(sample, options, str(path), growing=in_json, untyped=_is_untyped(path))
+        is_csv = kind_of(path)[1] is not None
+        columns = Columns(sample, options, str(path), growing=in_json, untyped=is_csv)
         records = keys = 0
         for block in itertools.chain(_emptied(ahead), coming):
             if in_json:
                 records += block.rows
                 keys += sum(map(len, block.as_records()))
-            yield from pieces(block, columns, own)
+            yield from make(block, columns)
         yield from details_of(columns, records * len(columns.known) - keys if in_json else 0)
-
-    def _rows(self, path: Path) -> Iterator[table_rows.Row | Quarantined]:
-        parquet, delimiter = kind_of(path)
-        if parquet is not None:
-            for part in parquet:
-                yield from table_rows.parquet(part)
-        elif delimiter is None:
-            yield from _to_the_break(path, lambda: table_rows.json_lines(path), _bad_row)
-        else:
-            yield from _to_the_break(path, lambda: table_rows.delimited(path, delimiter), _bad_row)
 
     def _blocks(self, path: Path) -> Iterator[Block]:
         parquet, delimiter = kind_of(path)
         if parquet is not None:
             for part in parquet:
                 yield from blocks.parquet(part)
-        elif delimiter is None:
-            yield from _to_the_break(path, lambda: blocks.json_lines(path), _bad_block)
-        else:
-            yield from _to_the_break(path, lambda: blocks.delimited(path, delimiter), _bad_block)
+            return
+        found = blocks.json_lines(path) if delimiter is None else blocks.delimited(path, delimiter)
+        for block in to_the_break(found, path):
+            yield Block(records=(), bad=[(0, block)]) if isinstance(block, Quarantined) else block
 
 
 def first_blocks(coming: Iterator[Block]) -> tuple[list[Block], list[Mapping[str, object]]]:
-    """Return blocks up to the one that ends the sample by which columns are told, and it."""
+    """Return the blocks up to the end of the sample by which columns are chosen, and it."""
     ahead: list[Block] = []
     sample: list[Mapping[str, object]] = []
     for block in coming:
@@ -169,7 +149,7 @@ def first_blocks(coming: Iterator[Block]) -> tuple[list[Block], list[Mapping[str
 
 
 def kind_of(path: Path) -> tuple[list[Path] | None, str | None]:
-    """Return the files of a table in Parquet, else the delimiter of CSV; neither: JSON."""
+    """Return the Parquet files of a table, else the delimiter of CSV; neither: JSON."""
     if path.is_dir():
         return _parts(path), None
     head = text.read_up_to(path, text.HEAD_BYTES)[0]
@@ -178,43 +158,15 @@ def kind_of(path: Path) -> tuple[list[Path] | None, str | None]:
     return None, None if _in_json(path) else _delimiter(_first_line(head))
 
 
-def _is_untyped(path: Path) -> bool:
-    """Return whether a table is CSV, all cells of which are text."""
-    return kind_of(path)[1] is not None
-
-
-def _to_the_break(
-    path: Path, read: Callable[[], Iterator[_T]], bad: Callable[[Quarantined], _T]
-) -> Iterator[_T]:
-    """Yield what is read; where the file breaks off on a line, that is a bad record."""
-    try:
-        yield from read()
-    except FormatError:
-        raise
-    except InputError as error:
-        if error.line is None:
-            raise
-        yield bad(Quarantined(str(path), error.line, None, error.message, ""))
-
-
-def _bad_row(row: Quarantined) -> table_rows.Row | Quarantined:
-    return row
-
-
-def _bad_block(row: Quarantined) -> Block:
-    return Block(records=(), bad=[(0, row)])
-
-
 def _emptied(ahead: list[Block]) -> Iterator[Block]:
-    """Yield blocks and keep none of them."""
     while ahead:
         yield ahead.pop(0)
 
 
 def details_of(columns: Columns, absent_keys: int) -> Iterator[Detail]:
-    """Yield what reading found out about a file as a whole.
+    """Yield the findings on a file.
 
-    Raises FormatError for a column that the user named and that no record had.
+    Raise FormatError for a named column that no record had.
     """
     columns.check_all_came()
     if found := columns.guessed():
@@ -249,7 +201,7 @@ def _first_line(head: bytes) -> str:
 
 
 def _in_json(path: Path) -> bool:
-    """Tell whether a table is JSON lines, which name their columns in each row."""
+    """Return whether a table is JSON lines."""
     if path.is_dir():
         return False
     if JSON_LINES & set(path.suffixes):
@@ -257,37 +209,12 @@ def _in_json(path: Path) -> bool:
     return _first_line(text.read_up_to(path, text.HEAD_BYTES)[0]).startswith("{")
 
 
-def _until(
-    rows: Iterator[table_rows.Row | Quarantined], count: int
-) -> Iterator[table_rows.Row | Quarantined]:
-    """Yield rows until `count` good ones have come."""
-    for row in rows:
-        yield row
-        count -= not isinstance(row, Quarantined)
-        if not count:
-            return
-
-
-def files_of(folder: Path) -> list[Path]:
-    """Return the files below a folder as Spark writes it.
-
-    What begins with "_" or "." is no data there (`_temporary`, `_SUCCESS`).
-    """
-    return [
-        part
-        for part in sorted(folder.rglob("*"))
-        if part.is_file()
-        and not any(piece.startswith(("_", ".")) for piece in part.relative_to(folder).parts)
-    ]
-
-
 def _parts(folder: Path) -> list[Path]:
-    """Return the Parquet files of one table.
+    """Return the Parquet files of a table.
 
-    Raises FormatError for a folder that holds other files, too, or rows that were set aside:
-    nothing is left out, or read as data, without a word.
+    Raise FormatError for a folder with other files or rows that were set aside.
     """
-    files = files_of(folder)
+    files = text.files_below(folder)
     odd = [
         str(part.relative_to(folder))
         for part in files
@@ -305,10 +232,3 @@ def _parts(folder: Path) -> list[Path]:
 
 def _delimiter(first_line: str) -> str:
     return max(DELIMITERS, key=first_line.count)
-
-
-def _json_object(line: str) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False

@@ -1,7 +1,7 @@
-"""Usual names of columns: which column of a user's table is which column of the schema.
+"""Usual names of columns.
 
 Names that hold causes in some tables and other things in others (`LIKELY`) are taken if a value in
-the first rows is an id there. What is not taken is named to the user.
+the first rows is an id there. Others are named to the user.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _SEVERAL = re.compile(r"[\s,;|]+")
 
 
 def bare(name: str) -> str:
-    """Return a name without case and punctuation: `parentIds`, `parent_ids` and `parent-ids`."""
+    """Return a name without case and punctuation."""
     return re.sub(r"[\W_]+", "", name.lower())
 
 
 def find_usual(name: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns that have a usual name of a column of the schema, the best first."""
+    """Return the columns with a usual name of a column of the schema, the best first."""
     usual = (name, *USUAL.get(name, ()))
     lower = {column.lower(): column for column in reversed(known)}
     alike = {bare(column): column for column in reversed(known)}
@@ -79,7 +79,7 @@ def names_ids(
     ids: frozenset[str],
     names: Callable[[object], Iterable[str]],
 ) -> list[str]:
-    """Return the columns of which a value in the sample is an id there, or a text with ids."""
+    """Return the columns with an id of the sample in a cell, or text with ids."""
     return [
         column
         for column in columns
@@ -92,7 +92,7 @@ def names_ids(
 
 
 def words(likely: str, later: str) -> str:
-    """Return what to say about columns that were not read as causes."""
+    """Return the report on unread columns."""
     said = []
     if likely:
         said.append(f"{likely} may hold causes and is not read: say --after COLUMN if it does")

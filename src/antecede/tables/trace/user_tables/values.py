@@ -1,9 +1,8 @@
-"""Values of cells: lists, clocks and numbers as they are read out of a user's table."""
+"""Values of cells: lists, clocks and numbers."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -13,9 +12,8 @@ from antecede.tables.trace.identities import is_blank, is_rounded
 
 
 def joined_id(parts: Sequence[str]) -> str:
-    """Return the id that some parts make, such as the source and the id of a CloudEvent.
+    """Return the id of some parts, joined by ":": orders:3:17.
 
-    The parts are joined by ":", so that `--id topic --id partition --id offset` gives orders:3:17.
     A colon or backslash in any part but the last has a backslash before it: no two ids look alike.
     """
     *first, last = parts
@@ -23,24 +21,12 @@ def joined_id(parts: Sequence[str]) -> str:
 
 
 def could_be_joined_id(text: str, parts: int) -> bool:
-    """Return whether a text has as many parts as an id needs."""
+    """Return whether a text has as many parts as an id."""
     return text.replace(r"\\", "").replace(r"\:", "").count(":") >= parts - 1
 
 
-def zipped_causes(cells: Sequence[Sequence[object]]) -> Iterator[tuple[object, ...]]:
-    """Yield the causes that the columns of their parts hold; a single value goes with each.
-
-    Raises ValueError for lists of different lengths.
-    """
-    sizes = {len(cell) for cell in cells} - {1}
-    if len(sizes) > 1:
-        raise ValueError(f"the parts of causes are lists of different lengths: {sorted(sizes)}")
-    size = sizes.pop() if sizes else 1
-    yield from zip(*(cell if len(cell) != 1 else list(cell) * size for cell in cells), strict=True)
-
-
 def as_list(value: object) -> object:
-    """Return the list that a cell of a text file writes as JSON; anything else as it is."""
+    """Return the list that a cell of text holds as JSON; other values as they are."""
     if not isinstance(value, str) or not value.startswith("["):
         return value
     try:
@@ -50,7 +36,7 @@ def as_list(value: object) -> object:
 
 
 def rounded_words(value: object, columns: Sequence[str]) -> str:
-    """Return what is wrong with a number from which several ids may have come."""
+    """Return the defect of a number that may be several ids."""
     where = f" of column {columns[0]}" if columns else ""
     return (
         f"{value!r}{where} is a floating-point number from 2**53 on, which several whole numbers "
@@ -59,21 +45,28 @@ def rounded_words(value: object, columns: Sequence[str]) -> str:
 
 
 def filled(cells: Sequence[Sequence[object]]) -> Iterator[object]:
-    """Yield causes that the cells of their parts make; none where all cells are blank."""
+    """Yield causes that the cells of their parts make; a single value goes with each of a list.
+
+    Nothing where all cells are blank. Raise ValueError for lists of different lengths.
+    """
     if all(is_blank(value) for cell in cells for value in cell):
         return
-    yield from zipped_causes(cells)
+    sizes = {len(cell) for cell in cells} - {1}
+    if len(sizes) > 1:
+        raise ValueError(f"the parts of causes are lists of different lengths: {sorted(sizes)}")
+    size = sizes.pop() if sizes else 1
+    yield from zip(*(cell if len(cell) != 1 else list(cell) * size for cell in cells), strict=True)
 
 
 def plain(value: object) -> object:
-    """Return a decimal number as a whole one, else as the nearest float; other values as such."""
+    """Return a decimal as a whole number or the nearest float; other values as they are."""
     if not isinstance(value, Decimal) or not value.is_finite():
         return value
     return int(value) if value == value.to_integral_value() else float(value)
 
 
 def cells_in(value: object, separator: str | None) -> Sequence[object]:
-    """Return the values in one cell: a list, a JSON list as text, or text to be separated."""
+    """Return the values in a cell: a list, a JSON list as text, or separated text."""
     if isinstance(value, list | tuple):
         return value
     if isinstance(value, str):
@@ -90,7 +83,7 @@ def cells_in(value: object, separator: str | None) -> Sequence[object]:
 
 
 def checked_clock(clock: Mapping[object, object]) -> dict[str, int]:
-    """Return a clock's entries above zero; ValueError if a counter cannot be one."""
+    """Return a clock's entries above zero; ValueError for a bad counter."""
     checked: dict[str, int] = {}
     for member, written in clock.items():
         count = None if isinstance(written, str) else text.int64(written)
@@ -115,17 +108,16 @@ def is_number(value: object) -> bool:
 
 
 def finite(value: object) -> float | None:
-    """Return a number worth looking at; 0.0 for what is no number at all; None for null or nan."""
+    """Return a finite number; 0.0 for no number; None for null or nan."""
     value = plain(value)
     if value is None:
         return None
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return 0.0
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
         return 0.0
-    if isinstance(value, float) and not math.isfinite(value):
+    try:
+        number = float(value)
+    except ValueError:
+        return 0.0
+    except OverflowError:
         return None
-    return float(value) if abs(value) < 1e300 else None
+    return number if abs(number) < 1e300 else None

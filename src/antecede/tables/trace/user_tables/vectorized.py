@@ -1,13 +1,10 @@
 """Blocks of a user's table to blocks of events, without a Python object a row.
 
-Theory of operation
--------------------
-`columns.Columns` defines what a row means. Here a column of the schema is made of a whole block of
-cells (`antecede.tables.trace.user_tables.cell_parsing`) wherever Arrow can do what `Columns` does
-to each; a cell that it cannot take alike goes to the method of `Columns` for that cell; and a row
-that `Columns` would set aside, or that cannot be stored, is given to `Columns.event` whole. So
-nothing is decided twice, and what is counted (unreadable times, blanks among causes, ...) is
-counted once: columns whose cells are counted come last, when it is known which rows go another way.
+Theory of operation ------------------- `columns.Columns` defines a row. Here a column of the schema
+is made of a whole block of cells (`cell_parsing`) where Arrow can do the same. Other cells go to
+the method of `Columns`; a row that `Columns` would set aside, or that cannot be stored, goes to
+`Columns.event` whole. So nothing is decided or counted twice: columns whose cells are counted come
+last, when the other rows are known.
 """
 
 from __future__ import annotations
@@ -23,37 +20,35 @@ import pyarrow.compute
 from antecede.tables.trace import expressions
 from antecede.tables.trace.identities import name_of
 from antecede.tables.trace.schema import COLUMNS, EVENT, KINDS, Event, Quarantined
-from antecede.tables.trace.user_tables import cell_parsing, list_cells
-from antecede.tables.trace.user_tables import rows as table_rows
+from antecede.tables.trace.user_tables import blocks, cell_parsing
 from antecede.tables.trace.user_tables.blocks import Block
-from antecede.tables.trace.user_tables.cell_parsing import Bools, Found, Times
+from antecede.tables.trace.user_tables.cell_parsing import NO_ARRAY, TEXTS, Bools, Found, Times
 from antecede.tables.trace.user_tables.chosen_columns import TIMES
 from antecede.tables.trace.user_tables.columns import Columns
 from antecede.tables.trace.user_tables.extra_columns import marked
-from antecede.tables.trace.user_tables.list_cells import NO_ARRAY, TEXTS
-from antecede.tables.trace.user_tables.text_causes import doubtful
+from antecede.tables.trace.user_tables.list_separators import doubtful
 
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 pc: Any = pyarrow.compute
-_TYPES = {"string": pa.string(), "int64": pa.int64(), "list<string>": TEXTS}
-_TYPES["list<int64>"] = pa.list_(pa.int64())
+ARROW_TYPES = {"string": pa.string(), "int64": pa.int64(), "list<string>": TEXTS}
+ARROW_TYPES["list<int64>"] = pa.list_(pa.int64())
 Ints = npt.NDArray[np.int64]
 
 
 class Chunk(NamedTuple):
-    """Events that stand behind each other, in the schema (`file_order` is not numbered yet)."""
+    """Consecutive events in the schema (`file_order` is not numbered yet)."""
 
     events: Any
     own: Any
-    """Their rows as the user has them: an Arrow batch or records; None if not asked for."""
+    """Their rows of the user: an Arrow batch or records; None if not asked for."""
 
 
 Piece = Chunk | tuple[Event | Quarantined, Any]
-"""Events, or one that was made by itself with its row, or a bad record."""
+"""Events, or an event with its row, or a bad record."""
 
 
 def pieces(block: Block, columns: Columns, own: bool) -> Iterator[Piece]:
-    """Yield the events and bad records of a block in their order."""
+    """Yield the events and bad records of a block, in order."""
     done = 0
     bad = list(block.bad)
     while done < block.rows:
@@ -72,8 +67,18 @@ def pieces(block: Block, columns: Columns, own: bool) -> Iterator[Piece]:
     yield from ((row, None) for _, row in bad)
 
 
+def each_row(block: Block, columns: Columns) -> Iterator[Piece]:
+    """Yield the same as `pieces`, each row made by itself."""
+    bad = list(block.bad)
+    for at in range(block.rows):
+        while bad and bad[0][0] == at:
+            yield bad.pop(0)[1], None
+        yield _alone(block.sliced(at, 1), columns, True)
+    yield from ((row, None) for _, row in bad)
+
+
 def _known(block: Block, columns: Columns, first: int) -> int:
-    """Return how many rows from `first` have none but known columns."""
+    """Return how many rows from `first` have only known columns."""
     names = columns.known.keys()
     if block.records is None:
         return block.rows - first if names >= set(block.batch.schema.names) else 0
@@ -125,7 +130,7 @@ def _chunk(block: Block, events: Any, own: bool, first: int, rows: int) -> Chunk
 
 
 class _Made:
-    """The events of one block; a row that turns out odd is left to the row path."""
+    """Events of a block; odd rows are left to the row path."""
 
     def __init__(self, block: Block, columns: Columns) -> None:
         self.block, self.columns, self.n = block, columns, block.rows
@@ -134,7 +139,6 @@ class _Made:
         self._lists: dict[str, list[Any]] = {}
 
     def events(self) -> tuple[Any, Bools]:
-        """Return the events [n], and which of them are none (the row path has them)."""
         of: dict[str, Any] = {}
         for name in ("run", "member", "role", "text"):
             of[name] = self._name(name)
@@ -147,8 +151,8 @@ class _Made:
         for name in ("seq", "ingest"):
             of[name] = self._number(name)
         clocks = self._clocks()
-        of["clock_members"], of["clock_counts"] = list_cells.listed(clocks, self.n)
-        of["seq"] = list_cells.with_counts(of["seq"], of["member"], clocks)
+        of["clock_members"], of["clock_counts"] = cell_parsing.listed(clocks, self.n)
+        of["seq"] = cell_parsing.with_counts(of["seq"], of["member"], clocks)
         of["id"] = self._identity(of["member"], of["seq"])
         of["topics"] = self._names("topics")  # before what is counted, as they may be refused
         of["parents"] = self._names("parents")
@@ -159,7 +163,7 @@ class _Made:
         of["line"] = pa.nulls(self.n, pa.int64()) if self.block.lines is None else self.block.lines
         of["file_order"] = np.zeros(self.n, np.int64)
         arrays = [
-            pa.array(of[column.name]).cast(_TYPES[column.type])
+            pa.array(of[column.name]).cast(ARROW_TYPES[column.type])
             if isinstance(of[column.name], np.ndarray)
             else of[column.name]
             for column in COLUMNS
@@ -183,24 +187,19 @@ class _Made:
         each: Callable[[dict[str, Any], str], Any],
         kind: Any,
     ) -> Any:
-        """Return a column of one cell a row; rows of which a cell is refused become odd."""
+        """Return a column with a cell a row; rows with a refused cell become odd."""
         columns = self.columns.of[name][:1]
         if not columns:
             return pa.nulls(self.n, kind)
         array = self._array(columns[0])
         found = None if array is None else convert(array)
-        if found is None:
-            found = Found(pa.nulls(self.n, kind), ~cell_parsing.none(self.n))
+        found = found or Found(pa.nulls(self.n, kind), ~cell_parsing.none(self.n))
         return self._completed(found, columns, lambda record: each(record, name), kind)
 
     def _completed(
-        self,
-        found: Found,
-        columns: Sequence[str],
-        each: Callable[[dict[str, Any]], Any],
-        kind: Any,
+        self, found: Found, columns: Sequence[str], each: Callable[[dict[str, Any]], Any], kind: Any
     ) -> Any:
-        """Return the values with those of the cells that were left over."""
+        """Return the values, with those of left-over cells."""
         at = np.flatnonzero(found.left & ~self.odd)
         if not len(at):
             return found.values
@@ -234,20 +233,16 @@ class _Made:
         return found
 
     def _names(self, name: str) -> Any:
-        """Return lists of names; cells with blanks, repetitions and the like one by one."""
+        """Return lists of names; odd cells are made singly."""
         columns = self.columns.of[name]
+        nothing = cell_parsing.lists(np.zeros(self.n + 1, np.int64), pa.nulls(0, pa.string()))
         if not columns:
-            return list_cells.lists(np.zeros(self.n + 1, np.int64), pa.nulls(0, pa.string()))
+            return nothing
         whole = name == "parents" and self.columns.id_parts > 1
         array = self._array(columns[0]) if len(columns) == 1 and not whole else None
-        found = (
-            None
-            if array is None
-            else list_cells.name_lists(array, self.columns.separator is not None)
-        )
-        if found is None:
-            nothing = list_cells.lists(np.zeros(self.n + 1, np.int64), pa.nulls(0, pa.string()))
-            found = Found(nothing, ~cell_parsing.none(self.n))
+        separated = self.columns.separator is not None
+        found = None if array is None else cell_parsing.name_lists(array, separated)
+        found = found or Found(nothing, ~cell_parsing.none(self.n))
         if name == "parents" and array is not None:
             found = found._replace(left=found.left | self._to_look_at(array))
         return self._completed(
@@ -255,7 +250,7 @@ class _Made:
         )
 
     def _to_look_at(self, array: Any) -> Bools:
-        """Return which cells of causes may stand for null, a list or a number (CSV)."""
+        """Return the cells of causes that may stand for null, a list or a number (CSV)."""
         text = self.columns.text_causes
         if text is None or not pa.types.is_string(array.type):
             return cell_parsing.none(self.n)
@@ -289,7 +284,9 @@ class _Made:
         unit = self.columns.unit
         # Which unit numbers have is told to users where a good row has one.
         found = (
-            None if array is None else cell_parsing.times(list_cells.unless(array, self.odd), unit)
+            None
+            if array is None
+            else cell_parsing.times(cell_parsing.unless(array, self.odd), unit)
         )
         if found is None:
             nothing = pa.nulls(self.n, pa.int64())
@@ -315,14 +312,13 @@ class _Made:
             yield {column: values[row] for column, values in zip(columns, lists, strict=True)}
 
     def _list(self, column: str) -> list[Any]:
-        """Return the cells of a column as Python values."""
         if column not in self._lists:
             if column in self.columns.expressions and not self._is_there(column):
                 values = self._found(column)
             elif self.block.records is not None:
                 values = [record.get(column) for record in self.block.records]
             elif column in self.block.batch.schema.names:
-                values = table_rows.cells(table_rows.as_read(self.block.batch.column(column)))
+                values = blocks.cells(blocks.as_read(self.block.batch.column(column)))
             else:
                 values = [None] * self.n
             self._lists[column] = values
@@ -332,12 +328,12 @@ class _Made:
         return self.block.records is None and column in self.block.batch.schema.names
 
     def _found(self, expression: str) -> list[Any]:
-        """Return what an expression finds in each row; a row may have a column of that name."""
+        """Return the results of an expression; a record may have a key of that name."""
         if self.block.records is not None:
             records = self.block.records
         else:
             names = expressions.columns_in(expression, self.block.batch.schema.names)
-            records = table_rows.records(self.block.batch.select(names))
+            records = blocks.records(self.block.batch.select(names))
         found = [
             record[expression] if expression in record else expressions.evaluate(expression, record)
             for record in records
@@ -347,10 +343,10 @@ class _Made:
         return found
 
     def _array(self, column: str) -> Any:
-        """Return the cells of a column as Arrow's; None where they have no one type."""
+        """Return the cells as an Arrow array; None without a common type."""
         if column not in self._cells:
             if self.block.records is not None or column in self.columns.expressions:
-                self._cells[column] = list_cells.array_of(self._list(column))
+                self._cells[column] = cell_parsing.array_of(self._list(column))
             elif column in self.block.batch.schema.names:
                 self._cells[column] = self.block.batch.column(column)
             else:

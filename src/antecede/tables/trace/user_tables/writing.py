@@ -1,8 +1,7 @@
-"""Tables to files, as the name says: Parquet, CSV, JSON lines.
+"""Tables to files: Parquet, CSV, JSON lines.
 
-Parquet keeps every type. In CSV a list, a map or a record is written as JSON in its cell, which
-the reader of tables takes back; in both texts times are ISO 8601, bytes base64, and numbers
-that are none (nan, infinite) null in JSON, which has no word for them.
+Parquet keeps every type. CSV holds lists, maps and records as JSON, which the reader of tables
+takes back. In both texts times are ISO 8601, bytes base64; nan and infinities are null in JSON.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ ENDINGS = {".parquet": PARQUET, ".csv": CSV, ".jsonl": JSON_LINES, ".ndjson": JS
 ROWS_AT_ONCE = 16_384
 
 Write = Callable[[Any], None]
-"""Takes a table, or a batch of one, with the columns that were said."""
+"""Function that takes a table, or a batch, with the declared columns."""
 
 
 def format_of(out: str | Path) -> str:
-    """Return the format that a file's name tells; InputError naming the endings if none."""
+    """Return the format by a file's ending; InputError naming the endings if unknown."""
     found = ENDINGS.get(Path(out).suffix.lower())
     if found is None:
         message = f"its ending tells no format; write {', '.join(ENDINGS)}"
@@ -45,10 +44,7 @@ def format_of(out: str | Path) -> str:
 
 
 def write_table(table: pyarrow.Table, path: Path, format: str) -> list[Changed]:
-    """Write a whole table; return which of a user's own values the format cannot hold as they are.
-
-    Raises OSError for what the system says.
-    """
+    """Write a table; return the user's own values that the format changes. Raise OSError."""
     table, changed = settled(table, format == JSON_LINES)
     if format == PARQUET:
         table = table.cast(unmarked(table.schema))
@@ -58,7 +54,7 @@ def write_table(table: pyarrow.Table, path: Path, format: str) -> list[Changed]:
 
 
 def unmarked(schema: Any) -> Any:
-    """Return a schema without the marks on a user's own columns, which no file is to keep."""
+    """Return a schema without the marks of the user's own columns."""
     fields = [
         field.with_metadata({k: v for k, v in (field.metadata or {}).items() if k != OWN_MARK})
         for field in schema
@@ -68,7 +64,7 @@ def unmarked(schema: Any) -> Any:
 
 @contextmanager
 def table_writer(path: Path, format: str, schema: pyarrow.Schema) -> Iterator[Write]:
-    """Give a function that appends tables of one schema to a new file."""
+    """Yield a function that appends tables of a schema to a new file."""
     if format == PARQUET:
         with pyarrow.parquet.ParquetWriter(str(path), schema, compression="zstd") as parquet:
             yield lambda rows: parquet.write(_table(rows))
@@ -120,7 +116,7 @@ def _as_text(column: Any) -> Any:
 
 
 def _as_cells(column: Any) -> Any:
-    """Return what a cell of CSV cannot hold as text."""
+    """Return cells of CSV as text where it has no type."""
     kind = column.type
     if pa.types.is_nested(kind):
         return _mapped(column, _json if _is_simple(kind) else lambda value: _json(_plain(value)))
@@ -137,7 +133,7 @@ def _mapped(column: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _is_simple(kind: Any) -> bool:
-    """Tell whether JSON knows the values of a type as they are."""
+    """Return whether JSON has the values of a type."""
     types = pa.types
     if types.is_list(kind) or types.is_large_list(kind):
         return _is_simple(kind.value_type)
