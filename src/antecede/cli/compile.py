@@ -20,16 +20,8 @@ from antecede.lab.simulate.compiled import run_hierarchy, run_mesh
 from antecede.lab.simulate.config import Clocks, Scenario
 from antecede.lab.simulate.outputs import stamped
 from antecede.progress import Progress
+from antecede.tables import causality
 from antecede.tables.audit import PairChoice, audit_events
-from antecede.tables.causality import (
-    concurrent,
-    cut,
-    future,
-    past,
-    past_size,
-    recovery_line,
-    with_clocks,
-)
 from antecede.tables.false_causality import RULES, count_rules, summarize
 from antecede.tables.kernels import LEAST_RANKS, cache_folder, timed
 from antecede.tables.order import OrderSpec, order_table
@@ -111,26 +103,28 @@ def _audit(events: tuple[Event, ...]) -> None:
     audit_events(table, choice=PairChoice("estimate", 0, LEAST_RANKS))
 
 
-def _order(spec: OrderSpec) -> None:
+def _rows() -> Any:
     rows = pa.table({name: pa.array(values) for name, values in _ROWS.items() if name != "clock"})
     clock = pa.array(_ROWS["clock"], pa.map_(pa.string(), pa.int64()))
-    order_table(rows.append_column("clock", clock), spec)
+    return rows.append_column("clock", clock)
+
+
+def _order(spec: OrderSpec) -> None:
+    order_table(_rows(), spec)
 
 
 def _causality(ways: Mapping[str, Any]) -> None:
     """Stamp and compare, walk, cut and fall back, on the rows of `_order`."""
-    rows = pa.table({name: pa.array(values) for name, values in _ROWS.items() if name != "clock"})
-    clock = pa.array(_ROWS["clock"], pa.map_(pa.string(), pa.int64()))
-    rows = rows.append_column("clock", clock).append_column("saved", pa.array([True, True]))
-    stamps: Any = with_clocks(rows, **ways)["stamp"]
-    concurrent(stamps, stamps)
-    past_size(stamps)
+    rows = _rows().append_column("saved", pa.array([True, True]))
+    stamps: Any = causality.with_clocks(rows, **ways)["stamp"]
+    causality.concurrent(stamps, stamps)
+    causality.past_size(stamps)
     if "after" in ways:
-        past(rows, ["b"], **ways)
-        future(rows, ["a"], **ways)
+        causality.past(rows, ["b"], **ways)
+        causality.future(rows, ["a"], **ways)
     where = {"process": "member", "at": "seq"}
-    cut(rows, {"y": 1}, **where, **ways)
-    recovery_line(rows, "saved", **where, **ways)
+    causality.cut(rows, {"y": 1}, **where, **ways)
+    causality.recovery_line(rows, "saved", **where, **ways)
 
 
 def _mesh() -> None:

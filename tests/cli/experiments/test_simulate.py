@@ -240,10 +240,7 @@ def test_a_trace_is_of_the_format_that_its_name_says(
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [
-        ("talk.parquet", '[workload]\nkind = "replay"\npath = "talk.parquet"\n'),
-        ("rtt.csv", RTT),
-    ],
+    [("talk.parquet", '[workload]\nkind = "replay"\npath = "talk.parquet"\n'), ("rtt.csv", RTT)],
 )
 def test_no_file_that_the_scenario_reads_is_written_over(
     name: str, text: str, small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -109,9 +109,7 @@ def test_a_file_that_does_not_run_is_named_with_its_line(tmp_path: Path) -> None
         run_check(f"{path}:Mine")
 
 
-def test_unknown_names_are_answered_with_the_known_ones(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_unknown_names_are_answered_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "nothing"]) == 2
     assert "unordered, fifo, bss" in capsys.readouterr().err
     with pytest.raises(LocalError, match="variants: differences, as-published"):

@@ -160,7 +160,7 @@ def invented() -> Findings:
         not_reached=[
             "Dependency Sequences: 0.52 of the published overhead. The printed slopes doubled are "
             "8.71 bytes a peer; pairs of 8 bytes leave 0.71 unexplained. Tried: with the sender's "
-            "own vector, with headers, without pruning.",
+            "own vector, with headers, without pruning."
         ],
         failed=["0-50 ms, 900 peers, 3 super peers, seed 2: needs 3.1 GiB, limit 2 GiB"],
     )

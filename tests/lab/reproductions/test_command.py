@@ -78,10 +78,7 @@ def test_failed_runs_end_with_1_and_are_told(
     [
         (["hierarchie"], "no study 'hierarchie'; there are hierarchy"),
         ([TOY, "--only", "peers"], "no run's key matches 'peers'"),
-        (
-            [TOY, "--engine", "local", "--master", "local[2]"],
-            "--master has no effect",
-        ),
+        ([TOY, "--engine", "local", "--master", "local[2]"], "--master has no effect"),
         ([TOY, "--conf", "spark.executor.cores"], "write KEY=VALUE"),
         ([TOY, "--fresh", "--redraw"], "--fresh has no effect beside --redraw"),
         ([TOY, "--redraw"], "has no results to draw"),
@@ -185,8 +182,7 @@ def test_all_studies_and_the_page_in_front_of_them(
     """A study that cannot run does not end the others."""
     places = {"toy": TOY, "none": "tests.lab.reproductions.toy:NOTHING", "broken": BROKEN}
     monkeypatch.setattr(
-        "antecede.cli.experiments.reproduce.command.STUDIES",
-        dict.fromkeys(places, ""),
+        "antecede.cli.experiments.reproduce.command.STUDIES", dict.fromkeys(places, "")
     )
     monkeypatch.setattr(
         "antecede.cli.experiments.reproduce.command.load", lambda name: load(places[name])

@@ -87,9 +87,7 @@ def test_waits_by_hand() -> None:
     # and 0 at 100. Q sends 2, unrelated, at 50, which R has at 60. P sends 3 at 55, before 1 came
     # at 70 and 2 at 80: R has it at 65.
     found = by_hand(
-        [0, 1, 1, 0],
-        [(), (0,), (), ()],
-        [[10, 20, 100], [70, 30, 40], [80, 50, 60], [55, 300, 65]],
+        [0, 1, 1, 0], [(), (0,), (), ()], [[10, 20, 100], [70, 30, 40], [80, 50, 60], [55, 300, 65]]
     )
     assert found.delivered_us["sb"][:, 2].tolist() == [100, 100, 60, 65]
     assert found.delivered_us["causal"][:, 2].tolist() == [100, 100, 100, 100]  # 3: after 0, P's
@@ -112,10 +110,7 @@ def test_total_order_waits_where_causal_order_does_not() -> None:
 def test_a_reply_leaves_when_what_it_answers_is_there() -> None:
     # 1 is due at 15 and its author has 0 at 30; 2 answers 1 and is due at 16, before 1 is sent.
     found = by_hand(
-        [0, 1, 2],
-        [(), (0,), (1,)],
-        [[10, 30, 20], [50, 31, 40], [90, 90, 41]],
-        due=[10, 15, 16],
+        [0, 1, 2], [(), (0,), (1,)], [[10, 30, 20], [50, 31, 40], [90, 90, 41]], due=[10, 15, 16]
     )
     assert found.sent_us.tolist() == [10, 31, 41]
     assert found.number.tolist() == [0, 1, 2]
@@ -125,10 +120,7 @@ def test_a_reply_leaves_when_what_it_answers_is_there() -> None:
 def test_a_reply_to_oneself_does_not_leave_before_it() -> None:
     # 1 is due at 15 and leaves at 31; its author answers it at 16, and so just behind it.
     found = by_hand(
-        [0, 1, 1],
-        [(), (0,), (1,)],
-        [[10, 30, 20], [50, 31, 40], [45, 31, 90]],
-        due=[10, 15, 16],
+        [0, 1, 1], [(), (0,), (1,)], [[10, 30, 20], [50, 31, 40], [45, 31, 90]], due=[10, 15, 16]
     )
     assert found.sent_us.tolist() == [10, 31, 31]
     assert found.delivered_us["sb"][2].tolist() == [50, 31, 90]
@@ -343,9 +335,7 @@ def test_a_sequencer_by_hand() -> None:
 
 def test_pairs_and_messages_held_by_hand() -> None:
     found = by_hand(
-        [0, 1, 1, 0],
-        [(), (0,), (), ()],
-        [[10, 20, 100], [70, 30, 40], [80, 50, 60], [55, 300, 65]],
+        [0, 1, 1, 0], [(), (0,), (), ()], [[10, 20, 100], [70, 30, 40], [80, 50, 60], [55, 300, 65]]
     )
     figures = figures_of(found, network(3))
     assert (figures["pairs"], figures["pairs.causal"], figures["pairs.replies"]) == (6, 4, 1)

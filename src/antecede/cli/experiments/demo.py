@@ -39,16 +39,13 @@ OPTION_RULES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede demo`."""
-    parser.add_argument("--trace", metavar="PATH", nargs="+", help="your own file(s) or repository")
-    parser.add_argument("--format", help="format of --trace (found by looking)")
-    parser.add_argument("--seconds", type=float, default=5.0, help="how long the group talks (5)")
-    parser.add_argument("--seed", type=int, default=1, help="of workload and delays (1)")
-    parser.add_argument(
-        "--engine", choices=("spark", "local"), default="spark", help="leave Spark out: local"
-    )
-    parser.add_argument(
-        "-o", "--output", type=Path, default=Path("out/demo"), help="folder for trace and page"
-    )
+    add = parser.add_argument
+    add("--trace", metavar="PATH", nargs="+", help="your own file(s) or repository")
+    add("--format", help="format of --trace (found by looking)")
+    add("--seconds", type=float, default=5.0, help="how long the group talks (5)")
+    add("--seed", type=int, default=1, help="of workload and delays (1)")
+    add("--engine", choices=("spark", "local"), default="spark", help="leave Spark out: local")
+    add("-o", "--output", type=Path, default=Path("out/demo"), help="folder for trace and page")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -14,16 +14,17 @@ DAYS = f"how long the certificates of members hold ({keys.DAYS}); the authority'
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede keys`."""
-    parser.add_argument("folder", type=Path, help="where they go; an authority there is used")
-    parser.add_argument("names", nargs="+", metavar="NAME", help="members: what each is called")
-    parser.add_argument(
+    add = parser.add_argument
+    add("folder", type=Path, help="where they go; an authority there is used")
+    add("names", nargs="+", metavar="NAME", help="members: what each is called")
+    add(
         "--hosts",
         default="",
         metavar="HOST,...",
         help="names or addresses where they listen, for tools that look at them; members do not",
     )
-    parser.add_argument("--days", type=int, default=keys.DAYS, help=DAYS)
-    parser.add_argument(
+    add("--days", type=int, default=keys.DAYS, help=DAYS)
+    add(
         "--force", action="store_true", help="replace certificates of members (not the authority's)"
     )
 

@@ -51,20 +51,21 @@ INSECURE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede chat`."""
-    parser.add_argument("name", help="one's own name; with --keys the one in the certificate")
-    parser.add_argument("--room", required=True, help="what the room is called: for all the same")
-    parser.add_argument(
+    add = parser.add_argument
+    add("name", help="one's own name; with --keys the one in the certificate")
+    add("--room", required=True, help="what the room is called: for all the same")
+    add(
         "--join",
         metavar="HOST:PORT",
         help="a member of the room; without it a room begins here (or goes on, with --store)",
     )
-    parser.add_argument(
+    add(
         "--listen",
         metavar="[HOST]:PORT",
         help="where the others call (:PORT at every address of this machine; port 0: a free one); "
         "without it nobody can call, and one calls the others",
     )
-    parser.add_argument(
+    add(
         "--address", metavar="HOST:PORT", help="how the others reach it, where that is not --listen"
     )
     who = parser.add_mutually_exclusive_group()
@@ -72,14 +73,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keys", type=Path, metavar="FOLDER", help="certificates, as `antecede keys` makes them"
     )
     who.add_argument("--insecure", action="store_true", help="go without certificates")
-    parser.add_argument(
+    add(
         "--store",
         type=Path,
         metavar="FILE",
         help="survives crashes: one goes on later where one was. Without it (the default) nothing "
         "is kept, and one leaves the room when one ends",
     )
-    parser.add_argument(
+    add(
         "--history",
         type=int,
         default=HISTORY,
@@ -87,14 +88,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"how many of the newest messages one keeps, gives to newcomers, and takes when one "
         f"comes ({HISTORY})",
     )
-    parser.add_argument(
+    add(
         "--missing-parent",
         choices=[one.replace("_", "-") for one in MISSING_PARENT],
         default=RELEASE,
         help="what becomes of an answer when what it answers is nobody's any more: shown so marked "
         "(release), set aside and said so (set-aside), held (hold); for all the same",
     )
-    parser.add_argument(
+    add(
         "--put-out",
         type=float,
         metavar="SECONDS",
@@ -105,21 +106,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_view_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--web",
         nargs="?",
         const=HERE,
         metavar="HOST:PORT",
         help=f"a page of the same for a browser on this machine ({HERE}: a free port)",
     )
-    parser.add_argument(
+    add(
         "--web-for-others",
         action="store_true",
         help="let --web listen where other machines reach it: whoever has the page's address reads "
         "and speaks as you, and the way there is not encrypted",
     )
-    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
-    parser.add_argument("--plain", action="store_true", help="lines alone, also at a terminal")
+    add("--ascii", action="store_true", help="draw with ASCII characters alone")
+    add("--plain", action="store_true", help="lines alone, also at a terminal")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -33,39 +33,34 @@ OPTION_RULES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede check`."""
+    add = parser.add_argument
     known = f"{', '.join(ENTRIES)}, or your own FILE.py:CLASS or FILE.py:FUNCTION"
-    parser.add_argument("target", nargs="?", help=known)
-    parser.add_argument(
-        "options", nargs="*", metavar="NAME=VALUE", help="options of its constructor (r=10 k=3)"
-    )
-    parser.add_argument("--variant", default="", help="a variant of a built-in protocol")
-    parser.add_argument("--members", type=int, help="members of the largest group explored")
-    parser.add_argument("--messages", type=int, help="messages sent in the largest search")
-    parser.add_argument("--thorough", action="store_true", help="larger searches, more runs")
-    parser.add_argument(
-        "--all", action="store_true", help="every protocol and variant: is each as expected?"
-    )
-    parser.add_argument("--jobs", type=int, metavar="N", help="how many protocols at a time")
-    parser.add_argument(
+    add("target", nargs="?", help=known)
+    add("options", nargs="*", metavar="NAME=VALUE", help="options of its constructor (r=10 k=3)")
+    add("--variant", default="", help="a variant of a built-in protocol")
+    add("--members", type=int, help="members of the largest group explored")
+    add("--messages", type=int, help="messages sent in the largest search")
+    add("--thorough", action="store_true", help="larger searches, more runs")
+    add("--all", action="store_true", help="every protocol and variant: is each as expected?")
+    add("--jobs", type=int, metavar="N", help="how many protocols at a time")
+    add(
         "--quick",
         action="store_true",
         help="smaller searches, and no variants that keep their promises",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the adversarial network")
-    parser.add_argument("--save", metavar="F", help="write the counterexample as a scenario")
-    parser.add_argument("--svg", metavar="F", help="draw the counterexample")
-    parser.add_argument(
-        "--page", metavar="F", help="show the counterexample as a page to explore (.html)"
-    )
-    parser.add_argument("--force", action="store_true", help="replace these files where they exist")
-    parser.add_argument(
+    add("--seed", type=int, default=0, help="seed of the adversarial network")
+    add("--save", metavar="F", help="write the counterexample as a scenario")
+    add("--svg", metavar="F", help="draw the counterexample")
+    add("--page", metavar="F", help="show the counterexample as a page to explore (.html)")
+    add("--force", action="store_true", help="replace these files where they exist")
+    add(
         "--call-limit",
         type=float,
         default=LIMIT_S,
         metavar="S",
         help=f"seconds after which a call counts as one that never returns (default {LIMIT_S:g})",
     )
-    parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
+    add("--json", action="store_true", help="print the verdict as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

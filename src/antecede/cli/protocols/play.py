@@ -16,19 +16,16 @@ OPTION_RULES = (excludes("script", "exercise", why="an exercise has its own scen
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede play`."""
-    parser.add_argument(
-        "script", nargs="?", metavar="SCENARIO", help="scenario file to begin with (*.scenario)"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("script", nargs="?", metavar="SCENARIO", help="scenario file to begin with (*.scenario)")
+    add(
         "--protocol",
         metavar="NAME,...",
         help="show it under these, side by side; your own as FILE.py:CLASS",
     )
-    parser.add_argument("--exercise", metavar="NAME", help="begin with this exercise")
-    parser.add_argument("--port", type=int, default=0, help="of the server (any that is free)")
-    parser.add_argument(
-        "--no-browser", action="store_true", help="print where the page is, and open nothing"
-    )
+    add("--exercise", metavar="NAME", help="begin with this exercise")
+    add("--port", type=int, default=0, help="of the server (any that is free)")
+    add("--no-browser", action="store_true", help="print where the page is, and open nothing")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -126,33 +126,30 @@ OPTION_RULES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede ask`."""
+    add = parser.add_argument
     add_read_arguments(parser, text=True)
     add_engine_arguments(parser)
     asked = "; ".join(f"{name} {ids}: {what}" for name, (ids, what) in QUESTIONS.items())
-    parser.add_argument(
+    add(
         "words",
         nargs="+",
         metavar="QUESTION ID",
         help=f"{asked}. ID@MEMBER is the arrival of a message at a member; FIELD:TEXT the events "
         "with that text in a column, as level:ERROR (not with Spark)",
     )
-    parser.add_argument(
+    add(
         "--by",
         choices=WAYS,
         help="what tells what came before what: rows of sendings and arrivals, vector clocks, or "
         "declared causes; the first of these that the trace has, if not given",
     )
-    parser.add_argument("--in-run", metavar="RUN", help="of which run, where an id is in several")
-    parser.add_argument(
-        "--most", type=int, default=MOST, metavar="N", help=f"rows that are shown ({MOST})"
-    )
+    add("--in-run", metavar="RUN", help="of which run, where an id is in several")
+    add("--most", type=int, default=MOST, metavar="N", help=f"rows that are shown ({MOST})")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--table", action="store_true", help="show all rows, and nothing else")
     shape.add_argument("--json", action="store_true", help="print question and answer as JSON")
-    parser.add_argument(
-        "-o", "--out", metavar="F", help="write the rows too (.parquet, .csv or .jsonl)"
-    )
-    parser.add_argument("--force", action="store_true", help="replace F where it exists")
+    add("-o", "--out", metavar="F", help="write the rows too (.parquet, .csv or .jsonl)")
+    add("--force", action="store_true", help="replace F where it exists")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -34,21 +34,20 @@ OPTION_RULES = (excludes("each witnesses", "json", why="JSON has everything"),)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede meter`."""
+    add = parser.add_argument
     add_read_arguments(parser, group=True)
     add_engine_arguments(parser)
-    parser.add_argument("--rules", metavar="R,R", help=f"of {', '.join(RULES)}; all that apply")
-    parser.add_argument("--observers", metavar="M,M", help="members; all that received")
-    parser.add_argument("--relation", choices=RELATIONS, help="what makes a message causal")
-    parser.add_argument(
-        "--against", choices=(CAUSAL, TOPIC_CAUSAL), help="truth for all rules; else each its own"
-    )
-    parser.add_argument(
+    add("--rules", metavar="R,R", help=f"of {', '.join(RULES)}; all that apply")
+    add("--observers", metavar="M,M", help="members; all that received")
+    add("--relation", choices=RELATIONS, help="what makes a message causal")
+    add("--against", choices=(CAUSAL, TOPIC_CAUSAL), help="truth for all rules; else each its own")
+    add(
         "--subscribe",
         action="append",
         metavar="M=T,T",
         help="topics of an observer; all if not given",
     )
-    parser.add_argument(
+    add(
         "--to-everybody",
         action="store_true",
         help="every message was for every member, also where it never came",
@@ -57,9 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     physical.add_argument("--accuracy", type=float, metavar="S", help="of every clock; 0")
     physical.add_argument("--least", type=float, metavar="S", help="least delay; 0")
     physical.add_argument("--most", type=float, metavar="S", help="largest delay")
-    parser.add_argument("--each", action="store_true", help="a table for each observer, too")
-    parser.add_argument("--witnesses", type=int, default=5, metavar="N", help="early ones to name")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    add("--each", action="store_true", help="a table for each observer, too")
+    add("--witnesses", type=int, default=5, metavar="N", help="early ones to name")
+    add("--json", action="store_true", help="print everything as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -87,18 +86,7 @@ def run(args: argparse.Namespace) -> int:
     asked.check(partial(_known_in, trace.events))
     with Progress("counting"):
         found = interruptible(
-            partial(
-                summarize,
-                trace.events,
-                asked.rules,
-                asked.observers,
-                bounds=asked.bounds,
-                subscriptions=asked.subscriptions,
-                relation=asked.relation,
-                truth=asked.against,
-                to_everybody=asked.to_everybody,
-                format=trace.format,
-            )
+            partial(summarize, trace.events, format=trace.format, **asked.arguments())
         )
     report(args, found, trace.details, trace.quarantine.num_rows)
     return 0

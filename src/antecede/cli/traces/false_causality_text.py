@@ -37,6 +37,11 @@ class Asked(NamedTuple):
     against: str | None
     to_everybody: bool
 
+    def arguments(self) -> dict[str, Any]:
+        """Return what both engines are asked, by the names of their parameters."""
+        found = self._asdict()
+        return {"truth": found.pop("against"), **found}
+
     def check(self, known_in: Callable[[], Known]) -> None:
         """Raise InputError for what the trace does not have; asks for its names only if needed."""
         by_topics = self.against == TOPIC_CAUSAL or self.subscriptions is not None

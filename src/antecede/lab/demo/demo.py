@@ -21,16 +21,8 @@ from antecede.lab.check import STUCK, UNNECESSARY, Failure
 from antecede.lab.check.harness import flat
 from antecede.lab.check.model_checker import SearchLimits, explore
 from antecede.lab.check.scenario import ScriptRun, parse_script, run_script
+from antecede.lab.demo import engines
 from antecede.lab.demo.arrivals import Arrivals
-from antecede.lab.demo.engines import (
-    Ordered,
-    SparkStart,
-    alternatives,
-    causal_outcome,
-    order_locally,
-    order_on_spark,
-    same_order,
-)
 from antecede.lab.demo.evaluation import DELAY, Measured, evaluate, told
 from antecede.lab.demo.held_message_story import HeldMessage, find_held
 from antecede.lab.diagram import draw_text, from_run
@@ -156,9 +148,11 @@ def say(text: str) -> None:
     print(f"   {text}", flush=True)
 
 
-def order_twice(arrivals: Arrivals, events: Sequence[Event], spark: SparkStart | None) -> Ordered:
+def order_twice(
+    arrivals: Arrivals, events: Sequence[Event], spark: engines.SparkStart | None
+) -> engines.Ordered:
     """Order the arrivals locally and on Spark; say whether all answers are the same."""
-    local = order_locally(arrivals)
+    local = engines.order_locally(arrivals)
     rows = f"{arrivals.table.num_rows:,} rows"
     line = f"local engine  {rows} in causal order in {duration(1000 * local.seconds)}"
     if local.first_s > local.seconds + LEAST_S:
@@ -172,8 +166,8 @@ def order_twice(arrivals: Arrivals, events: Sequence[Event], spark: SparkStart |
         return local
     with Progress("Spark is starting") as progress:
         session = spark.session(progress)
-    distributed = order_on_spark(arrivals, session)
-    verdict = "identical" if same_order(local.table, distributed.table) else "DIFFERENT"
+    distributed = engines.order_on_spark(arrivals, session)
+    verdict = "identical" if engines.same_order(local.table, distributed.table) else "DIFFERENT"
     took = duration(1000 * distributed.seconds)
     say(f"Spark         {rows} in {took} (first query of a session): {verdict}")
     return local
@@ -181,7 +175,7 @@ def order_twice(arrivals: Arrivals, events: Sequence[Event], spark: SparkStart |
 
 def weigh(arrivals: Arrivals, ordered: pyarrow.Table) -> list[BaselineOutcome]:
     """Print what each way of ordering costs on these arrivals."""
-    outcomes = [*alternatives(arrivals), causal_outcome(ordered, arrivals.timed)]
+    outcomes = [*engines.alternatives(arrivals), engines.causal_outcome(ordered, arrivals.timed)]
     header = ["", "rows dropped", "effect before cause", "cause dropped", "wait p50", "wait p99"]
     lines = [
         [

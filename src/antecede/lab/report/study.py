@@ -93,11 +93,7 @@ def write_study(findings: Findings, folder: Path, *, command: str = "") -> Path:
 def look() -> dict[str, str]:
     """Return what `study.css` asks for: the colours and rules of inlined plots."""
     light, dark = ({k: v for k, v in s.items() if k not in _PAGES} for s in (LIGHT, DARK))
-    return {
-        "light": declarations(light),
-        "dark": declarations(dark),
-        "plot_rules": PLOT_RULES,
-    }
+    return {"light": declarations(light), "dark": declarations(dark), "plot_rules": PLOT_RULES}
 
 
 _PAGES = ("ink", "line")

@@ -51,13 +51,7 @@ REST = (
     Measure("wait_p99_ms", "wait_ms.p99", digits=0),
     Measure("held_percent", "causal.held", "causal.checked", 100),
     Measure("early_percent", "causal.early", "causal.checked", 100, 2),
-    Measure(
-        "early_by_receipt_percent",
-        "early.by_receipt",
-        "violations.checked",
-        100,
-        2,
-    ),
+    Measure("early_by_receipt_percent", "early.by_receipt", "violations.checked", 100, 2),
     Measure("unnecessary_percent", "causal.unnecessary", "causal.checked", 100),
     Measure("notes_per_message", "notes", "sent", 1, 2),
     Measure("promise_broken_percent", "violations", "violations.checked", 100, 2),
@@ -96,7 +90,6 @@ class Compared(NamedTuple):
     name: str
     scenario: Scenario
     order: str
-    """What it keeps, in the words of the table."""
     remarks: tuple[str, ...]
     runs: tuple[Ran, ...]
 
@@ -173,15 +166,11 @@ def compared(
     if any("causal.checked" not in run.figures for run in runs):
         remarks.append(f"held, too early and unnecessary are looked for in up to {FULL:,} messages")
     remarks += dict.fromkeys(
-        f"{', '.join(_named(run.caveats, why))}: {why}"
+        f"{', '.join(name for name, reason in run.caveats.items() if reason == why)}: {why}"
         for run in runs
         for why in run.caveats.values()
     )
     return found._replace(remarks=tuple(remark for remark in remarks if remark))
-
-
-def _named(caveats: Mapping[str, str], why: str) -> list[str]:
-    return [name for name, reason in caveats.items() if reason == why]
 
 
 def _what_went_wrong(found: Compared) -> list[str]:

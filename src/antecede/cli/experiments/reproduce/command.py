@@ -23,18 +23,7 @@ from antecede.cli.option_rules import excludes, refuse_unused
 from antecede.cli.text_table import width_of_terminal
 from antecede.errors import AntecedeError, InputError, SetupError
 from antecede.lab.report import Findings
-from antecede.lab.reproductions.framework import (
-    STUDIES,
-    Engine,
-    Interrupted,
-    Run,
-    Study,
-    conduct,
-    load,
-    read_summary,
-    run_locally,
-    write_summary,
-)
+from antecede.lab.reproductions import framework
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,15 +40,12 @@ OPTION_RULES = RUN_RULES
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede study`."""
-    parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="which study, or all; without: list them"
-    )
-    parser.add_argument("--quick", action="store_true", help="a smaller grid, under a minute")
-    parser.add_argument(
-        "-o", "--out", metavar="DIR", help="folder for results and page (out/studies/NAME)"
-    )
+    add = parser.add_argument
+    add("name", nargs="?", metavar="NAME", help="which study, or all; without: list them")
+    add("--quick", action="store_true", help="a smaller grid, under a minute")
+    add("-o", "--out", metavar="DIR", help="folder for results and page (out/studies/NAME)")
     add_runs(parser)
-    parser.add_argument(
+    add(
         "--traces",
         metavar="FILE",
         nargs="+",
@@ -71,19 +57,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_runs(parser: argparse.ArgumentParser) -> None:
     """Declare which runs are carried out, and whether earlier results count."""
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "--only",
         metavar="PATTERN",
         action="append",
         default=[],
         help="only runs whose key matches, with * and ?; again for more",
     )
-    parser.add_argument(
-        "--fresh", action="store_true", help="forget the results that DIR has and start over"
-    )
-    parser.add_argument(
-        "--redraw", action="store_true", help="run nothing: the page again, from what DIR has"
-    )
+    add("--fresh", action="store_true", help="forget the results that DIR has and start over")
+    add("--redraw", action="store_true", help="run nothing: the page again, from what DIR has")
 
 
 def add_spark(parser: argparse.ArgumentParser, default: str, local: str) -> None:
@@ -129,7 +112,7 @@ WRITTEN = ("index.html", "summary.json", "results", "figures", ".lock")
 def _check_folders(args: argparse.Namespace) -> None:
     folder = Path(args.out or Path("out", "studies", "" if args.name == ALL else args.name))
     read = [*args.traces, args.name.rpartition(":")[0]]
-    names = STUDIES if args.name == ALL else [""]
+    names = framework.STUDIES if args.name == ALL else [""]
     for name in names:
         check_folder(folder / name, WRITTEN, filter(None, read))
 
@@ -140,7 +123,7 @@ def check_same_study(folder: Path, name: str) -> None:
     if not there:
         return
     try:
-        found = read_summary(folder / "summary.json").study
+        found = framework.read_summary(folder / "summary.json").study
     except (InputError, OSError):
         found = "something else"
     if found != name:
@@ -166,12 +149,16 @@ class Ended(NamedTuple):
 
 
 def _run_one(
-    name: str, study: Study, folder: Path, engine: Engine, args: argparse.Namespace
+    name: str,
+    study: framework.Study,
+    folder: Path,
+    engine: framework.Engine,
+    args: argparse.Namespace,
 ) -> Ended:
     begin = time.monotonic()
     check_same_study(folder, study.name)
     try:
-        done = conduct(
+        done = framework.conduct(
             study,
             engine,
             folder,
@@ -180,7 +167,7 @@ def _run_one(
             fresh=args.fresh,
             redraw=args.redraw,
         )
-    except Interrupted as stopped:
+    except framework.Interrupted as stopped:
         print(
             f"antecede: {stopped} are kept in {folder / 'results'}; the same command goes on from "
             "there",
@@ -192,16 +179,16 @@ def _run_one(
     return Ended(1 if done.failures else 0, done.findings)
 
 
-def _run_all(args: argparse.Namespace, engine: Engine) -> int:
+def _run_all(args: argparse.Namespace, engine: framework.Engine) -> int:
     """Run every study, whatever becomes of the others, and write the page in front of them."""
     from antecede.lab.report import write_overview
 
     if args.only:
         raise InputError("--only goes with one study")
     folder, code, cards = Path(args.out or Path("out", "studies")), 0, []
-    for name in STUDIES:
+    for name in framework.STUDIES:
         try:
-            study = load(name)
+            study = framework.load(name)
             traces = args.traces if study.with_traces else ()
             ended = _run_one(name, _studied(name, traces), folder / name, engine, args)
         except SetupError:
@@ -218,8 +205,8 @@ def _run_all(args: argparse.Namespace, engine: Engine) -> int:
     return code
 
 
-def _studied(name: str, traces: Sequence[str]) -> Study:
-    study = load(name)
+def _studied(name: str, traces: Sequence[str]) -> framework.Study:
+    study = framework.load(name)
     if not traces:
         return study
     if study.with_traces is None:
@@ -229,8 +216,8 @@ def _studied(name: str, traces: Sequence[str]) -> Study:
 
 def listed() -> str:
     """Return the studies, a line each."""
-    width = max(map(len, STUDIES))
-    return "\n".join(f"{name:<{width}}  {line}" for name, line in STUDIES.items())
+    width = max(map(len, framework.STUDIES))
+    return "\n".join(f"{name:<{width}}  {line}" for name, line in framework.STUDIES.items())
 
 
 def _settings(texts: Sequence[str]) -> dict[str, str]:
@@ -269,24 +256,26 @@ def _files(args: argparse.Namespace) -> list[str]:
 
 
 @contextmanager
-def _engine(args: argparse.Namespace) -> Iterator[Engine]:
+def _engine(args: argparse.Namespace) -> Iterator[framework.Engine]:
     """Give the engine that was asked for."""
     if args.engine == "local":
-        yield run_locally
+        yield framework.run_locally
         return
     with spark_engine_of(args, f"antecede study {args.name}") as engine:
         yield engine
 
 
 @contextmanager
-def spark_engine_of(args: argparse.Namespace, name: str) -> Iterator[Engine]:
+def spark_engine_of(args: argparse.Namespace, name: str) -> Iterator[framework.Engine]:
     """Give the engine of Spark, which starts when there are runs for it, and stops again."""
     from antecede.lab.reproductions.framework import spark_engine
 
     settings, files = _settings(args.conf), _files(args)
     with ExitStack() as stack:
 
-        def engine(study: Study, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
+        def engine(
+            study: framework.Study, runs: Sequence[framework.Run]
+        ) -> Iterator[pyarrow.Table]:
             session = stack.enter_context(_session(args, name, settings, files))
             return spark_engine(session)(study, runs)
 
@@ -329,5 +318,5 @@ def write_page(findings: Findings, folder: Path, command: str) -> None:
     """Write `summary.json`, the page and its plots; `command` makes them again."""
     from antecede.lab.report import write_study
 
-    write_summary(findings, folder)
+    framework.write_summary(findings, folder)
     write_study(findings, folder, command=command)

@@ -19,7 +19,7 @@ from antecede.cli.experiments.simulate.report import report, title
 from antecede.cli.experiments.simulate.snapshots import plain_state
 from antecede.cli.files.output import check_apart, check_writable, draft_of
 from antecede.cli.files.pages import look
-from antecede.cli.option_rules import needs, refuse_unused
+from antecede.cli.option_rules import check_seeds, needs, refuse_unused
 from antecede.cli.text_table import width_of_terminal
 from antecede.errors import InputError, MissingExtraError
 from antecede.interrupts import interruptible
@@ -51,15 +51,14 @@ OPTION_RULES = (needs("force", "trace", "save_plot", why="nothing is written"),)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `antecede simulate`."""
-    parser.add_argument("file", nargs="?", metavar="FILE", help="a TOML file; docs/simulate.md")
-    parser.add_argument(
-        "--template", choices=TEMPLATES, help="print a file to start from, and do nothing else"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the first run (default 0)")
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs (default 1)")
-    parser.add_argument("--engine", choices=ENGINES, default=AUTO)
-    parser.add_argument("--json", action="store_true", help="every figure of every run, as JSON")
-    parser.add_argument(
+    add = parser.add_argument
+    add("file", nargs="?", metavar="FILE", help="a TOML file; docs/simulate.md")
+    add("--template", choices=TEMPLATES, help="print a file to start from, and do nothing else")
+    add("--seed", type=int, default=0, help="of the first run (default 0)")
+    add("--seeds", type=int, default=1, metavar="N", help="runs (default 1)")
+    add("--engine", choices=ENGINES, default=AUTO)
+    add("--json", action="store_true", help="every figure of every run, as JSON")
+    add(
         "--meter",
         action="store_true",
         help=(
@@ -67,11 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "without need, and misses"
         ),
     )
-    parser.add_argument(
-        "--trace", metavar="OUT", help="write the run as a trace: .parquet, .csv, .jsonl"
-    )
-    parser.add_argument("--save-plot", metavar="OUT", help="storage over time as .svg or .png")
-    parser.add_argument("--force", action="store_true", help="replace OUT where it exists")
+    add("--trace", metavar="OUT", help="write the run as a trace: .parquet, .csv, .jsonl")
+    add("--save-plot", metavar="OUT", help="storage over time as .svg or .png")
+    add("--force", action="store_true", help="replace OUT where it exists")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -125,10 +122,7 @@ def template(kind: str) -> str:
 
 
 def _check(args: argparse.Namespace) -> None:
-    if args.seeds < 1:
-        raise InputError(f"--seeds {args.seeds}: the least is 1")
-    if args.seed < 0:
-        raise InputError(f"--seed {args.seed}: seeds are 0 or more")
+    check_seeds(args)
     if args.trace is not None and (args.seeds > 1 or args.engine == COMPILED):
         raise InputError(
             "--trace: one run by the readable engine is written; no --seeds, no engine"

@@ -19,22 +19,7 @@ from antecede.errors import InputError
 from antecede.lab.reproductions.framework.page_builder import page_of
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import Figures, Study, simulation
-from antecede.lab.reproductions.semantic.grid import (
-    DELAYS,
-    EXTREMES,
-    GAPS_MS,
-    MESSAGES,
-    OF_TRACE,
-    QUICK,
-    QUICK_GAPS_MS,
-    QUICK_MESSAGES,
-    QUICK_OF_TRACE,
-    QUICK_SEEDS,
-    SEEDS,
-    SWEEPS,
-    TRACE_DELAY,
-    USUAL,
-)
+from antecede.lab.reproductions.semantic import grid
 from antecede.lab.reproductions.semantic.lists import ARRIVALS, extreme_figures
 from antecede.lab.reproductions.semantic.metrics import figures_of
 from antecede.lab.reproductions.semantic.orders import orders
@@ -66,7 +51,7 @@ def execute(run: Run) -> Figures:
             raise InputError("is not the trace that the study was started with", path=str(path))
         load = trace_load(str(path), given["messages"], given["gap_ms"])
         authors = int(load.sender.max()) + 1
-        scenario, warm_us = Scenario(Mesh(authors), links=Links(DELAYS[given["delay"]])), 0
+        scenario, warm_us = Scenario(Mesh(authors), links=Links(grid.DELAYS[given["delay"]])), 0
     else:
         scenario = run.load_scenario()
         load, warm_us = drawn_load(scenario, run.seed), round(scenario.warm_s * US)
@@ -77,18 +62,18 @@ def execute(run: Run) -> Figures:
 def _drawn(quick: bool) -> Iterator[Run]:
     """Yield a run a point and seed; a point that several sweeps have is one run."""
     points: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for name, values in (QUICK if quick else SWEEPS).items():
+    for name, values in (grid.QUICK if quick else grid.SWEEPS).items():
         for value in values:
-            point = {**USUAL, name: value}
+            point = {**grid.USUAL, name: value}
             points.setdefault(tuple(point.values()), point)
     for point in points.values():
-        for seed in QUICK_SEEDS if quick else SEEDS:
-            yield _drawn_run(point, seed, QUICK_MESSAGES if quick else MESSAGES)
+        for seed in grid.QUICK_SEEDS if quick else grid.SEEDS:
+            yield _drawn_run(point, seed, grid.QUICK_MESSAGES if quick else grid.MESSAGES)
 
 
 def _drawn_run(point: Mapping[str, Any], seed: int, messages: int) -> Run:
     members, rate_hz = point["members"], point["rate_hz"]
-    delay = DELAYS[point["delay"]]
+    delay = grid.DELAYS[point["delay"]]
     warm_s = round(2 * float(delay.quantiles()[-1]) / US, 3)
     measured_s = messages / (rate_hz * members)
     scenario = Scenario(
@@ -110,7 +95,7 @@ def _drawn_run(point: Mapping[str, Any], seed: int, messages: int) -> Run:
 
 
 def _extremes(quick: bool) -> Iterator[Run]:
-    senders, each = EXTREMES
+    senders, each = grid.EXTREMES
     each = each // 5 if quick else each
     for arrivals in ARRIVALS:
         given = {"arrivals": arrivals, "senders": senders, "each": each}
@@ -122,14 +107,14 @@ def _traces(quick: bool, traces: Sequence[Path]) -> Iterator[Run]:
     for path in traces:
         digest = content_digest(path)
         name = path.name if names[path.name] == 1 else f"{path.name} {digest[:6]}"
-        for gap_ms in QUICK_GAPS_MS if quick else GAPS_MS:
+        for gap_ms in grid.QUICK_GAPS_MS if quick else grid.GAPS_MS:
             given = {
                 "trace": name,
                 "path": str(path.absolute()),
                 "digest": digest,
                 "gap_ms": gap_ms,
-                "messages": QUICK_OF_TRACE if quick else OF_TRACE,
-                "delay": TRACE_DELAY,
+                "messages": grid.QUICK_OF_TRACE if quick else grid.OF_TRACE,
+                "delay": grid.TRACE_DELAY,
             }
             cost_s = 1.0 + path.stat().st_size * (2e-6 if quick else 1e-5)
             yield Run(f"trace/{name}/gap {gap_ms:g} ms", 1, cost_s, "trace", {}, given)

@@ -75,10 +75,7 @@ def source(name: str) -> str:
 
 
 def findings(
-    over: Mapping[str, Sequence[Any]],
-    results: Results,
-    quick: bool,
-    left_out: Sequence[str] = (),
+    over: Mapping[str, Sequence[Any]], results: Results, quick: bool, left_out: Sequence[str] = ()
 ) -> Findings:
     """Return the page of a sweep; `left_out` tells what of the file some settings do not use."""
     del quick
