@@ -39,8 +39,8 @@ def execute(run):
 
 
 def findings(results, quick):
-    rows = [Row("ours", "y", f"x {x}", None, found.mean)
-            for x in (1, 2, 3) if (found := results.spread("y", x=x))]
+    rows = [Row("ours", "y", f"x {x}", None, found)
+            for x in (1, 2, 3) if (found := results.mean("y", x=x))]
     return Findings("mine", "Mine", "ours", f"{len(rows)} rows.", [], [],
                     [Section("All", "", rows)])
 
