@@ -8,7 +8,6 @@ call or setup, 130 stopped by the user: the same command goes on from there.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from antecede.cli.experiments.reproduce.command import (
     add_runs,
     add_spark,
     checked_spark,
+    report_kept_runs,
     spark_engine_of,
     write_page,
 )
@@ -77,19 +77,14 @@ def run(args: argparse.Namespace) -> int:
         sweeps.check_same_grid(sweep, folder)
     begin = time.monotonic()
     study = sweeps.sweep_study(sweep)
-    with _engine(args) as engine:
-        try:
-            done = framework.conduct(
-                study, engine, folder, only=args.only, fresh=args.fresh, redraw=args.redraw
-            )
-        except framework.Interrupted as stopped:
-            print(
-                f"antecede: {stopped} are kept in {folder / 'results'}; the same command goes on "
-                "from there",
-                file=sys.stderr,
-            )
-            raise
-    write_page(done.findings, folder, _command(args))
+    with _engine(args) as engine, report_kept_runs(folder):
+        done = framework.conduct(
+            study, engine, folder, only=args.only, fresh=args.fresh, redraw=args.redraw
+        )
+    over = "".join(f" --over '{text}'" for text in args.over)
+    first = f" --seed {args.seed}" if args.seed != 1 else ""
+    command = f"antecede sweep {sweep.path.name}{over} --seeds {args.seeds}{first}"
+    write_page(done.findings, folder, command)
     write_whole(folder / sweeps.TABLE, sweeps.table_csv(sweep.over, done.results))
     _report(done, sweep, folder, time.monotonic() - begin, args.redraw)
     return 1 if done.failures else 0
@@ -102,12 +97,6 @@ def _engine(args: argparse.Namespace) -> Iterator[framework.Engine]:
         return
     with spark_engine_of(args, f"antecede sweep {Path(args.scenario).name}") as engine:
         yield engine
-
-
-def _command(args: argparse.Namespace) -> str:
-    over = "".join(f" --over '{text}'" for text in args.over)
-    first = f" --seed {args.seed}" if args.seed != 1 else ""
-    return f"antecede sweep {Path(args.scenario).name}{over} --seeds {args.seeds}{first}"
 
 
 def _report(

@@ -98,29 +98,23 @@ def check_not_read(out: Path, read: Iterable[str | Path]) -> None:
                 continue
             if out.exists() and out.samefile(path):
                 raise InputError("is read by this command; name another file", path=str(out))
-            if path.is_dir() and _within(out, _what_is_read(path)):
+            git = path / ".git"
+            if path.is_dir() and _within(out, git if git.is_dir() else path):
                 message = f"lies in {path}, which this command reads; name a file outside"
                 raise InputError(message, path=str(out))
         except (OSError, ValueError):
             continue  # what can not be looked at is refused by whoever reads or writes it
 
 
-def _what_is_read(folder: Path) -> Path:
-    git = folder / ".git"
-    return git if git.is_dir() else folder
-
-
 def _within(out: Path, folder: Path) -> bool:
+    """Tell whether a file is in the folder, or is the same as one in it, by a link."""
+    inside = folder.resolve()
     # The folder of `out`, for `out` itself may be a link to elsewhere that is replaced here.
-    inside = out.absolute().parent.resolve().is_relative_to(folder.resolve())
-    return inside or _linked_into(out, folder)
-
-
-def _linked_into(out: Path, folder: Path) -> bool:
-    """Tell whether an existing file is the same as one in the folder, by a hard or other link."""
+    if out.absolute().parent.resolve().is_relative_to(inside):
+        return True
     if not out.exists():
         return False
-    if out.resolve().is_relative_to(folder.resolve()):
+    if out.resolve().is_relative_to(inside):
         return True
     if out.stat().st_nlink < 2:
         return False
@@ -138,22 +132,15 @@ def draft_of(out: Path) -> Iterator[Path]:
     with terminable():
         try:
             yield draft
-            _to_disk(draft)
+            # Have the system write everything now: a disk that is full says so here at the latest.
+            with draft.open("rb") as file:
+                os.fsync(file.fileno())
             draft.replace(out)
         except OSError as error:
             what = f"cannot be written: {error.strerror or error}"
             raise InputError(what, path=str(out)) from error
         finally:
             draft.unlink(missing_ok=True)
-
-
-def _to_disk(draft: Path) -> None:
-    """Have the system write everything now: a disk that is full says so here at the latest."""
-    handle = os.open(draft, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def save_text(out: Path, text: str) -> None:

@@ -8,7 +8,6 @@ import contextlib
 import logging
 import signal
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,6 +46,7 @@ INSECURE = (
     "WITHOUT CERTIFICATES: names are believed, and whoever is on the way can read and change all "
     "that is said. `antecede keys` makes certificates"
 )
+OPEN = "THE PAGE IS OPEN TO OTHER MACHINES: who has its address reads and speaks as you"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -207,8 +207,10 @@ class _Running:
         for number in SIGNALS:
             with contextlib.suppress(NotImplementedError, ValueError):
                 loop.add_signal_handler(number, self._signalled, number)
-        for warning in self._warnings():
-            self._note(warning)
+        if self._args.insecure:
+            self._note(INSECURE)
+        if self._web is not None and self._args.web_for_others:
+            self._note(OPEN)
         logging.getLogger("antecede.live").addHandler(self._log)
         try:
             async with self._peer:
@@ -223,15 +225,6 @@ class _Running:
                 with contextlib.suppress(NotImplementedError, ValueError):
                     loop.remove_signal_handler(number)
         return self._signal
-
-    def _warnings(self) -> list[str]:
-        found = [INSECURE] if self._args.insecure else []
-        return found + ([] if self._web is None else self._web_warnings())
-
-    def _web_warnings(self) -> list[str]:
-        if not self._args.web_for_others:
-            return []
-        return ["THE PAGE IS OPEN TO OTHER MACHINES: who has its address reads and speaks as you"]
 
     def _note(self, text: str) -> None:
         print(f"antecede: {text}", file=sys.stderr, flush=True)
@@ -254,24 +247,22 @@ class _Running:
     async def _begin(self) -> bool:
         """Join or found; returns whether the store knew the room already."""
         peer, args = self._peer, self._args
-        knew = bool(peer.members)
-        if knew:
+        if peer.members:
             return True
         if args.join is not None:
-            calling = asyncio.get_running_loop().call_later(
-                SLOW_S, self._note, f"calling {args.join} ..."
-            )
+            told = f"calling {args.join} ..."
+            calling = asyncio.get_running_loop().call_later(SLOW_S, self._note, told)
             try:
                 await peer.join(args.join)
             finally:
                 calling.cancel()
-            return False
-        if args.listen is None:
+        elif args.listen is None:
             raise LocalError(
                 "a room that begins here needs --listen HOST:PORT, so that others can come; "
                 "--join HOST:PORT goes to one that is there"
             )
-        await peer.found()
+        else:
+            await peer.found()
         return False
 
     async def _talk(self, knew: bool) -> None:
@@ -325,24 +316,24 @@ class _Running:
     async def _read(self, view: Terminal) -> None:
         """Do what is typed; the end of the input is the end, unless a page is there to go on."""
         try:
-            async for line in self._lines():
+            lines = (
+                terminal.prompted_lines()
+                if self._person
+                else terminal.piped_lines(sys.stdin.fileno())
+            )
+            async for line in lines:
                 end = await view.typed(line)
-                if end:
-                    if end == LEAVE and self._args.store is not None:
-                        try:  # the room ends with it, and what reads here is cancelled
-                            await self._peer.leave()
-                        finally:
-                            if self._peer.node.left:
-                                gone = f"{self._args.store} is of no more use: its member has left"
-                                self._note(gone)
-                    return
+                if not end:
+                    continue
+                if end == LEAVE and self._args.store is not None:
+                    try:  # the room ends with it, and what reads here is cancelled
+                        await self._peer.leave()
+                    finally:
+                        if self._peer.node.left:
+                            self._note(f"{self._args.store} is of no more use: its member has left")
+                return
         except KeyboardInterrupt:  # of the prompt, which takes Ctrl-C as a key
             self._signalled(signal.SIGINT)
             return
         if self._web is not None and not sys.stdin.isatty():
             await self._ended.wait()
-
-    def _lines(self) -> AsyncIterator[str]:
-        if self._person:
-            return terminal.prompted_lines()
-        return terminal.piped_lines(sys.stdin.fileno())

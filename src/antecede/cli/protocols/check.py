@@ -11,7 +11,6 @@ from pathlib import Path
 from antecede.cli.files.output import check_apart, check_writable, save_text
 from antecede.cli.files.pages import check_page, write_page_of
 from antecede.cli.option_rules import excludes, needs
-from antecede.cli.protocols.draw import write_svg
 from antecede.core.protocols import ENTRIES
 from antecede.core.protocols.options import split_options
 from antecede.errors import LocalError
@@ -92,7 +91,8 @@ def run(args: argparse.Namespace) -> int:
         progress=_progress if sys.stderr.isatty() else None,
         limit_s=args.call_limit,
     )
-    _clear()
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
     _keep(verdict, args)
     if args.json:
         print(json.dumps(verdict.as_dict(), indent=2))
@@ -143,7 +143,7 @@ def _keep(verdict: Verdict, args: argparse.Namespace) -> None:
         save_text(path, script_of(shown[-1], path))
         print(f"The counterexample as a scenario: {args.save}", file=sys.stderr)
     if args.svg:
-        write_svg(Path(args.svg), draw_svg(from_run(run_of(shown[-1]))))
+        save_text(Path(args.svg), draw_svg(from_run(run_of(shown[-1]))))
         print(f"The counterexample as SVG: {args.svg}", file=sys.stderr)
     if args.page:
         write_page_of(from_run(run_of(shown[-1])), shown[-1].sentence(), Path(args.page))
@@ -152,8 +152,3 @@ def _keep(verdict: Verdict, args: argparse.Namespace) -> None:
 
 def _progress(what: str, count: int) -> None:
     print(f"\r\x1b[K{what}: {count:,}", end="", file=sys.stderr, flush=True)
-
-
-def _clear() -> None:
-    if sys.stderr.isatty():
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -145,11 +145,12 @@ def _show(args: argparse.Namespace, outs: Mapping[str, Path], diagrams: Sequence
     print()
     for format, out in outs.items():
         if format == SVG:
-            write_svg(out, svg)
+            save_text(out, svg)
         else:
             from antecede.lab.report import as_picture
 
-            save_bytes(out, as_picture(svg, format))
+            with draft_of(out) as draft:
+                draft.write_bytes(as_picture(svg, format))
         print(f"The diagram as {format.upper()}: {out}")
 
 
@@ -183,17 +184,6 @@ def _loaded(path: str) -> scenario.Script:
             "antecede order FILE and antecede convert FILE (--regex for a log of your own)",
             path=path,
         ) from error
-
-
-def save_bytes(path: Path, data: bytes) -> None:
-    """Write a picture whole or not at all; raises InputError for what the system says."""
-    with draft_of(path) as draft:
-        draft.write_bytes(data)
-
-
-def write_svg(path: Path, text: str) -> None:
-    """Write a diagram whole or not at all; raises InputError for what the system says."""
-    save_text(path, text)
 
 
 def explain(done: scenario.ScriptRun) -> Iterator[str]:

@@ -24,7 +24,7 @@ from antecede.errors import InputError
 from antecede.formatting import aligned, counted, harmless
 from antecede.tables.audit import clock_skew, skew_findings
 from antecede.tables.causality import CAUSES, CLOCKS, EVENTS, WAYS, Causality, Event
-from antecede.tables.kernels import Ints, edge_table
+from antecede.tables.kernels import edge_table
 from antecede.tables.trace import SEND, SOURCE, read, time_text
 from antecede.tables.trace.user_tables import format_of, with_further, write_table
 
@@ -51,22 +51,17 @@ def skew_among(asked: Causality, rows: pyarrow.Table) -> dict[str, Any] | None:
     time = next((one for one in TIMES if events[one].null_count < len(events)), None)
     if time is None:
         return None
-    causes, effects = _declared(events) if asked.by == EVENTS else _immediate(asked, at)
-    return clock_skew(events, causes, effects, time)
-
-
-def _immediate(asked: Causality, at: Ints) -> tuple[Ints, Ints]:
+    if asked.by == EVENTS:
+        edges: Any = edge_table(events)
+        known = edges.filter(pc.is_valid(edges["parent"]))
+        causes, effects = (known[name].to_numpy().astype(np.int64) for name in ("parent", "child"))
+        return clock_skew(events, causes, effects, time)
     offsets, causes = asked.edges_among(at)
     kept = causes >= 0
     if asked.by == CLOCKS:
         kept &= asked.immediate_among(at)
-    return causes[kept], np.repeat(np.arange(len(at)), np.diff(offsets))[kept]
-
-
-def _declared(events: pyarrow.Table) -> tuple[Ints, Ints]:
-    edges: Any = edge_table(events)
-    known = edges.filter(pc.is_valid(edges["parent"]))
-    return known["parent"].to_numpy().astype(np.int64), known["child"].to_numpy().astype(np.int64)
+    effects = np.repeat(np.arange(len(at)), np.diff(offsets))
+    return clock_skew(events, causes[kept], effects[kept], time)
 
 
 def _first_of_each(events: Any) -> Any:
@@ -77,13 +72,6 @@ def _first_of_each(events: Any) -> Any:
     ]
     _, first = np.unique(np.stack(codes), axis=1, return_index=True)
     return events.take(pyarrow.array(np.sort(first)))
-
-
-def skew_notes(skew: dict[str, Any] | None) -> list[str]:
-    """Return it in sentences; none where all times fit."""
-    if skew is None:
-        return []
-    return [f"among these, {what}" for what, _ in skew_findings(skew, "events")]
 
 
 pc: Any = pyarrow.compute
@@ -215,21 +203,15 @@ def _events(
     found: list[Event] = []
     for text in ids:
         several = None if asked.has(text) else further.events(asked, text, run)
-        if several is None:
-            found.append(_named(asked, text, run))
+        if several is None:  # an id, or ID@MEMBER where no id is called that
+            name, at, member = text.rpartition("@")
+            arrived = at and not asked.has(text)
+            found.append(Event(name, member, run) if arrived else Event(text, None, run))
         elif question in _ARGUMENTS:
             found.append(only_one(text, several))
         else:
             found += several
     return found
-
-
-def _named(asked: Causality, text: str, run: str | None) -> Event:
-    """Return the event that a text names: an id, or ID@MEMBER where no id is called that."""
-    name, at, member = text.rpartition("@")
-    if at and not asked.has(text):
-        return Event(name, member, run)
-    return Event(text, None, run)
 
 
 def answered(
@@ -304,7 +286,9 @@ def _print(
         print(f"A chain of {counted(len(answer.path) - 1, 'step')}:")
         for line in _lines(further, answer.path, args.most, chain=True):
             print(f"  {line}")
-    for note in [*asked.notes, *skew_notes(skew_among(asked, _told(asked, events, answer)))]:
+    skew = skew_among(asked, _told(asked, events, answer))
+    skews = [] if skew is None else skew_findings(skew, "events")
+    for note in [*asked.notes, *(f"among these, {what}" for what, _ in skews)]:
         print(harmless(f"Note: {note}"))
 
 
@@ -344,7 +328,8 @@ def _lines(further: Further, rows: pa.Table, most: int, chain: bool = False) -> 
     tail = most - head if chain and len(rows) > most else 0
     rows = further.attach(rows)
     names = [*(name for name in SHOWN if _tells(rows, name)), *further.shown(rows)]
-    cells = [[_cell(row[name]) for name in names] for row in _ends(rows, head, tail)]
+    ends = [*rows.slice(0, head).to_pylist(), *rows.slice(len(rows) - tail).to_pylist()]
+    cells = [[_cell(row[name]) for name in names] for row in ends]
     width = shutil.get_terminal_size((100, 24)).columns
     lines = list(aligned([names, *cells], [True] * len(names), within=width))
     left = len(rows) - head - tail
@@ -352,11 +337,6 @@ def _lines(further: Further, rows: pa.Table, most: int, chain: bool = False) -> 
         more = f"... {left:,} more" + (" between these" if tail else " (--most, --table)")
         lines.insert(len(lines) - tail, more)
     return lines
-
-
-def _ends(rows: pa.Table, head: int, tail: int) -> list[dict[str, Any]]:
-    first = rows.slice(0, head).to_pylist()
-    return first + (rows.slice(len(rows) - tail).to_pylist() if tail else [])
 
 
 def _tells(rows: pa.Table, name: str) -> bool:

@@ -47,7 +47,10 @@ def run(args: argparse.Namespace) -> int:
     """Read, write, and say what was written. Raises InputError for unusable input or OUT."""
     out = Path(args.out)
     check_writable(out, args.paths, args.force)
-    format, options = _format(out, args.to), read_options(args)
+    format, options = args.to or ENDINGS.get(out.suffix.lower()), read_options(args)
+    if format is None:
+        message = f"its ending tells no format ({', '.join(ENDINGS)}); say --to"
+        raise InputError(message, path=str(out))
     with draft_of(out) as draft, Progress("converting"):
         if format == SHIVIZ:
             lines = _shiviz(args.paths, args.format, options, draft)
@@ -57,14 +60,6 @@ def run(args: argparse.Namespace) -> int:
     for line in lines[1:]:
         print(f"  {line}")
     return 0
-
-
-def _format(out: Path, given: str | None) -> str:
-    found = given or ENDINGS.get(out.suffix.lower())
-    if found is None:
-        message = f"its ending tells no format ({', '.join(ENDINGS)}); say --to"
-        raise InputError(message, path=str(out))
-    return found
 
 
 def _shiviz(paths: Sequence[str], format: str | None, options: ReadOptions, out: Path) -> list[str]:
@@ -94,10 +89,8 @@ def _table(
     table, own = user_tables.with_own(trace.events, trace.own)
     changed = user_tables.writing.write_table(table, out, to)
     reasons = Counter(map(_short, trace.quarantine["reason"].to_pylist()))
-    lines = _told(table.num_rows, own, reasons) + [f"changed: {one.words()}" for one in changed]
-    if said := user_tables.absent_keys(trace.details, to):
-        lines.append(f"changed: {said}")
-    return lines + _times(trace.details)
+    words = [f"changed: {one.words()}" for one in changed]
+    return _told(table.num_rows, own, reasons, words, trace.details, to)
 
 
 def _piecewise(
@@ -113,21 +106,28 @@ def _piecewise(
             details = batch.details  # the last one has those of all
     if not appender.rows:
         raise InputError("not one event could be read; `antecede audit` says why", path=paths[0])
-    lines = _told(appender.rows, appender.own, reasons)
-    if said := user_tables.absent_keys(details, to):
-        lines.append(f"changed: {said}")
-    return lines + _times(details)
+    return _told(appender.rows, appender.own, reasons, (), details, to)
 
 
 def _times(details: Mapping[str, Any]) -> list[str]:
     return [f"times: {said}" for said in time_text.notes(details)]
 
 
-def _told(rows: int, own: Sequence[str], reasons: Counter[str]) -> list[str]:
+def _told(
+    rows: int,
+    own: Sequence[str],
+    reasons: Counter[str],
+    changed: Sequence[str],
+    details: Mapping[str, Any],
+    to: str,
+) -> list[str]:
     lines = [f"{counted(rows, 'event')} in the schema of antecede"]
     if own:
         lines.append(f"beside it your own columns: {', '.join(own)}")
-    return lines + _aside(reasons)
+    lines += [*_aside(reasons), *changed]
+    if said := user_tables.absent_keys(details, to):
+        lines.append(f"changed: {said}")
+    return lines + _times(details)
 
 
 def _short(reason: object) -> str:

@@ -153,20 +153,16 @@ def _print(
     lines: dict[str, Callable[[Any], Iterator[str]]] = {
         "cut": lambda verdict: _of_cut(verdict, args.most, asked),
         "recovery": lambda found: _of_recovery(found, args.most),
-        "possibly": lambda found: _of_possibly(args.possibly, found),
-        "definitely": lambda found: _of_definitely(args.definitely, found),
+        "possibly": lambda found: _of_predicate("possibly", args.possibly, found),
+        "definitely": lambda found: _of_predicate("definitely", args.definitely, found),
     }
     for name, answer in answers.items():
         for line in lines[name](answer):
-            print(_clean(line))
+            print("".join(one if one.isprintable() else " " for one in line))
     if "cut" not in answers:
         print(f"Causality by {WORDS[asked.by]}")
     for note in states.notes:
         print(f"Note: {note}")
-
-
-def _clean(line: str) -> str:
-    return "".join(one if one.isprintable() else " " for one in line)
 
 
 def _of_cut(verdict: causality.Verdict, most: int, asked: causality.Causality) -> Iterator[str]:
@@ -213,18 +209,15 @@ def _of_recovery(found: causality.Recovery, most: int) -> Iterator[str]:
     yield f"  lost on the way: {lost}"
 
 
-def _of_possibly(text: str, found: causality.Found) -> Iterator[str]:
+def _of_predicate(name: str, text: str, found: causality.Found) -> Iterator[str]:
     looked = counted(found.states, "global state")
-    if found.witness is not None:
+    if name == "definitely":
+        word = "yes, every way passes one" if found.holds else "no, some way through avoids it"
+        yield f"definitely {text}: {word} ({looked} looked at)"
+    elif found.witness is not None:
         yield f"possibly {text}: yes, at {_state(found.witness)} ({looked} looked at)"
     else:
         yield f"possibly {text}: no, in none of {looked}"
-
-
-def _of_definitely(text: str, found: causality.Found) -> Iterator[str]:
-    looked = counted(found.states, "global state")
-    word = "yes, every way passes one" if found.holds else "no, some way through avoids it"
-    yield f"definitely {text}: {word} ({looked} looked at)"
 
 
 def _state(cut: dict[str, int]) -> str:

@@ -126,14 +126,20 @@ def run(args: argparse.Namespace) -> int:
     spec = _spec(args)
     begin = time.monotonic()
     with Progress("delivering"):
-        done = replay.deliver_wide(table, spec, _engine(args.engine))
+        engine: replay.Engine = replay.deliver_table
+        if args.engine == "spark":
+            from antecede.spark import deliver_on_spark as engine
+        done = replay.deliver_wide(table, spec, engine)
     seconds = time.monotonic() - begin
     if out is not None:
         _write(done, out)
     if args.page is not None:
         shown = replay.trace_of(table, done, spec)
+        left = counted(shown.left_out, "row")
+        said = f"{left} without an observer or a time: in no lane of this page"
         title = f"{path.name}, {spec.order}"
-        write_page_of_table(shown.events, title, _left_out(shown.left_out), Path(args.page))
+        said = said if shown.left_out else ""
+        write_page_of_table(shown.events, title, said, Path(args.page))
         print(f"page        {args.page}")
     return _report(done, spec, seconds, args.engine, out)
 
@@ -152,17 +158,6 @@ def _demand_bytes(table: pyarrow.Table, wire: str, path: Path) -> None:
         "column of causes: antecede order --after COLUMN",
         path=str(path),
     )
-
-
-def _source(order: str) -> str:
-    """Return what an order goes by: its messages' bytes, or nothing."""
-    return NONE if order == "unordered" else f"bytes of messages, order {order}"
-
-
-def _left_out(rows: int) -> str:
-    if not rows:
-        return ""
-    return f"{counted(rows, 'row')} without an observer or a time: in no lane of this page"
 
 
 def _spec(args: argparse.Namespace) -> replay.DeliverSpec:
@@ -192,30 +187,21 @@ def option(text: str) -> tuple[str, Any]:
 
 def read_log_file(path: Path) -> pyarrow.Table:
     """Return the rows of a Parquet, Arrow or Feather file. Raises InputError."""
+    table: pyarrow.Table
     try:
         with path.open("rb") as file:
             start = file.read(6)
         if start[:4] == b"PAR1":
-            return _table(pq.read_table(str(path)))
+            table = pq.read_table(str(path))
+            return table
         opened = pa.ipc.open_file if start == b"ARROW1" else pa.ipc.open_stream
         with pa.OSFile(str(path)) as source:
-            return _table(opened(source).read_all())
+            table = opened(source).read_all()
+            return table
     except (OSError, pa.ArrowException) as error:
         text = (error.strerror if isinstance(error, OSError) else None) or str(error)
         what = f"cannot be read as Parquet or Arrow: {text}"
         raise InputError(what, path=str(path)) from error
-
-
-def _table(read: pyarrow.Table) -> pyarrow.Table:
-    return read
-
-
-def _engine(name: str) -> replay.Engine:
-    if name == "local":
-        return replay.deliver_table
-    from antecede.spark import deliver_on_spark
-
-    return deliver_on_spark
 
 
 def _example(path: Path, spec: replay.DeliverSpec, args: argparse.Namespace) -> int:
@@ -249,7 +235,8 @@ def _report(
     statuses, waited = column("status"), column("waited_ms")
     where = "" if out is None else f" -> {out}"
     print(f"read        {counted(done.num_rows, 'row')} in {seconds:.2f} s, {engine} engine{where}")
-    print(f"causality   {SOURCE}: {_source(spec.order)}")
+    goes_by = NONE if spec.order == "unordered" else f"bytes of messages, order {spec.order}"
+    print(f"causality   {SOURCE}: {goes_by}")
     counts = Counter(statuses)
     for status in replay.DeliverStatus:
         if counts[status]:

@@ -71,7 +71,13 @@ def arrivals_of(events: pyarrow.Table) -> Arrivals:
     receipts = events.filter(pc.equal(kind, RECEIVE))
     if receipts.num_rows:
         # A receipt does not know its sender's timestamp; the send row does.
-        return Arrivals(_with_send_times(receipts, events), "arrival", "send_time")
+        sends = events.filter(pc.equal(kind, "send"))
+        known = (sends.column(name).to_pylist() for name in ("id", "send_time"))
+        sent = dict(zip(*known, strict=True))
+        names = receipts.column("id").to_pylist()
+        times = pa.array([sent.get(name) for name in names], pa.int64())
+        place = receipts.column_names.index("send_time")
+        return Arrivals(receipts.set_column(place, "send_time", times), "arrival", "send_time")
     table = events.filter(pc.not_equal(kind, DELIVER))
     arrived = next(name for name in _ARRIVED if not table.column(name).null_count)
     filled = {name: table.num_rows - table.column(name).null_count for name in _SENT}
@@ -82,8 +88,8 @@ def arrivals_of(events: pyarrow.Table) -> Arrivals:
 def events_of(table: pyarrow.Table) -> list[Event]:
     """Return the rows of a trace as plain events."""
     columns: dict[str, list[Any]] = {name: table.column(name).to_pylist() for name in NAMES}
-    columns["parents"] = [tuple(parents) for parents in columns["parents"]]
-    columns["topics"] = [tuple(topics) for topics in columns["topics"]]
+    for name in ("parents", "topics"):
+        columns[name] = list(map(tuple, columns[name]))
     return [Event(*row) for row in zip(*columns.values(), strict=True)]
 
 
@@ -110,13 +116,6 @@ def with_declared_causes(events: pyarrow.Table) -> pyarrow.Table:
         [by_row[row] for row in range(len(names))], events.schema.field("parents").type
     )
     return clocked.set_column(clocked.column_names.index("parents"), "parents", column)
-
-
-def _with_send_times(receipts: pyarrow.Table, events: pyarrow.Table) -> pyarrow.Table:
-    sends = events.filter(pc.equal(events.column("kind"), "send"))
-    sent = dict(zip(*(sends.column(name).to_pylist() for name in ("id", "send_time")), strict=True))
-    times = pa.array([sent.get(name) for name in receipts.column("id").to_pylist()], pa.int64())
-    return receipts.set_column(receipts.column_names.index("send_time"), "send_time", times)
 
 
 def widths(split: Mapping[str, Sequence[Arrival]]) -> list[tuple[int, str]]:

@@ -76,7 +76,12 @@ def _scale(axes: Any, name: str, values: Sequence[float], log: bool) -> None:
     elif min(values) > 0:
         set_scale("log")
         axes.autoscale_view()
-        _decades(axis, set_limits, *(axes.get_xlim() if name == "x" else axes.get_ylim()))
+        low, high = axes.get_xlim() if name == "x" else axes.get_ylim()
+        span = math.log10(high / low)
+        if span < 1:
+            set_limits(10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high)))
+        subs = (1.0,) if span > FEW_DECADES else (1.0, 2.0, 5.0)
+        axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=8))
         if name == "x" and _apart(positive):
             axis.set_major_locator(FixedLocator(positive))
     else:
@@ -87,15 +92,6 @@ def _scale(axes: Any, name: str, values: Sequence[float], log: bool) -> None:
         axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=least))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(number))
-
-
-def _decades(axis: Any, set_limits: Any, low: float, high: float) -> None:
-    """Choose ticks of a logarithmic axis: decades, or 1, 2 and 5 where there are few."""
-    span = math.log10(high / low)
-    if span < 1:
-        set_limits(10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high)))
-    subs = (1.0,) if span > FEW_DECADES else (1.0, 2.0, 5.0)
-    axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=8))
 
 
 def _apart(values: Sequence[float]) -> bool:

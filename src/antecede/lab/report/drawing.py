@@ -125,7 +125,10 @@ def svg_of(figure: Figure) -> str:
     figure.savefig(
         written, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
     )
-    return _schemed(written.getvalue())
+    svg = re.sub(r" <metadata>.*?</metadata>\n", "", written.getvalue(), flags=re.DOTALL)
+    head, defs, rest = _TAG.sub(_schemed_tag, svg).partition(" <defs>")
+    body = " ".join(line.strip() for line in f"{defs}{rest}".splitlines())
+    return f"{head}{_STYLE}{body.replace('> <', '>' + chr(10) + '<')}\n"
 
 
 def png_of(figure: Figure) -> bytes:
@@ -166,8 +169,8 @@ def inlined(svg: str, prefix: str) -> str:
 
 def _labelled(svg: str, prefix: str) -> str:
     """Refer the picture to its own title and description, where it has them."""
-    svg = re.sub(r"^<svg([^>]*?) (width|height)=\"[^\"]*\"", r"<svg\1", svg)
-    svg = re.sub(r"^<svg([^>]*?) (width|height)=\"[^\"]*\"", r"<svg\1", svg)
+    for _ in ("width", "height"):
+        svg = re.sub(r"^<svg([^>]*?) (width|height)=\"[^\"]*\"", r"<svg\1", svg)
     if "<title>" not in svg:
         return svg
     named = f'<svg aria-labelledby="{prefix}-title {prefix}-desc" '
@@ -199,17 +202,8 @@ def number(value: float, _: int | None = None) -> str:
     return short.replace("-", "−", 1) if value < 0 else short
 
 
-def _schemed(svg: str) -> str:
-    """Replace placeholder colours by variables, fonts by the reader's; leave out idle text."""
-    svg = re.sub(r" <metadata>.*?</metadata>\n", "", svg, flags=re.DOTALL)
-    svg = _TAG.sub(_schemed_tag, svg)
-    head, defs, rest = svg.partition(" <defs>")
-    body = " ".join(line.strip() for line in f"{defs}{rest}".splitlines())
-    return f"{head}{_STYLE}{body.replace('> <', '>' + chr(10) + '<')}\n"
-
-
 def _schemed_tag(tag: re.Match[str]) -> str:
-    """Change tags only: what a label says is not ours to change."""
+    """Return a tag with variables for placeholder colours, and with the reader's fonts."""
     text = tag[0]
     for name, colour in _PLACEHOLDERS.items():
         text = text.replace(colour, f"var(--{name})")

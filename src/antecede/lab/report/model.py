@@ -126,19 +126,15 @@ def checked_findings(findings: Findings) -> tuple[Findings, list[str]]:
         for name in ("rows", "plots", "columns", "table", "reads", "claims"):
             if isinstance(getattr(section, name), str):
                 raise LocalError(f"section {section.title!r}: {name} is a text; it is a list")
-        rows = [row for row in section.rows if _has_figure(row)]
-        blank += [
-            f"{section.title}: {row.figure}, {row.quantity}, {row.condition}: no figure of ours"
-            for row in section.rows
-            if not _has_figure(row)
-        ]
+        rows = []
+        for row in section.rows:
+            if isinstance(row.ours, int | float) and math.isfinite(row.ours):
+                rows.append(row)
+            else:
+                place = f"{row.figure}, {row.quantity}, {row.condition}"
+                blank.append(f"{section.title}: {place}: no figure of ours")
         sections.append(section._replace(rows=rows))
     return findings._replace(sections=sections), blank
-
-
-def _has_figure(row: Row) -> bool:
-    value: object = row.ours
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def filled(sections: Iterable[Section | None]) -> list[Section]:

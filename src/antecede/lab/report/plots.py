@@ -97,17 +97,11 @@ def in_words(plot: Plot) -> str:
         known = [(x, y) for x, y in zip(series.x, series.y, strict=True) if math.isfinite(y)]
         if known:
             first, last = min(known), max(known)
-            parts.append(
-                f"{series.label}: {number(_short(first[1]))} at {number(first[0])}, "
-                f"{number(_short(last[1]))} at {number(last[0])}."
-            )
+            ends = [f"{number(float(f'{y:.3g}'))} at {number(x)}" for x, y in (first, last)]
+            parts.append(f"{series.label}: {', '.join(ends)}.")
         for x, y in series.paper:
             parts.append(f"The paper has {number(y)} at {number(x)}.")
     return " ".join(parts)
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.3g}")
 
 
 def _check(plot: Plot) -> None:
@@ -160,16 +154,9 @@ class _Pen(NamedTuple):
 def _pens(plot: Plot, slots: Mapping[str, int], inks: Inks) -> list[_Pen]:
     barred = [k for k, series in enumerate(plot.series) if series.style == "bars"]
     places = {x: float(k) for k, x in enumerate(all_x(plot))} if barred else None
+    bars = {k: place for place, k in enumerate(barred)}
     return [
-        _Pen(
-            k,
-            series,
-            slots[series.label],
-            inks,
-            places,
-            barred.index(k) if k in barred else None,
-            len(barred),
-        )
+        _Pen(k, series, slots[series.label], inks, places, bars.get(k), len(bars))
         for k, series in enumerate(plot.series)
     ]
 

@@ -29,6 +29,7 @@ FOLDED = 15
 """Most rows of a table that stands open."""
 OURS = "antecede sweep"
 """Pages of this command have no source to stand beside."""
+_NUMBER = re.compile(r"[-−+±]?[\d.,]|–?\Z")
 IN_SHORT = 5
 """Most lines of what does not come out, near the top."""
 
@@ -118,9 +119,13 @@ def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> di
     counts = _counts(rows)
     claims = [claim for section in findings.sections for claim in section.claims]
     told = Counter(claim.verdict for claim in claims)
-    lines = [_first_sentence(text) for text in findings.not_reached]
+    first_sentence = re.compile(r"(?<=[.!?])\s+(?=[A-Z`(])")
+    lines = [first_sentence.split(text.strip(), maxsplit=1)[0] for text in findings.not_reached]
     if beyond and not lines:
-        lines = [_row_words(row) for row in beyond]
+        lines = [
+            f"{row.quantity}, {row.condition} ({row.figure}): {ratio_words(row)} of the paper's"
+            for row in beyond
+        ]
     if len(lines) > IN_SHORT:
         lines = [*lines[:IN_SHORT], f"and {len(lines) - IN_SHORT} more"]
     failed = len(findings.failed)
@@ -130,9 +135,7 @@ def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> di
     return {
         "tally": _tally(rows),
         "verdicts": _verdicts(told),
-        "parts": [
-            {"name": m.name, "count": counts[m.name]} for m in MARKS if counts[m.name] and counts
-        ],
+        "parts": [{"name": m.name, "count": counts[m.name]} for m in MARKS if counts[m.name]],
         "not_reached": lines,
         "failed": f"{counted(failed, 'run')} failed",
         "open": bool(lines or failed),
@@ -164,14 +167,6 @@ def _tally(rows: Sequence[Row]) -> str:
         return "The source states no figures to compare with: all of these are ours alone."
     parts = [f"{counts[mark.name]} {mark.words}" for mark in MARKS if counts[mark.name]]
     return f"Of {counted(total, 'figure')} that the paper states: {', '.join(parts)}."
-
-
-def _first_sentence(text: str) -> str:
-    return re.split(r"(?<=[.!?])\s+(?=[A-Z`(])", text.strip(), maxsplit=1)[0]
-
-
-def _row_words(row: Row) -> str:
-    return f"{row.quantity}, {row.condition} ({row.figure}): {ratio_words(row)} of the paper's"
 
 
 def _section(section: Section, drawn: dict[str, str]) -> dict[str, Any]:
@@ -246,7 +241,7 @@ def _plain(section: Section) -> dict[str, Any]:
                 f"{len(section.columns)} columns"
             )
     text = [
-        k == 0 or not all(_numeric(row[k]) for row in section.table)
+        k == 0 or not all(_NUMBER.match(row[k]) for row in section.table)
         for k in range(len(section.columns))
     ]
     return {
@@ -259,7 +254,3 @@ def _plain(section: Section) -> dict[str, Any]:
 
 def _words(cells: Sequence[str], text: Sequence[bool]) -> list[dict[str, Any]]:
     return [{"words": cell, "text": left} for cell, left in zip(cells, text, strict=True)]
-
-
-def _numeric(cell: str) -> bool:
-    return bool(re.match(r"[-−+±]?[\d.,]|–?\Z", cell))

@@ -36,12 +36,7 @@ def pair_figures(run: Run) -> Figures:
             found[f"{name}.missed"] += counts.missed
             found[f"{name}.concurrent"] += pairs - counts.ordered
             found[f"{name}.causal"] += counts.causal
-    _truths(names, found)
-    return {name: float(value) for name, value in found.items()}
-
-
-def _truths(names: Sequence[str], found: Counter[str]) -> None:
-    """Let what is causal stand once for each of the two truths."""
-    for name in names:
+    for name in names:  # what is causal stands once for each of the two truths
         truth = "topic_causal" if rule_named(name).topics else "causal"
         found[truth] = found.pop(f"{name}.causal")
+    return {name: float(value) for name, value in found.items()}

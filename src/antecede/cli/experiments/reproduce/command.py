@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyarrow
 
@@ -93,28 +93,24 @@ def run(args: argparse.Namespace) -> int:
     """Carry out what is missing, write, print. Raises InputError, SetupError."""
     if args.name is None:
         refuse_unused(args, "without NAME the studies are listed", but=[""])
-        print(listed())
+        width = max(map(len, framework.STUDIES))
+        print("\n".join(f"{name:<{width}}  {line}" for name, line in framework.STUDIES.items()))
         return 0
     checked_spark(args)
-    _check_folders(args)
+    folder = Path(args.out or Path("out", "studies", "" if args.name == ALL else args.name))
+    read = [*args.traces, args.name.rpartition(":")[0]]
+    for name in framework.STUDIES if args.name == ALL else [""]:
+        check_folder(folder / name, WRITTEN, filter(None, read))
     with _engine(args) as engine:
         if args.name == ALL:
             return _run_all(args, engine)
         study = _studied(args.name, args.traces)
         folder = Path(args.out or Path("out", "studies", study.name))
-        return _run_one(args.name, study, folder, engine, args).code
+        return _run_one(args.name, study, folder, engine, args)[0]
 
 
 WRITTEN = ("index.html", "summary.json", "results", "figures", ".lock")
 """What a study keeps in its folder."""
-
-
-def _check_folders(args: argparse.Namespace) -> None:
-    folder = Path(args.out or Path("out", "studies", "" if args.name == ALL else args.name))
-    read = [*args.traces, args.name.rpartition(":")[0]]
-    names = framework.STUDIES if args.name == ALL else [""]
-    for name in names:
-        check_folder(folder / name, WRITTEN, filter(None, read))
 
 
 def check_same_study(folder: Path, name: str) -> None:
@@ -138,14 +134,12 @@ def checked_spark(args: argparse.Namespace) -> None:
     """Raise InputError for options of `add_spark` that Spark cannot take."""
     _settings(args.conf)
     _files(args)
-    _check_master(args.master)
-
-
-class Ended(NamedTuple):
-    """A study that is written."""
-
-    code: int
-    findings: Findings
+    if args.master is not None and _MASTERS.fullmatch(args.master) is None:
+        # Spark would refuse it in twenty lines of Java.
+        raise InputError(
+            f"--master {args.master!r}: write spark://HOST:PORT, yarn, k8s://..., or local[N] for "
+            "N cores of this machine"
+        )
 
 
 def _run_one(
@@ -154,10 +148,11 @@ def _run_one(
     folder: Path,
     engine: framework.Engine,
     args: argparse.Namespace,
-) -> Ended:
+) -> tuple[int, Findings]:
+    """Write a study; return the exit code and what was found."""
     begin = time.monotonic()
     check_same_study(folder, study.name)
-    try:
+    with report_kept_runs(folder):
         done = framework.conduct(
             study,
             engine,
@@ -167,16 +162,23 @@ def _run_one(
             fresh=args.fresh,
             redraw=args.redraw,
         )
-    except framework.Interrupted as stopped:
-        print(
-            f"antecede: {stopped} are kept in {folder / 'results'}; the same command goes on from "
-            "there",
-            file=sys.stderr,
-        )
-        raise
-    _write(name, done.findings, folder, args)
+    # Names alone: a page may be shown to others, and paths say where somebody keeps files.
+    traces = " ".join(Path(path).name for path in args.traces)
+    command = f"antecede study {name}{' --quick' if args.quick else ''}"
+    write_page(done.findings, folder, f"{command} --traces {traces}" if traces else command)
     report(done, folder, time.monotonic() - begin, args.redraw, width_of_terminal())
-    return Ended(1 if done.failures else 0, done.findings)
+    return (1 if done.failures else 0), done.findings
+
+
+@contextmanager
+def report_kept_runs(folder: Path) -> Iterator[None]:
+    """Say on stderr what is kept of a study that the user stops."""
+    try:
+        yield
+    except framework.Interrupted as stopped:
+        kept = f"{stopped} are kept in {folder / 'results'}"
+        print(f"antecede: {kept}; the same command goes on from there", file=sys.stderr)
+        raise
 
 
 def _run_all(args: argparse.Namespace, engine: framework.Engine) -> int:
@@ -190,15 +192,14 @@ def _run_all(args: argparse.Namespace, engine: framework.Engine) -> int:
         try:
             study = framework.load(name)
             traces = args.traces if study.with_traces else ()
-            ended = _run_one(name, _studied(name, traces), folder / name, engine, args)
+            ended, found = _run_one(name, _studied(name, traces), folder / name, engine, args)
         except SetupError:
             raise  # none of the others could run
         except AntecedeError as error:
             print(f"antecede: {name}: {error}", file=sys.stderr)
             code = 2
             continue
-        code = max(code, ended.code)
-        found = ended.findings
+        code = max(code, ended)
         cards.append((found.study, found.title, found.finding, folder / name / "index.html"))
         print(flush=True)
     print(f"all pages   {write_overview(folder, cards)}")
@@ -214,12 +215,6 @@ def _studied(name: str, traces: Sequence[str]) -> framework.Study:
     return study.with_traces([Path(path) for path in traces])
 
 
-def listed() -> str:
-    """Return the studies, a line each."""
-    width = max(map(len, framework.STUDIES))
-    return "\n".join(f"{name:<{width}}  {line}" for name, line in framework.STUDIES.items())
-
-
 def _settings(texts: Sequence[str]) -> dict[str, str]:
     found = {}
     for text in texts:
@@ -228,15 +223,6 @@ def _settings(texts: Sequence[str]) -> dict[str, str]:
             raise InputError(f"--conf {text!r}: write KEY=VALUE, e.g. spark.executor.cores=2")
         found[key] = value
     return found
-
-
-def _check_master(master: str | None) -> None:
-    """Raise InputError for what Spark would refuse in twenty lines of Java."""
-    if master is not None and _MASTERS.fullmatch(master) is None:
-        raise InputError(
-            f"--master {master!r}: write spark://HOST:PORT, yarn, k8s://..., or local[N] for N "
-            "cores of this machine"
-        )
 
 
 _MASTERS = re.compile(
@@ -304,14 +290,6 @@ def _session(
     finally:
         if active is None:
             session.stop()
-
-
-def _write(name: str, findings: Findings, folder: Path, args: argparse.Namespace) -> None:
-    quick = " --quick" if args.quick else ""
-    # Names alone: a page may be shown to others, and paths say where somebody keeps files.
-    names = " ".join(Path(path).name for path in args.traces)
-    traces = f" --traces {names}" if names else ""
-    write_page(findings, folder, f"antecede study {name}{quick}{traces}")
 
 
 def write_page(findings: Findings, folder: Path, command: str) -> None:

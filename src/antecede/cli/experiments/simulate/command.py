@@ -243,27 +243,18 @@ def _plot(result: Result, out: Path) -> None:
 
 
 def _plain(results: Sequence[Result]) -> dict[str, Any]:
+    planned = results[0].scenario.snapshots is not None
     return {
         "scenario": scenario_mapping(results[0].scenario),
         "engine": results[0].engine,
         "runs": [
             {
                 "seed": result.seed,
-                "figures": {k: _finite(v) for k, v in result.figures.items()},
+                "figures": {k: v if math.isfinite(v) else None for k, v in result.figures.items()},
                 "series": {k: list(v) for k, v in result.series.items()},
                 "caveats": dict(result.caveats),
-                **_plain_snapshots(result),
+                **({"snapshots": list(map(plain_state, result.snapshots))} if planned else {}),
             }
             for result in results
         ],
     }
-
-
-def _plain_snapshots(result: Result) -> dict[str, Any]:
-    if result.scenario.snapshots is None:
-        return {}
-    return {"snapshots": [plain_state(one) for one in result.snapshots]}
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -58,7 +58,9 @@ def outcome(run: Run, execute: Callable[[Run], Figures]) -> pyarrow.RecordBatch:
     try:
         figures = {**_numbers(execute(run)), SECONDS: time.perf_counter() - begin}
     except Exception as error:  # whatever a study raises is its run's failure, not the others'
-        return failed(run.key, _reason(error))
+        words = " ".join(str(error).split())  # a compiler's message can have hundreds of lines
+        words = words if len(words) <= LONGEST else f"{words[:LONGEST]} ..."
+        return failed(run.key, f"{type(error).__name__}: {words}")
     return _batch(
         {"run": run.key, "quantity": name, "series" if isinstance(found, list) else "value": found}
         for name, found in sorted(figures.items())
@@ -69,12 +71,6 @@ def _batch(rows: Iterable[Mapping[str, Any]]) -> pyarrow.RecordBatch:
     """Return rows of SCHEMA; what they do not name is null."""
     batch: pyarrow.RecordBatch = pa.RecordBatch.from_pylist(list(rows), schema=SCHEMA)
     return batch
-
-
-def _reason(error: Exception) -> str:
-    """Return type and message in one line; a compiler's message can have hundreds."""
-    words = " ".join(str(error).split())
-    return f"{type(error).__name__}: {words if len(words) <= LONGEST else words[:LONGEST] + ' ...'}"
 
 
 def failed(key: str, reason: str) -> pyarrow.RecordBatch:

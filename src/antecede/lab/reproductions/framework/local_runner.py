@@ -107,14 +107,14 @@ class Processes:
 
 def _begin(parent: int) -> None:
     """Prepare a worker: it leaves Control-C to its parent, and ends when that has gone."""
+
+    def follow() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH_S)
+        os._exit(1)
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_follow, args=(parent,), daemon=True).start()
-
-
-def _follow(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(WATCH_S)
-    os._exit(1)
+    threading.Thread(target=follow, daemon=True).start()
 
 
 def _carry_out(module: str, function: str, text: str) -> pyarrow.RecordBatch:

@@ -47,12 +47,14 @@ def imported_beside(names: Iterable[str]) -> dict[str, Path]:
     Modules of this package and installed ones are left out.
     """
     found: dict[str, Path] = {}
-    waiting = list(names)
+    waiting, own = list(names), Path(antecede.__file__).resolve().parent
     while waiting:
         name = waiting.pop()
         module = sys.modules.get(name)
         place = getattr(module, "__file__", None)
-        if name in found or not place or not place.endswith(".py") or _installed(Path(place)):
+        if name in found or not place or not place.endswith(".py"):
+            continue
+        if "site-packages" in Path(place).parts or Path(place).resolve().is_relative_to(own):
             continue
         found[name] = Path(place).resolve()
         folder = found[name].parent
@@ -74,11 +76,6 @@ def _imports(file: Path, package: str) -> set[str]:
             base = importlib.util.resolve_name(dots, package) if node.level else dots
             found |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
     return found
-
-
-def _installed(path: Path) -> bool:
-    own = Path(antecede.__file__).resolve().parent
-    return path.resolve().is_relative_to(own) or "site-packages" in path.parts
 
 
 def file_digest(*paths: Path) -> str:

@@ -124,7 +124,8 @@ def _pruning(quick: bool) -> Iterator[Run]:
     for groups in (1, 3):
         topology = Hierarchy((30 // groups,) * groups, 30)
         for skewed in (False, True):
-            links = _links("0-50 ms", topology, skewed)
+            far = Special("external", str(topology.size - 1), FAR)
+            links = Links(Delay(*DELAYS["0-50 ms"]), (SLOW_UP, far) if skewed else ())
             for pruning in PRUNINGS:
                 scenario = Scenario(
                     topology,
@@ -158,13 +159,6 @@ def _last(quick: bool) -> Iterator[Run]:
         sent = (rate or count * 12.5) * given.duration_s
         key = f"last/peers {count}/rate {rate or 'of the first experiment'}"
         yield simulation(key, given, 1, 3e-5 * sent * count, "last", peers=count, rate=rate)
-
-
-def _links(delay: str, topology: Hierarchy, skewed: bool) -> Links:
-    if not skewed:
-        return Links(Delay(*DELAYS[delay]))
-    far = Special("external", str(topology.size - 1), FAR)
-    return Links(Delay(*DELAYS[delay]), (SLOW_UP, far))
 
 
 def scenario_of(

@@ -10,7 +10,8 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from antecede.lab.reproductions.framework.page_builder import page_of
 from antecede.lab.reproductions.framework.runs import Run
@@ -31,10 +32,7 @@ PER_SECOND = 1e6
 
 def runs(quick: bool) -> Sequence[Run]:
     """Return more groups of a hundred, and ten groups of more."""
-    return list(_runs(quick))
-
-
-def _runs(quick: bool) -> Iterator[Run]:
+    found: list[Run] = []
     more = [(groups, GROUP) for groups in (QUICK_GROUPS if quick else GROUPS)]
     larger = [(TEN, size) for size in (QUICK_SIZES if quick else SIZES)]
     for groups, size in (*more, *larger):
@@ -48,15 +46,10 @@ def _runs(quick: bool) -> Iterator[Run]:
             name=f"{groups} groups of {size}",
         )
         cost_s = 0.05 + RATE_HZ * scenario.duration_s * groups * size / PER_SECOND
-        yield from each_seed(
-            QUICK_SEEDS if quick else SEEDS,
-            scenario.name,
-            scenario,
-            cost_s,
-            groups=groups,
-            size=size,
-            peers=groups * size,
-        )
+        seeds = QUICK_SEEDS if quick else SEEDS
+        given: dict[str, Any] = {"groups": groups, "size": size, "peers": groups * size}
+        found += each_seed(seeds, scenario.name, scenario, cost_s, **given)
+    return found
 
 
 def execute(run: Run) -> Figures:

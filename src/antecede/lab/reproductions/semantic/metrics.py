@@ -31,11 +31,15 @@ def figures_of(found: Outcome, network: Network, warm_us: int = 0) -> Figures:
     if not sent or members < 2:
         return {"sent": sent, "members": members}
     measured_s = max(1, int(found.sent_us[-1]) - warm_us) / US
+    answered = [
+        (parent, reply) for reply, parents in enumerate(found.parents) for parent in parents
+    ]
+    own = sum(bool(found.sender[parent] == found.sender[reply]) for parent, reply in answered)
     figures: dict[str, float | Sequence[float]] = {
         "sent": sent,
         "members": members,
         "answers": sum(map(bool, found.parents)) / sent,
-        "answers.own": _to_oneself(found),
+        "answers.own": own / max(1, len(answered)),
         "under_way": _under_way(found, network.links.delay, warm_us),
         **held_figures(found),
         **list_figures(found),
@@ -49,16 +53,6 @@ def figures_of(found: Outcome, network: Network, warm_us: int = 0) -> Figures:
         if order in found.longer:
             figures[f"{order}.longer"] = found.longer[order] / max(1, found.copies)
     return figures
-
-
-def _to_oneself(found: Outcome) -> float:
-    """Return the part of the answers that are to a message of their own sender."""
-    to = [
-        found.sender[parent] == found.sender[reply]
-        for reply, parents in enumerate(found.parents)
-        for parent in parents
-    ]
-    return sum(map(int, to)) / max(1, len(to))
 
 
 def _under_way(found: Outcome, delay: Delay, warm_us: int) -> float:

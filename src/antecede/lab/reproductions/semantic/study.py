@@ -61,12 +61,9 @@ def execute(run: Run) -> Figures:
 
 def _drawn(quick: bool) -> Iterator[Run]:
     """Yield a run a point and seed; a point that several sweeps have is one run."""
-    points: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for name, values in (grid.QUICK if quick else grid.SWEEPS).items():
-        for value in values:
-            point = {**grid.USUAL, name: value}
-            points.setdefault(tuple(point.values()), point)
-    for point in points.values():
+    sweeps = (grid.QUICK if quick else grid.SWEEPS).items()
+    each = [{**grid.USUAL, name: value} for name, values in sweeps for value in values]
+    for point in {tuple(one.values()): one for one in each}.values():
         for seed in grid.QUICK_SEEDS if quick else grid.SEEDS:
             yield _drawn_run(point, seed, grid.QUICK_MESSAGES if quick else grid.MESSAGES)
 

@@ -79,13 +79,8 @@ def content_digest(path: Path) -> str:
     """
     if path.is_dir():
         raise InputError("is a folder: name the files of the traces", path=str(path))
-    return file_digest(*_parts(path))[:16]
-
-
-def _parts(path: Path) -> list[Path]:
-    several = _OF_SEVERAL_FILES.fullmatch(path.name)
-    if several is None or not path.is_file():
-        return [path]
-    beside = [p for p in path.parent.iterdir() if (m := _OF_SEVERAL_FILES.fullmatch(p.name))
-              and m[1] == several[1]]  # fmt: skip
-    return sorted({*beside, path})
+    parts, several = {path}, _OF_SEVERAL_FILES.fullmatch(path.name)
+    if several is not None and path.is_file():
+        named = ((one, _OF_SEVERAL_FILES.fullmatch(one.name)) for one in path.parent.iterdir())
+        parts |= {one for one, found in named if found and found[1] == several[1]}
+    return file_digest(*sorted(parts))[:16]

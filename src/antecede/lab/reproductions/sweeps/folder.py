@@ -51,10 +51,11 @@ def _other_source(sweep: Sweep, folder: Path) -> str:
     """Return in words that the folder is another file's, a study's, or of no known origin."""
     try:
         found = read_summary(folder / "summary.json").source
-    except FileNotFoundError:
-        return "" if (folder / "results").is_dir() else "no sweep has written them"
-    except (InputError, OSError):
-        return "" if (folder / "results").is_dir() else "what wrote them cannot be read"
+    except (InputError, OSError) as error:
+        if (folder / "results").is_dir():
+            return ""
+        absent = isinstance(error, FileNotFoundError)
+        return "no sweep has written them" if absent else "what wrote them cannot be read"
     return "" if found == source(sweep.path.name) else f"it was made from {found}"
 
 

@@ -61,9 +61,7 @@ def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> S
     if not grid:
         raise InputError("nothing to sweep over: write --over KEY=VALUES, e.g. options.r=5..30")
     sweep = Sweep(Path(path), read_values(path), grid, tuple(seeds))
-    number = len(sweep.seeds)
-    for values in grid.values():
-        number *= len(values)
+    number = len(sweep.seeds) * math.prod(map(len, grid.values()))
     if number > MOST_RUNS:
         raise InputError(f"{number:,} runs; a sweep has {MOST_RUNS:,} at most")
     return sweep._replace(left_out=tuple(_left_out(sweep)))
@@ -172,12 +170,8 @@ def settings(sweep: Sweep) -> Iterator[dict[str, Any]]:
         yield dict(zip(sweep.over, values, strict=True))
 
 
-def scenario_of(sweep: Sweep, setting: Mapping[str, Any]) -> Scenario:
-    """Return the scenario of one setting. Raises ScenarioError, with the setting."""
-    return _made(sweep, setting)[0]
-
-
 def _made(sweep: Sweep, setting: Mapping[str, Any]) -> tuple[Scenario, dict[str, str]]:
+    """Return the scenario of one setting, and what it leaves out. Raises ScenarioError."""
     try:
         return scenario_using(sweep.values, setting, str(sweep.path))
     except ScenarioError as error:
@@ -201,27 +195,20 @@ def _runs(sweep: Sweep, quick: bool) -> list[Run]:
     del quick  # a sweep has one size: the grid that was asked for
     found = []
     for setting in settings(sweep):
-        scenario = scenario_of(sweep, setting)
+        scenario = _made(sweep, setting)[0]
         cost_s = 0.05 + _copies(scenario) * 2e-5
         words = "/".join(f"{key}={value}" for key, value in setting.items())
         for seed in sweep.seeds:
             run = simulation(f"{words}/seed {seed}", scenario, seed, cost_s, KIND)
-            found.append(run._replace(parameters={**run.parameters, **_plain(setting)}))
+            picked_by = {f"{OVER}{key}": value for key, value in setting.items()}
+            found.append(run._replace(parameters={**run.parameters, **picked_by}))
     return found
-
-
-def _plain(setting: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values by key, as results are picked by them."""
-    return {f"{OVER}{key}": value for key, value in setting.items()}
 
 
 def _copies(scenario: Scenario) -> float:
     """Return about how many copies a run sends: what its cost follows."""
     load, senders = scenario.workload, len(scenario.topology.senders())
     rate = {"periodic": 1 / load.interval.mean_s, "poisson": load.rate_hz}.get(load.kind, 1.0)
-    sent = (
-        float(load.messages or 0)
-        if load.kind == "random"
-        else ((load.total_hz or rate * senders) * scenario.duration_s)
-    )
-    return sent * scenario.topology.size
+    if load.kind == "random":
+        return float(load.messages or 0) * scenario.topology.size
+    return (load.total_hz or rate * senders) * scenario.duration_s * scenario.topology.size

@@ -11,7 +11,7 @@ Section 3 delivers an event to every peer, section 4 to its targets only: both a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from antecede.lab.reproductions.framework.page_builder import page_of
@@ -56,29 +56,17 @@ SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2)
 
 def runs(quick: bool) -> Sequence[Run]:
     """Return a run a value of what varies and seed; what is usual is run once."""
-    return list(_runs(QUICK if quick else VARIED, QUICK_SEEDS if quick else SEEDS))
-
-
-def _runs(varied: Mapping[str, tuple[Any, ...]], seeds: Sequence[int]) -> Iterator[Run]:
-    seen = set()
-    for name, values in varied.items():
-        for value in values:
-            chosen = {**USUAL, name: value}
-            if tuple(chosen.values()) in seen:
-                continue
-            seen.add(tuple(chosen.values()))
-            words = "/".join(f"{key} {one}" for key, one in chosen.items())
-            for seed, sent_to in itertools.product(seeds, SENT_TO):
-                yield simulation(
-                    f"{words}/to {sent_to}/seed {seed}",
-                    scenario_of(**chosen),
-                    seed,
-                    0.1 + chosen["events"] / 2000,
-                    "pairs",
-                    rules=list(RULES),
-                    sent_to=sent_to,
-                    **chosen,
-                )
+    varied = QUICK if quick else VARIED
+    each = [{**USUAL, name: value} for name, values in varied.items() for value in values]
+    found = []
+    for point in {tuple(one.values()): one for one in each}.values():
+        words = "/".join(f"{key} {value}" for key, value in point.items())
+        cost_s, given = 0.1 + point["events"] / 2000, {"rules": list(RULES), **point}
+        for seed, sent_to in itertools.product(QUICK_SEEDS if quick else SEEDS, SENT_TO):
+            key = f"{words}/to {sent_to}/seed {seed}"
+            scenario = scenario_of(**point)
+            found.append(simulation(key, scenario, seed, cost_s, "pairs", sent_to=sent_to, **given))
+    return found
 
 
 def scenario_of(events: int, topics: int, most: int, least: float) -> Scenario:
