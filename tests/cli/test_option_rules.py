@@ -13,6 +13,7 @@ import pytest
 
 from antecede.cli import COMMANDS, main
 from antecede.cli.option_rules import OptionRule
+from tests.helpers.fixtures import Capture
 
 MESH = '[topology]\nkind="mesh"\npeers=3\n[run]\nduration_s=0.2\n'
 TABLE = "id,after\na,\nb,a\n"
@@ -77,7 +78,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(("call", "named"), REFUSED)
 def test_an_option_without_an_effect_is_refused_by_name(
-    call: str, named: str, place: Path, capsys: pytest.CaptureFixture[str]
+    call: str, named: str, place: Path, capsys: Capture
 ) -> None:
     before = sorted(place.rglob("*"))
     try:
@@ -103,9 +104,7 @@ def test_an_option_without_an_effect_is_refused_by_name(
         "deliver new.parquet --example 3 --force --members a,b --order fifo",
     ],
 )
-def test_what_has_an_effect_is_taken(
-    call: str, place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_has_an_effect_is_taken(call: str, place: Path, capsys: Capture) -> None:
     assert main(call.split()) == 0
     assert capsys.readouterr().out
 
@@ -114,7 +113,7 @@ def test_what_has_an_effect_is_taken(
     ("order", "names"), [("causal", ("idr", "ses")), ("reply", ("sb",)), ("none", ("unordered",))]
 )
 def test_an_order_in_place_of_a_protocol_gets_the_protocols_to_name(
-    order: str, names: tuple[str, ...], place: Path, capsys: pytest.CaptureFixture[str]
+    order: str, names: tuple[str, ...], place: Path, capsys: Capture
 ) -> None:
     Path("mesh.toml").write_text(MESH + f'[protocol]\nname="{order}"\n')
     for call in (["check", order], ["compare", order], ["protocols", order]):
@@ -136,7 +135,7 @@ WITH_RULES = {
 
 @pytest.mark.parametrize("name", WITH_RULES)
 def test_rules_name_options_of_their_command_and_stand_in_its_help(
-    name: str, capsys: pytest.CaptureFixture[str]
+    name: str, capsys: Capture
 ) -> None:
     parser = argparse.ArgumentParser()
     importlib.import_module(COMMANDS[name].module).add_arguments(parser)
@@ -150,9 +149,7 @@ def test_rules_name_options_of_their_command_and_stand_in_its_help(
     assert told.count("no effect without") + told.count("no effect beside") >= len(rules)
 
 
-def test_a_rule_says_what_is_missing_or_in_the_way(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rule_says_what_is_missing_or_in_the_way(place: Path, capsys: Capture) -> None:
     assert main(["audit", "t.csv", "--force"]) == 2
     assert capsys.readouterr().err == (
         "antecede: --force has no effect without --quarantine or --page (nothing is written): "

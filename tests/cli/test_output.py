@@ -23,13 +23,14 @@ from antecede.errors import InputError
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
 from antecede.tables.audit.engine import audit
+from tests.helpers.fixtures import Capture, Patch
 
 TRACE = "id,after\nb,a\na,\nc,b,too many\n"
 SCENARIO = "title t\nprotocol fifo\nmembers A B\nsend A m\nlose B m\ntick 0.5\n"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: Patch) -> Path:
     (tmp_path / "t.csv").write_text(TRACE)
     (tmp_path / "x.scenario").write_text(SCENARIO)
     monkeypatch.chdir(tmp_path)
@@ -49,7 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_nothing_is_put_in_the_place_of_what_is_read_or_no_file(
-    arguments: list[str], kept: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], kept: str, folder: Path, capsys: Capture
 ) -> None:
     os.mkfifo(folder / "pipe")
     (folder / "other.csv").write_text("mine\n")
@@ -74,7 +75,7 @@ WRITERS = [
 @pytest.mark.parametrize("command", WRITERS, ids=lambda command: str(command[0]))
 @pytest.mark.parametrize("name", ["same", "dotted", "link", "hard", "linked_folder", "to_link"])
 def test_no_command_writes_what_it_reads_by_whatever_name(
-    command: list[str], name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    command: list[str], name: str, folder: Path, capsys: Capture
 ) -> None:
     read, out = "t.csv", {"same": "t.csv", "dotted": "./sub/../t.csv"}.get(name, "x.csv")
     (folder / "sub").mkdir()
@@ -96,7 +97,7 @@ def test_no_command_writes_what_it_reads_by_whatever_name(
 
 @pytest.mark.parametrize("command", WRITERS, ids=lambda command: str(command[0]))
 def test_no_command_writes_into_the_folder_that_it_reads(
-    command: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+    command: list[str], folder: Path, capsys: Capture
 ) -> None:
     parts = folder / "parts"
     parts.mkdir()
@@ -110,9 +111,7 @@ def test_no_command_writes_into_the_folder_that_it_reads(
     assert (parts / "a.parquet").read_bytes() == before
 
 
-def test_deliver_does_not_write_what_it_reads(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_deliver_does_not_write_what_it_reads(folder: Path, capsys: Capture) -> None:
     assert main(["deliver", "log.parquet", "--example", "5"]) == 0
     before = (folder / "log.parquet").read_bytes()
     assert main(["deliver", "log.parquet", "-o", "./log.parquet", "--force"]) == 2
@@ -137,8 +136,8 @@ def test_an_interruption_or_a_full_disk_leaves_all_as_it_was(
     ending: str,
     error: BaseException,
     folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: Patch,
+    capsys: Capture,
 ) -> None:
     (folder / f"out.{ending}").write_text("mine")
 
@@ -157,9 +156,7 @@ def test_an_interruption_or_a_full_disk_leaves_all_as_it_was(
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_converting_keeps_the_columns_of_a_table(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_converting_keeps_the_columns_of_a_table(folder: Path, capsys: Capture) -> None:
     (folder / "own.jsonl").write_text('{"id": 1, "kind": "in", "price": 2.5}\n')
     assert main(["convert", "own.jsonl", "-o", "out.jsonl"]) == 0
     assert "beside it your own columns: own_id, own_kind, price" in capsys.readouterr().out
@@ -187,7 +184,7 @@ def test_columns_that_change_their_type_on_the_way_are_kept(folder: Path) -> Non
 
 @pytest.mark.parametrize("order", ["nosuch", "physical", "hierarchical"])
 def test_an_order_that_cannot_be_recorded_is_refused_before_anybody_talks(
-    order: str, folder: Path, capfd: pytest.CaptureFixture[str]
+    order: str, folder: Path, capfd: Capture
 ) -> None:
     assert main(["record", "-o", "r.parquet", "--order", order, "--seconds", "0.1"]) == 2
     err = capfd.readouterr().err
@@ -217,7 +214,7 @@ def test_names_of_devices_are_refused_although_they_may_lead_to_files() -> None:
     ],
 )
 def test_a_wrong_call_is_answered_in_one_line(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], said: str, capsys: Capture
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
@@ -307,7 +304,7 @@ def test_one_more_order_errs(folder: Path) -> None:
     ],
 )
 def test_what_cannot_be_written_is_refused_before_any_work(
-    call: str, says: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    call: str, says: str, folder: Path, capsys: Capture
 ) -> None:
     mesh = '[topology]\nkind="mesh"\npeers=3\n[run]\nduration_s=0.2\n'
     (folder / "mesh.toml").write_text(mesh)
@@ -355,7 +352,7 @@ def test_who_is_asked_to_end_while_it_writes_leaves_no_draft(
     ],
 )
 def test_an_existing_drawing_or_counterexample_is_kept_unless_forced(
-    words: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    words: str, folder: Path, capsys: Capture
 ) -> None:
     (folder / "out").write_text("mine\n")
     assert main(words.split()) == 2
@@ -369,7 +366,7 @@ def test_an_existing_drawing_or_counterexample_is_kept_unless_forced(
     "words", ["explain x.scenario --force", "check fifo --force", "check --all --force"]
 )
 def test_force_without_a_file_to_write_is_refused(
-    words: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    words: str, folder: Path, capsys: Capture
 ) -> None:
     assert main(words.split()) == 2
     assert "--force" in capsys.readouterr().err

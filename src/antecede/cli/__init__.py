@@ -1,8 +1,8 @@
-"""The command line: one table of commands; each one's module is loaded only when it runs.
+"""Command line: a table of commands, whose modules are loaded when they run.
 
-A command's module has `add_arguments(parser)` and `run(args) -> int`, and may have `OPTION_RULES`
-(`antecede.cli.option_rules`). Exit codes: 0 done, 1 the answer is "no" (a check found a violation,
-an audit was asked to be strict), 2 the input or the call is wrong, 130 interrupted, 143 terminated.
+A module has `add_arguments(parser)` and `run(args) -> int`, and may have `OPTION_RULES`
+(`antecede.cli.option_rules`). Exit codes: 0 done, 1 the answer is "no" (a violation, a strict
+audit), 2 wrong input or call, 130 interrupted, 143 terminated.
 """
 
 from __future__ import annotations
@@ -159,9 +159,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(loaded: str | None, *, helps: bool = False) -> argparse.ArgumentParser:
-    """Return the parser; only the command that will run has its options filled in.
+    """Return the parser, with the options of the command that will run.
 
-    `helps`: it is asked for help, which a command gives that cannot run for want of an extra, too.
+    `helps`: help is asked for, which a command gives without its extra, too.
     """
     parser = _Parser(prog="antecede", description="Messages in the order their causes demand.")
     parser.add_argument("--version", action="version", version=f"antecede {__version__}")

@@ -1,8 +1,7 @@
-"""`antecede compile`: fill the kernels' cache, so that nobody waits for it later.
+"""`antecede compile`: fill the cache of kernels in advance.
 
-Useful once after an installation, and in the image from which Spark's workers start. What is
-compiled is what runs: each engine is given a few rows of every kind that it takes. What is not
-compiled here is compiled when it is used for the first time.
+For use after an installation, and in the image of Spark's workers. Each engine runs on a few rows
+of every kind. Other kernels are compiled at first use.
 """
 
 from __future__ import annotations
@@ -164,6 +163,5 @@ PARTS: Mapping[str, tuple[Job, ...]] = {
     "mesh": (_mesh,),
     "hierarchy": (_hierarchy,),
 }
-"""What can be compiled: the engines of order (batch and Spark), of causality, streams, audit and
-meter, and of the simulator."""
+"""Parts: engines of order (batch and Spark), causality, streams, audit, meter, simulator."""
 _DEMO: tuple[Job, ...] = (partial(_order, _SPECS[0]), _hierarchy)

@@ -102,9 +102,9 @@ def given_of(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> Given
 def refuse_unused(
     args: argparse.Namespace, why: str, *, unused: Collection[str] = (), but: Collection[str] = ()
 ) -> None:
-    """Raise InputError for an option that was given and has no effect.
+    """Raise InputError for given options without effect; `why`: the reason.
 
-    `unused` names attributes of `args`; without it all are unused `but` those. `why` is the reason.
+    `unused`: attributes of `args`; without it, all `but` those.
     """
     given: Given = getattr(args, "given", {})
     names = unused or [name for name in given if name not in but and name != "command"]

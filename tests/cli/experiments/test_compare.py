@@ -23,12 +23,13 @@ from antecede.lab.simulate.delays import Delay
 from antecede.lab.simulate.outputs.needless_holds import wait_counts
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.topology import Hierarchy, Mesh, PubSub
+from tests.helpers.fixtures import Capture, Patch
 
 SHORT = ("--seconds", "1", "--members", "6")
 
 
 @pytest.fixture(autouse=True)
-def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+def wide(monkeypatch: Patch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
 
 
@@ -36,7 +37,7 @@ def compare(*arguments: str) -> int:
     return main(["compare", *arguments])
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, dict[str, Any]]:
+def told(capsys: Capture, *arguments: str) -> dict[str, dict[str, Any]]:
     """Return what JSON says of each protocol."""
     assert compare(*arguments, "--json") == 0
     return {one["name"]: one for one in json.loads(capsys.readouterr().out)["protocols"]}
@@ -90,9 +91,7 @@ def test_figures_count_when_the_group_is_steady() -> None:
 # -- the answer ------------------------------------------------------------------------------
 
 
-def test_the_legend_says_which_deliveries_waits_and_held_are_of(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_legend_says_which_deliveries_waits_and_held_are_of(capsys: Capture) -> None:
     """Means and p99 leave the warm part out, what is held does not: two populations."""
     one = told(capsys, "bss", *SHORT)["bss"]
     run = run_readable(scenario_from(one["scenario"]), one["runs"][0]["seed"])
@@ -103,7 +102,7 @@ def test_the_legend_says_which_deliveries_waits_and_held_are_of(
     assert "held: of all deliveries, those that waited at all" in text
 
 
-def test_every_protocol_sees_the_same_messages_arrive(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_protocol_sees_the_same_messages_arrive(capsys: Capture) -> None:
     found = told(capsys, "unordered", "fifo", "bss", "idr", "ds", "ses", *SHORT)
     assert len({one["mean"]["arrivals"] for one in found.values()}) == 1
     exact = ("wait_ms.mean", "wait_ms.p99", "causal.held", "held.mean")
@@ -112,7 +111,7 @@ def test_every_protocol_sees_the_same_messages_arrive(capsys: pytest.CaptureFixt
     )
 
 
-def test_what_a_protocol_does_not_promise_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_protocol_does_not_promise_is_shown(capsys: Capture) -> None:
     """Less order: some come too early. More order: some wait unnecessarily. Exact: neither."""
     found = told(capsys, "unordered", "fifo", "sb", "bss", "linear", *SHORT)
     early = {name: one["mean"]["causal.early"] for name, one in found.items()}
@@ -129,7 +128,7 @@ def test_what_a_protocol_does_not_promise_is_shown(capsys: pytest.CaptureFixture
     }
 
 
-def test_figures_are_those_of_the_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_figures_are_those_of_the_runs(capsys: Capture) -> None:
     found = told(capsys, "idr", *SHORT, "--seed", "3", "--seeds", "2")["idr"]
     scenario = scenario_from(found["scenario"])
     for seed, run in zip((3, 4), found["runs"], strict=True):
@@ -142,7 +141,7 @@ def test_figures_are_those_of_the_runs(capsys: pytest.CaptureFixture[str]) -> No
     assert found["mean"]["sent"] == sum(sent) / 2
 
 
-def test_the_table_says_what_json_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_says_what_json_says(capsys: Capture) -> None:
     mean = told(capsys, "fifo", *SHORT)["fifo"]["mean"]
     assert compare("fifo", *SHORT) == 0
     text = capsys.readouterr().out
@@ -164,9 +163,7 @@ def test_the_table_says_what_json_says(capsys: pytest.CaptureFixture[str]) -> No
     assert "one every 70-90 ms (normal, clipped)" in " ".join(text.split())
 
 
-def test_every_protocol_of_the_registry_can_be_asked_for(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_every_protocol_of_the_registry_can_be_asked_for(capsys: Capture) -> None:
     for kind in ("mesh", "hierarchy", "pubsub"):
         names = [name for name in ENTRIES if kind in topologies_of(name)]
         found = told(capsys, *names, "--topology", kind, "--members", "4", "--seconds", "0.5")
@@ -174,7 +171,7 @@ def test_every_protocol_of_the_registry_can_be_asked_for(
         assert all(one["mean"]["violations"] == 0 for one in found.values())
 
 
-def test_a_hierarchy_has_a_line_for_each_role(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hierarchy_has_a_line_for_each_role(capsys: Capture) -> None:
     assert compare("hierarchical", "idr", "--topology", "hierarchy", *SHORT) == 0
     lines = capsys.readouterr().out.splitlines()
     roles = [k for k, line in enumerate(lines) if line.startswith(("  internal", "  external"))]
@@ -197,7 +194,7 @@ def test_a_hierarchy_has_a_line_for_each_role(capsys: pytest.CaptureFixture[str]
         (("bss", "--fifo"), "FIFO channels"),
     ],
 )
-def test_remarks(arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_remarks(arguments: tuple[str, ...], says: str, capsys: Capture) -> None:
     assert compare(*arguments, *SHORT) == 0
     assert re.search(says, " ".join(capsys.readouterr().out.split()))
 
@@ -213,14 +210,12 @@ def test_remarks(arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFi
         (("tv", "--topology", "pubsub"), "1 peer in 1 subgroup, 10 topics, delay"),
     ],
 )
-def test_one_is_one(
-    arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_is_one(arguments: tuple[str, ...], says: str, capsys: Capture) -> None:
     assert compare(*arguments, "--seconds", "1", "--members", "1") == 0
     assert says in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_broken_promise_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_promise_is_told(capsys: Capture) -> None:
     """The Schiper-Eggli-Sandoz rules as printed in Sahai et al. 2020."""
     violations = told(capsys, "ses/as-published", *SHORT)["ses/as-published"]["mean"]["violations"]
     assert compare("ses/as-published", *SHORT) == 0
@@ -229,9 +224,7 @@ def test_a_broken_promise_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_the_table_fits_the_terminal(
-    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_fits_the_terminal(width: int, monkeypatch: Patch, capsys: Capture) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     assert compare("bss/differences", "idr", "linear-physical", "sb", "ses", *SHORT) == 0
     assert max(map(len, capsys.readouterr().out.splitlines())) <= width
@@ -249,7 +242,7 @@ class Mine(Fifo):
 """
 
 
-def test_a_sweep_has_a_line_a_size(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sweep_has_a_line_a_size(capsys: Capture) -> None:
     assert compare("fifo", "bss", "--members", "3,5", "--seconds", "1") == 0
     text = capsys.readouterr().out
     assert "3 and 5 peers in a mesh" in text
@@ -258,7 +251,7 @@ def test_a_sweep_has_a_line_a_size(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_file_has_what_json_has_and_is_not_replaced_unasked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / "found.csv"
     arguments = ("fifo", "--members", "3,4", "--seconds", "1", "--csv", str(out), "--json")
@@ -278,7 +271,7 @@ def test_the_file_has_what_json_has_and_is_not_replaced_unasked(
     assert out.read_bytes() == before
 
 
-def test_markdown_is_one_table_with_intervals(capsys: pytest.CaptureFixture[str]) -> None:
+def test_markdown_is_one_table_with_intervals(capsys: Capture) -> None:
     names = ("fifo", "hierarchical")
     assert compare(*names, "--topology", "hierarchy", "--markdown", *SHORT) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
@@ -293,7 +286,7 @@ def test_markdown_is_one_table_with_intervals(capsys: pytest.CaptureFixture[str]
 
 
 def test_a_protocol_of_ones_own_takes_part_with_its_options(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     path = tmp_path / "mine.py"
     path.write_text(OWN, encoding="utf-8")
@@ -319,9 +312,7 @@ class NoWire(Bss):
 """
 
 
-def test_control_bytes_are_shown_without_a_wire_format(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_control_bytes_are_shown_without_a_wire_format(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "mine.py"
     path.write_text(NO_WIRE, encoding="utf-8")
     name = f"{path}:NoWire"
@@ -335,7 +326,7 @@ def test_control_bytes_are_shown_without_a_wire_format(
     assert control in cells(capsys.readouterr().out, name)
 
 
-def test_intervals_come_from_the_seeds_or_from_batches(capsys: pytest.CaptureFixture[str]) -> None:
+def test_intervals_come_from_the_seeds_or_from_batches(capsys: Capture) -> None:
     several = told(capsys, "linear", *SHORT, "--seeds", "3")["linear"]
     waits = [run["figures"]["wait_ms.mean"] for run in several["runs"]]
     half = 4.303 * statistics.stdev(waits) / math.sqrt(3)
@@ -388,7 +379,7 @@ def test_intervals_come_from_the_seeds_or_from_batches(capsys: pytest.CaptureFix
     ],
 )
 def test_wrong_questions_are_refused(
-    arguments: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], says: str, capsys: Capture
 ) -> None:
     assert compare(*arguments) == 2
     assert says in capsys.readouterr().err

@@ -23,6 +23,7 @@ from antecede.lab.simulate.outputs.result import Result
 from antecede.lab.simulate.reference_engine import run_readable
 from antecede.lab.simulate.topology import Mesh, kind_of
 from antecede.tables.trace.arrow import read
+from tests.helpers.fixtures import Capture, Patch
 
 OPTIONAL = re.compile(r"#(\w+ = )")
 """A key that may be given, as templates write it: without a space."""
@@ -45,9 +46,7 @@ def simulate(*arguments: str | Path) -> int:
 
 
 @pytest.mark.parametrize("kind", TEMPLATES)
-def test_a_template_is_printed_parses_and_runs(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_template_is_printed_parses_and_runs(kind: str, tmp_path: Path, capsys: Capture) -> None:
     assert simulate("--template", kind) == 0
     text = capsys.readouterr().out
     assert text == template(kind)
@@ -78,9 +77,7 @@ def test_lines_of_templates_fit(kind: str) -> None:
 # -- the report ------------------------------------------------------------------------------
 
 
-def test_the_report_has_every_figure_of_the_run(
-    small: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_report_has_every_figure_of_the_run(small: Path, capsys: Capture) -> None:
     assert simulate(small) == 0
     text = capsys.readouterr().out
     words = " ".join(text.split())  # lines are folded at the terminal's width
@@ -104,7 +101,7 @@ def test_the_report_has_every_figure_of_the_run(
 
 
 def test_what_promises_nothing_is_still_held_against_causality(
-    small: Path, capsys: pytest.CaptureFixture[str]
+    small: Path, capsys: Capture
 ) -> None:
     small.write_text(SMALL + '[protocol]\nname = "unordered"\n', encoding="utf-8")
     assert simulate(small) == 0
@@ -117,7 +114,7 @@ def test_what_promises_nothing_is_still_held_against_causality(
 
 
 def test_pairs_of_a_protocol_with_messages_of_its_own_are_said_to_be_of_the_others(
-    small: Path, capsys: pytest.CaptureFixture[str]
+    small: Path, capsys: Capture
 ) -> None:
     said = "what the protocol sends besides, again or by a detour is not among them"
     for protocol, there in (("fifo", False), ("total", True)):
@@ -135,7 +132,7 @@ def test_what_an_engine_cannot_count_is_said_and_not_0() -> None:
 
 
 def test_the_compiled_engine_says_that_it_does_not_look_for_unnecessary_waits(
-    small: Path, capsys: pytest.CaptureFixture[str]
+    small: Path, capsys: Capture
 ) -> None:
     assert simulate(small, "--engine", "compiled") == 0
     text = " ".join(capsys.readouterr().out.split())
@@ -159,9 +156,7 @@ def test_figures_of_any_name_are_told() -> None:
     assert "something.new  1.25" in lines
 
 
-def test_several_seeds_give_means_and_deviations(
-    small: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_seeds_give_means_and_deviations(small: Path, capsys: Capture) -> None:
     assert simulate(small, "--seeds", "3", "--seed", "5") == 0
     text = capsys.readouterr().out
     assert "seeds 5 to 7, mean ± standard deviation" in text
@@ -169,7 +164,7 @@ def test_several_seeds_give_means_and_deviations(
 
 
 def test_the_heading_tells_of_the_whole_network(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     path = tmp_path / "run.toml"
@@ -199,7 +194,7 @@ def test_one_is_one() -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_report_fits_the_terminal(
-    width: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    width: int, monkeypatch: Patch, tmp_path: Path, capsys: Capture
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     path = tmp_path / "run.toml"
@@ -209,7 +204,7 @@ def test_the_report_fits_the_terminal(
     assert max(map(len, capsys.readouterr().out.splitlines())) <= width
 
 
-def test_json_has_the_names_of_a_result(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_names_of_a_result(small: Path, capsys: Capture) -> None:
     assert simulate(small, "--json", "--seeds", "2", "--engine", "readable") == 0
     told: dict[str, Any] = json.loads(capsys.readouterr().out)
     scenario = read_scenario(small)
@@ -243,7 +238,7 @@ def test_a_trace_is_of_the_format_that_its_name_says(
     [("talk.parquet", '[workload]\nkind = "replay"\npath = "talk.parquet"\n'), ("rtt.csv", RTT)],
 )
 def test_no_file_that_the_scenario_reads_is_written_over(
-    name: str, text: str, small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, text: str, small: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     talk = tmp_path / "talk.parquet"
     assert simulate(small, "--trace", talk) == 0
@@ -294,16 +289,14 @@ def test_plots_are_written_as_their_ending_says(small: Path, tmp_path: Path) -> 
     ],
 )
 def test_wrong_calls_are_refused(
-    arguments: tuple[str, ...], says: str, small: Path, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], says: str, small: Path, capsys: Capture
 ) -> None:
     given = [str(small) if word == "FILE" else word for word in arguments]
     assert simulate(*given) == 2
     assert says in capsys.readouterr().err
 
 
-def test_a_wrong_key_is_named_with_its_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_key_is_named_with_its_file(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "run.toml"
     path.write_text(SMALL + "sample = 1\n", encoding="utf-8")
     assert simulate(path) == 2
@@ -313,7 +306,7 @@ def test_a_wrong_key_is_named_with_its_file(
 
 
 def test_a_compiled_run_too_large_is_refused_before_it_starts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Capture, monkeypatch: Patch
 ) -> None:
     path = tmp_path / "run.toml"
     path.write_text(SMALL, encoding="utf-8")
@@ -360,7 +353,7 @@ sys.exit(main(["simulate", {str(path)!r}]))
     ],
 )
 def test_what_is_found_wrong_when_it_is_to_run_names_file_and_key(
-    text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, says: str, tmp_path: Path, capsys: Capture
 ) -> None:
     path = tmp_path / "run.toml"
     path.write_text(SMALL + text, encoding="utf-8")

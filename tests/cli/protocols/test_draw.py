@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from antecede.cli import main
+from tests.helpers.fixtures import Capture
 from tests.lab.diagram.pictures import BROKEN, HELD, HIERARCHY, MOVES
 
 
-def explain(
-    text: str, folder: Path, capsys: pytest.CaptureFixture[str], *options: str
-) -> tuple[int, str, str]:
+def explain(text: str, folder: Path, capsys: Capture, *options: str) -> tuple[int, str, str]:
     path = folder / "x.scenario"
     path.write_text(text, encoding="utf-8")
     code = main(["explain", str(path), *options])
@@ -20,7 +19,7 @@ def explain(
     return code, out, err
 
 
-def test_every_step_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_step_says_why(tmp_path: Path, capsys: Capture) -> None:
     code, out, err = explain(HELD, tmp_path, capsys, "--width", "80")
     assert (code, err) == (0, "")
     assert out.startswith("b waits\nprotocol bss\n")
@@ -31,18 +30,14 @@ def test_every_step_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "\x1b" not in out  # not a terminal
 
 
-def test_a_violation_and_what_stays_held(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_violation_and_what_stays_held(tmp_path: Path, capsys: Capture) -> None:
     code, out, _ = explain(BROKEN, tmp_path, capsys, "--width", "100")
     assert code == 0
     assert "P1 delivers b BEFORE a from P3: the causal order is violated." in out
     assert "At the end P1 still holds a: it waits for causes that it can not name." in out
 
 
-def test_forwarding_joins_leaves_and_duplicates(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_forwarding_joins_leaves_and_duplicates(tmp_path: Path, capsys: Capture) -> None:
     _, out, _ = explain(HIERARCHY, tmp_path, capsys)
     assert "   2  m arrives at S. S forwards m to A, B, X and Y.\n" in out
     _, out, _ = explain(MOVES, tmp_path, capsys)
@@ -51,7 +46,7 @@ def test_forwarding_joins_leaves_and_duplicates(
     assert "A discards n: duplicate." in out
 
 
-def test_the_svg_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_svg_is_written(tmp_path: Path, capsys: Capture) -> None:
     target = tmp_path / "x.svg"
     code, out, _ = explain(HELD, tmp_path, capsys, "--svg", str(target))
     assert code == 0
@@ -59,15 +54,13 @@ def test_the_svg_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert target.read_text(encoding="utf-8").startswith("<svg")
 
 
-def test_words_and_diagram_stay_within_the_width(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_words_and_diagram_stay_within_the_width(tmp_path: Path, capsys: Capture) -> None:
     for text in (BROKEN, HIERARCHY, MOVES):
         _, out, _ = explain(text, tmp_path, capsys, "--width", "50")
         assert max(map(len, out.splitlines())) <= 50
 
 
-def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exit_codes(tmp_path: Path, capsys: Capture) -> None:
     code, _, err = explain(HELD + "= P1 does something else\n", tmp_path, capsys)
     assert code == 1
     assert "x.scenario:9: expected ['P1 does something else']" in err
@@ -81,7 +74,7 @@ def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_lost_copy_and_its_second_sending_are_told_as_what_they_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     text = (
         "protocol linear heartbeat_s=none retry_s=1\nmembers A B\n"
@@ -93,7 +86,7 @@ def test_a_lost_copy_and_its_second_sending_are_told_as_what_they_are(
     assert "⊘               m is lost on the way" in out
 
 
-def test_promises_and_topics_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_promises_and_topics_are_told(tmp_path: Path, capsys: Capture) -> None:
     text = (
         "protocol htbc\nmembers A B C\n"
         "bounds accuracy=1 least=1 most=2\nbounds A B least=2 most=9\n"
@@ -118,7 +111,7 @@ def test_promises_and_topics_are_told(tmp_path: Path, capsys: pytest.CaptureFixt
     ],
 )
 def test_what_is_wrong_with_the_protocol_names_its_line(
-    text: str, line: int, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, line: int, says: str, tmp_path: Path, capsys: Capture
 ) -> None:
     path = tmp_path / "x.scenario"
     path.write_text(text)
@@ -128,9 +121,7 @@ def test_what_is_wrong_with_the_protocol_names_its_line(
     assert says in said
 
 
-def test_states_stand_below_the_actions_that_change_them(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_states_stand_below_the_actions_that_change_them(capsys: Capture, tmp_path: Path) -> None:
     path = tmp_path / "ses.scenario"
     path.write_text(
         "protocol ses\nmembers P1 P2 P3\nsend P3 a to P2\narrive P2 a\nsend P2 b to P1\n"
@@ -146,9 +137,7 @@ def test_states_stand_below_the_actions_that_change_them(
     assert [line for line in lines if "keeps" not in line] == plain.splitlines()
 
 
-def test_a_cause_for_others_is_waited_for_as_news(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_cause_for_others_is_waited_for_as_news(capsys: Capture, tmp_path: Path) -> None:
     """a was never sent to P1, so P1 cannot wait for its arrival (Sahai et al., SES)."""
     path = tmp_path / "ses.scenario"
     path.write_text(

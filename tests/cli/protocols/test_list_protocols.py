@@ -11,11 +11,12 @@ import pytest
 from antecede.cli import main
 from antecede.cli.protocols.list_protocols import facts_of
 from antecede.core.protocols.registry import ENTRIES, SYMBOLS
+from tests.helpers.fixtures import Capture
 
 WIDTH = 100
 
 
-def test_the_table_has_every_protocol_and_fits(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_has_every_protocol_and_fits(capsys: Capture) -> None:
     assert main(["protocols"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= WIDTH
@@ -23,7 +24,7 @@ def test_the_table_has_every_protocol_and_fits(capsys: pytest.CaptureFixture[str
     assert [name for name in names if name in ENTRIES] == list(ENTRIES)
 
 
-def test_json_has_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_all_of_it(capsys: Capture) -> None:
     assert main(["protocols", "--json"]) == 0
     facts: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in facts] == list(ENTRIES)
@@ -68,7 +69,7 @@ def test_json_has_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_a_protocol_alone(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_protocol_alone(name: str, capsys: Capture) -> None:
     assert main(["protocols", name]) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"{name}: {ENTRIES[name].title}\n")
@@ -87,6 +88,6 @@ def test_costs_are_told_in_letters_that_are_explained(name: str) -> None:
         assert facts_of(found)["symbols"].items() <= SYMBOLS.items()
 
 
-def test_an_unknown_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name(capsys: Capture) -> None:
     assert main(["protocols", "lamport"]) == 2
     assert "no protocol is called 'lamport'" in capsys.readouterr().err

@@ -17,6 +17,7 @@ from antecede.cli import main
 from antecede.lab.check.scenario.parse import load_script
 from antecede.lab.play.runner import own_name
 from antecede.lab.play.server import Opened
+from tests.helpers.fixtures import Capture
 
 ROOT = Path(__file__).parents[3]
 SCENARIO = ROOT / "scenarios" / "bss-overtaking.scenario"
@@ -98,15 +99,13 @@ def test_already_the_first_process_never_sees_ctrl_c() -> None:
     ],
 )
 def test_what_cannot_be_is_refused_before_it_begins(
-    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], says: str, capsys: Capture
 ) -> None:
     assert main(["play", *words, "--no-browser"]) == 2
     assert says in capsys.readouterr().err
 
 
-def test_a_file_that_is_no_script_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_no_script_is_refused(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "x.scenario"
     file.write_text("dance\n", encoding="utf-8")
     assert main(["play", str(file), "--no-browser"]) == 2
@@ -114,7 +113,7 @@ def test_a_file_that_is_no_script_is_refused(
 
 
 def test_more_than_the_bench_shows_is_refused_before_it_begins(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Capture
 ) -> None:
     file = tmp_path / "x.scenario"
     file.write_text("protocol fifo\nmembers A\n" + "tick 1\n" * 401, encoding="utf-8")

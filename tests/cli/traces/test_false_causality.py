@@ -10,6 +10,7 @@ import pytest
 from antecede.cli import main
 from antecede.tables.trace.arrow import write_events
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+from tests.helpers.fixtures import Capture, Patch
 from tests.tables.false_causality.runs import ALIKE, SECOND_NS, random_run
 
 PROMISED = ["--accuracy", "1", "--least", "1", "--most", "4"]
@@ -42,7 +43,7 @@ def trace(tmp_path: Path) -> str:
 
 
 def test_a_table_of_rules_and_the_early_deliveries(
-    trace: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    trace: str, capsys: Capture, monkeypatch: Patch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["meter", trace, "--observers", "R"]) == 0
@@ -66,7 +67,7 @@ def test_a_table_of_rules_and_the_early_deliveries(
     ]
 
 
-def test_each_observer_has_a_table(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_observer_has_a_table(trace: str, capsys: Capture) -> None:
     assert main(["meter", trace, "--each", "--rules", "arrival"]) == 0
     said = capsys.readouterr().out
     assert "2 observers, 4 messages received" in said
@@ -75,7 +76,7 @@ def test_each_observer_has_a_table(trace: str, capsys: pytest.CaptureFixture[str
     assert "unmeasured" not in said
 
 
-def test_json_has_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_everything(tmp_path: Path, capsys: Capture) -> None:
     run = random_run(1, ALIKE, deliver=True)
     path = tmp_path / "trace.parquet"
     write_events([*run.rows, Event(kind=RECEIVE, id="ghost", member="P")], path)
@@ -92,9 +93,7 @@ def test_json_has_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert {row["cause_order"] is None for row in found["early"]} == {True, False}
 
 
-def test_early_deliveries_are_counted_by_both_causalities(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_early_deliveries_are_counted_by_both_causalities(tmp_path: Path, capsys: Capture) -> None:
     """Q has received the question and not delivered it when it writes: a cause by receipt only."""
     rows = [
         Event(kind=kind, id=name, member=member)
@@ -123,7 +122,7 @@ def test_early_deliveries_are_counted_by_both_causalities(
     assert found["early_by"] == {"receipt": 1, "delivery": 0}
 
 
-def test_witnesses_are_as_many_as_asked(trace: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_witnesses_are_as_many_as_asked(trace: str, capsys: Capture) -> None:
     assert main(["meter", trace, "--witnesses", "0"]) == 0
     said = capsys.readouterr().out
     assert "came before a cause" in said
@@ -131,7 +130,7 @@ def test_witnesses_are_as_many_as_asked(trace: str, capsys: pytest.CaptureFixtur
 
 
 def test_long_remarks_are_wrapped_under_their_label(
-    trace: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    trace: str, capsys: Capture, monkeypatch: Patch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["meter", trace]) == 0
@@ -160,14 +159,14 @@ def test_long_remarks_are_wrapped_under_their_label(
     ],
 )
 def test_what_cannot_be_done_is_said(
-    options: list[str], message: str, trace: str, capsys: pytest.CaptureFixture[str]
+    options: list[str], message: str, trace: str, capsys: Capture
 ) -> None:
     assert main(["meter", trace, *options]) == 2
     assert message in capsys.readouterr().err
 
 
 def test_causes_that_are_nowhere_are_counted_and_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Capture, monkeypatch: Patch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     path = tmp_path / "t.csv"
@@ -192,9 +191,7 @@ def test_causes_that_are_nowhere_are_counted_and_named(
     assert "absent" not in capsys.readouterr().out
 
 
-def test_messages_that_came_and_were_never_sent_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_messages_that_came_and_were_never_sent_are_named(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "t.csv"
     path.write_text(
         "id,sender,kind\nm,a,send\nm,b,receive\nghost,b,receive\nwhat,a,receive\nghost,a,receive\n"

@@ -14,6 +14,7 @@ from antecede.cli import main
 from antecede.cli.traces import order
 from antecede.errors import InputError
 from antecede.tables.trace.arrow import read
+from tests.helpers.fixtures import Capture
 
 
 def run(*words: str | Path) -> int:
@@ -42,9 +43,7 @@ def trace(tmp_path: Path) -> Path:
     return path
 
 
-def test_writes_causal_order_and_quarantine(
-    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_writes_causal_order_and_quarantine(trace: Path, tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "out.parquet"
     assert run(trace, "-o", out) == 0
     table = pq.read_table(str(out))
@@ -145,7 +144,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_table_keeps_all_its_columns_their_names_types_and_values(
-    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    own: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     run(own, "-o", tmp_path / "out.parquet")
     table = pq.read_table(str(tmp_path / "out.parquet"))
@@ -199,7 +198,7 @@ def test_an_ending_that_tells_no_format_is_refused_before_reading(tmp_path: Path
 
 
 def test_positions_are_within_the_topic_that_was_asked_for(
-    own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    own: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / "out.jsonl"
     run(own, "-o", out, "--topic", "room")
@@ -216,7 +215,7 @@ def test_an_event_of_several_topics_has_no_position_within_one(tmp_path: Path) -
 
 
 def test_force_replaces_only_a_quarantine_that_order_made(
-    trace: Path, own: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trace: Path, own: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     for ending in ("parquet", "csv", "jsonl"):
         out, aside = tmp_path / f"out.{ending}", tmp_path / f"out.quarantine.{ending}"
@@ -240,9 +239,7 @@ def test_the_neighbour_that_is_read_stays(own: Path, tmp_path: Path) -> None:
     assert trace.read_text() == OWN
 
 
-def test_repeated_rows_are_told_in_what_they_agree(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_repeated_rows_are_told_in_what_they_agree(tmp_path: Path, capsys: Capture) -> None:
     """By clocks a row of another member may be a repeat: nothing is said of members then."""
     path, out = tmp_path / "t.csv", tmp_path / "o.csv"
     path.write_text('id,member,clock\na,x,"{""x"": 1}"\na,y,"{""x"": 1}"\n')
@@ -253,9 +250,7 @@ def test_repeated_rows_are_told_in_what_they_agree(
     assert "they agree in clock and text; other columns were not compared" in said
 
 
-def test_a_row_in_conflict_is_counted_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_row_in_conflict_is_counted_once(tmp_path: Path, capsys: Capture) -> None:
     path, out = tmp_path / "t.csv", tmp_path / "o.csv"
     path.write_text("id,after,text\na,,x\nb,a,y\nb,a,again\nb,,else\nc,b,q\n")
     assert main(["order", str(path), "-o", str(out)]) == 0
@@ -272,7 +267,7 @@ def test_a_row_in_conflict_is_counted_once(
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".txt"])
 def test_a_named_column_may_begin_late_in_json_lines(
-    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    suffix: str, tmp_path: Path, capsys: Capture
 ) -> None:
     path, out = tmp_path / f"late{suffix}", tmp_path / "o.csv"
     lines = [f'{{"id":"r{k}"}}' for k in range(1500)]

@@ -12,6 +12,7 @@ import pytest
 from antecede.cli import main
 from antecede.tables.order.spec import OrderSpec
 from antecede.tables.order.table import order_table
+from tests.helpers.fixtures import Capture
 
 ROWS: list[dict[str, Any]] = [
     {"id": "2", "shop": "x", "after": ["1"]},
@@ -30,7 +31,7 @@ def shops(tmp_path: Path) -> Path:
 
 
 def test_order_keeps_groups_apart_as_the_function_does(
-    shops: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shops: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / "o.jsonl"
     assert main(["order", str(shops), "-o", str(out), "--group", "shop"]) == 0
@@ -52,9 +53,7 @@ def test_order_keeps_groups_apart_as_the_function_does(
     assert found["y", "3"] == (1, ["1"])
 
 
-def test_audit_and_meter_count_within_groups(
-    shops: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_audit_and_meter_count_within_groups(shops: Path, capsys: Capture) -> None:
     assert main(["audit", str(shops), "--group", "shop", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["messages"], report["edges"], report["missing_parents"]) == (4, 2, 1)
@@ -66,7 +65,7 @@ def test_audit_and_meter_count_within_groups(
 
 @pytest.mark.parametrize("command", ["order", "audit", "meter"])
 def test_what_cannot_be_a_group_is_refused(
-    command: str, shops: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, shops: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = ["-o", str(tmp_path / "o.csv")] if command == "order" else []
     for words, said in (
@@ -81,9 +80,7 @@ def test_what_cannot_be_a_group_is_refused(
     assert "has no use for columns" in capsys.readouterr().err
 
 
-def test_blank_groups_of_text_files_are_set_aside(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_blank_groups_of_text_files_are_set_aside(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "t.csv"
     path.write_text("id,after,shop\na,,1\nb,a,1\nc,a,\nd,a,  \n")
     assert main(["audit", str(path), "--group", "shop", "--json"]) == 0

@@ -17,6 +17,7 @@ from antecede.core.protocols.topics.subscriptions import Subscriptions
 from antecede.errors import InputError
 from antecede.tables.order.replay.spec import DeliverSpec
 from antecede.tables.order.replay.table import deliver_table
+from tests.helpers.fixtures import Capture
 from tests.tables.order.logs import NAMES, log_of
 
 GROUP = ("--order", "bss", "--members", ",".join(NAMES))
@@ -37,7 +38,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_writes_every_row_and_says_what_never_came(
-    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    log: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / "out.parquet"
     assert main(["deliver", str(log), *GROUP, "-o", str(out), "--tiebreak", "number"]) == 0
@@ -55,9 +56,7 @@ def test_writes_every_row_and_says_what_never_came(
 
 
 @pytest.mark.parametrize("kind", ["feather", "stream"])
-def test_arrow_files_serve_too(
-    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
-) -> None:
+def test_arrow_files_serve_too(log: Path, tmp_path: Path, capsys: Capture, kind: str) -> None:
     table, path = pq.read_table(log), tmp_path / "log.arrow"
     if kind == "feather":
         pyarrow.feather.write_feather(table, str(path))
@@ -71,17 +70,13 @@ def test_arrow_files_serve_too(
     assert printed[0] == printed[1]
 
 
-def test_a_log_without_own_messages_gets_a_note(
-    log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_without_own_messages_gets_a_note(log: Path, capsys: Capture) -> None:
     pq.write_table(pq.read_table(log).drop_columns(["sent"]), log)
     assert main(["deliver", str(log), *GROUP]) == 0
     assert "no column says what observers sent themselves" in capsys.readouterr().out
 
 
-def test_an_example_can_be_delivered_whole(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_example_can_be_delivered_whole(tmp_path: Path, capsys: Capture) -> None:
     path = str(tmp_path / "example.parquet")
     assert main(["deliver", path, "--example", "50"]) == 0
     assert main(["deliver", path]) == 0
@@ -95,7 +90,7 @@ def test_an_example_can_be_delivered_whole(
     "group", [["--members", "x,y"], ["--order", "fifo"], ["--members", "ann,bob,dan"]]
 )
 def test_a_group_that_takes_nothing_of_the_log_ends_with_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], group: list[str]
+    tmp_path: Path, capsys: Capture, group: list[str]
 ) -> None:
     path, whole = str(tmp_path / "example.parquet"), ["--order", "bss", "--members", "ann,bob,cat"]
     assert main(["deliver", path, "--example", "20", *whole]) == 0
@@ -123,9 +118,7 @@ def test_a_group_that_takes_nothing_of_the_log_ends_with_one(
         (["{text}"], "cannot be read as Parquet or Arrow"),
     ],
 )
-def test_what_cannot_be_is_told(
-    log: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
-) -> None:
+def test_what_cannot_be_is_told(log: Path, capsys: Capture, words: list[str], told: str) -> None:
     text = log.with_name("text")
     text.write_text("observer,wire\n" * 20)
     filled = [w.replace("{log}", str(log)).replace("{text}", str(text)) for w in words]
@@ -143,9 +136,7 @@ def test_options_are_python_values_or_words() -> None:
         option("5.0")
 
 
-def test_what_is_held_for_time_says_how_much_of_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_held_for_time_says_how_much_of_it(tmp_path: Path, capsys: Capture) -> None:
     path, out = tmp_path / "wire.parquet", tmp_path / "out.csv"
     group = ["--order", "physical", "--members", "ann,bob,cat", "--option", "delivery='bound'"]
     group += ["--option", "bounds={'accuracy_s': 0.001, 'least_s': 0.004, 'most_s': 90}"]

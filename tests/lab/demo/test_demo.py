@@ -19,6 +19,7 @@ from antecede.tables.order.spec import OrderSpec
 from antecede.tables.order.table import order_table
 from antecede.tables.trace.arrow import to_batch
 from antecede.tables.trace.schema import DELIVER, RECEIVE, SEND, Event
+from tests.helpers.fixtures import Capture
 
 MS = 1_000_000
 
@@ -64,7 +65,7 @@ def test_the_engine_agrees_with_the_processes() -> None:
 
 
 def test_the_first_call_is_left_out_of_the_time_and_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     arrivals, sizes = arrivals_of(table_of(story())), []
     monkeypatch.setattr(engines, "FIRST_ROWS", 3)
@@ -171,7 +172,7 @@ class _Tags(HTMLParser):
 
 
 @pytest.mark.slow
-def test_the_tour_of_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_tour_of_a_recording(tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "tour"
     assert main(["demo", "--engine", "local", "--seconds", "1.5", "-o", str(out)]) == 0
     printed = capsys.readouterr()
@@ -186,7 +187,7 @@ def test_the_tour_of_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (out / "trace.parquet").exists()
 
 
-def test_the_tour_of_ones_own_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_tour_of_ones_own_file(tmp_path: Path, capsys: Capture) -> None:
     own = tmp_path / "mails.jsonl"
     own.write_text(
         '{"id":"b","parent":"a","sender":"y","date":20,"arrived":30}\n'
@@ -202,7 +203,7 @@ def test_the_tour_of_ones_own_file(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "1 (50.0%) of 2 came before a cause that they name: 1 pair" in printed
 
 
-def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_file_that_is_not_there(capsys: Capture, tmp_path: Path) -> None:
     absent = str(tmp_path / "absent.log")
     code = main(["demo", "--engine", "local", "--trace", absent, "-o", str(tmp_path / "o")])
     assert code == 2

@@ -23,6 +23,7 @@ from antecede.lab.reproductions.framework.results import Results
 from antecede.lab.reproductions.framework.runner import Conducted
 from antecede.lab.reproductions.framework.store import SCHEMA
 from antecede.lab.reproductions.framework.summary import write_summary
+from tests.helpers.fixtures import Capture
 
 TOY, BROKEN = "tests.lab.reproductions.toy:STUDY", "tests.lab.reproductions.toy:BROKEN"
 
@@ -32,9 +33,7 @@ def study(name: str, folder: Path, *more: str) -> int:
     return main(["study", name, "-o", str(folder), *where, *more])
 
 
-def test_results_summary_and_page_are_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_results_summary_and_page_are_written(tmp_path: Path, capsys: Capture) -> None:
     assert study(TOY, tmp_path / "a" / "b") == 0
     out = capsys.readouterr().out
     written = {path.name for path in (tmp_path / "a" / "b").iterdir()}
@@ -51,7 +50,7 @@ def test_results_summary_and_page_are_written(
 
 
 @pytest.mark.slow
-def test_what_is_there_is_used_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_there_is_used_and_said(tmp_path: Path, capsys: Capture) -> None:
     study(TOY, tmp_path, "--quick")
     assert study(TOY, tmp_path) == 0
     assert ", 3 were there before" in capsys.readouterr().out
@@ -61,9 +60,7 @@ def test_what_is_there_is_used_and_said(tmp_path: Path, capsys: pytest.CaptureFi
     assert ", 6 left out" in capsys.readouterr().out
 
 
-def test_failed_runs_end_with_1_and_are_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_failed_runs_end_with_1_and_are_told(tmp_path: Path, capsys: Capture) -> None:
     assert study(BROKEN, tmp_path) == 1
     line = "bad (seed 5): ValueError: no kind 'other'; other {\"peers\":0}"
     out = capsys.readouterr().out
@@ -93,13 +90,13 @@ def test_failed_runs_end_with_1_and_are_told(
     ],
 )
 def test_wrong_calls_end_with_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: Sequence[str], message: str
+    tmp_path: Path, capsys: Capture, arguments: Sequence[str], message: str
 ) -> None:
     assert main(["study", *arguments, "-o", str(tmp_path / "out")]) == 2
     assert message in capsys.readouterr().err
 
 
-def test_without_a_name_the_studies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_name_the_studies_are_listed(capsys: Capture) -> None:
     assert main(["study"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(STUDIES)
 
@@ -160,7 +157,7 @@ def test_rows_fit_the_terminal() -> None:
     assert "…" in rows_text(wide, 60)
 
 
-def test_a_long_section_is_cut_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_section_is_cut_and_says_so(capsys: Capture) -> None:
     """The paper's figures come first; an earlier version printed hundreds of rows."""
     rows = [Row("ours", f"own {k}", "", None, 1.0) for k in range(20)]
     rows += [Row("Figure 1", "theirs", "", 2.0, 2.0)]
@@ -177,7 +174,7 @@ def test_a_long_section_is_cut_and_says_so(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_all_studies_and_the_page_in_front_of_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A study that cannot run does not end the others."""
     places = {"toy": TOY, "none": "tests.lab.reproductions.toy:NOTHING", "broken": BROKEN}

@@ -24,6 +24,7 @@ from antecede.lab.reproductions.framework.store import opened
 from antecede.lab.reproductions.framework.summary import read_summary
 from antecede.lab.reproductions.sweeps.findings import interval
 from antecede.lab.reproductions.sweeps.sweep import axis, read_sweep, sweep_study
+from tests.helpers.fixtures import Capture, Patch
 from tests.lab.reproductions import toy
 
 FILE = """
@@ -58,7 +59,7 @@ def sweep(path: Path, folder: Path, *more: str) -> int:
 
 
 @pytest.fixture(autouse=True)
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_process(monkeypatch: Patch) -> None:
     """Carry runs out here: starting workers takes longer than all runs of these tests."""
     monkeypatch.setattr(Processes, "__call__", lambda _, study, runs: run_locally(study, runs))
 
@@ -109,7 +110,7 @@ def test_what_is_no_axis(text: str, message: str) -> None:
     ],
 )
 def test_what_cannot_run_is_refused_before_anything_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], over: Sequence[str], message: str
+    tmp_path: Path, capsys: Capture, over: Sequence[str], message: str
 ) -> None:
     given = [part for text in over for part in ("--over", text)]
     assert sweep(scenario(tmp_path), tmp_path / "out", *given) == 2
@@ -118,7 +119,7 @@ def test_what_cannot_run_is_refused_before_anything_runs(
 
 
 @pytest.mark.slow
-def test_table_csv_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_csv_and_page(tmp_path: Path, capsys: Capture) -> None:
     path, folder = scenario(tmp_path), tmp_path / "out"
     over = ["--over", "protocol=bss,unordered", "--over", "members=3,6", "--seeds", "3"]
     assert sweep(path, folder, *over) == 0
@@ -157,7 +158,7 @@ def table(section: Section) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_there_is_not_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_there_is_not_run_again(tmp_path: Path, capsys: Capture) -> None:
     path, folder = scenario(tmp_path), tmp_path / "out"
     assert sweep(path, folder, "--over", "members=3,4") == 0
     capsys.readouterr()
@@ -180,7 +181,7 @@ def test_what_is_there_is_not_run_again(tmp_path: Path, capsys: pytest.CaptureFi
     ],
 )
 def test_another_grid_does_not_replace_table_and_page(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], over: str, seeds: str, said: str
+    tmp_path: Path, capsys: Capture, over: str, seeds: str, said: str
 ) -> None:
     path, folder = scenario(tmp_path), tmp_path / "out"
     assert sweep(path, folder, "--over", "members=3,4", "--seeds", "2") == 0
@@ -196,9 +197,7 @@ def test_another_grid_does_not_replace_table_and_page(
     assert (folder / "sweep.csv").read_bytes() != before[0]
 
 
-def test_another_file_does_not_replace_table_and_page(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_file_does_not_replace_table_and_page(tmp_path: Path, capsys: Capture) -> None:
     path, folder = scenario(tmp_path), tmp_path / "out"
     other = tmp_path / "other.toml"
     other.write_text(path.read_text())
@@ -214,9 +213,7 @@ def test_another_file_does_not_replace_table_and_page(
 
 
 @pytest.mark.slow
-def test_a_protocol_of_ones_own_and_its_changes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_protocol_of_ones_own_and_its_changes(tmp_path: Path, capsys: Capture) -> None:
     """Results of one's own file go stale when it changes, and only then."""
     own = tmp_path / "mine.py"
     own.write_text(OWN)
@@ -262,7 +259,7 @@ def test_an_interval_in_the_table_ends_at_0(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_processes_report_the_run_whose_worker_dies(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_report_the_run_whose_worker_dies(monkeypatch: Patch) -> None:
     monkeypatch.undo()
     runs = [*toy.sums(steps=[10], seeds=[1, 2]), Run("dies", 3, 9.0, "die")]
     found = [

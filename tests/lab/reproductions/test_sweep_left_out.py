@@ -9,6 +9,7 @@ import pytest
 
 from antecede.cli import main
 from antecede.lab.reproductions.sweeps.sweep import read_sweep
+from tests.helpers.fixtures import Capture
 
 FILE = """
 [topology]
@@ -35,7 +36,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_what_one_setting_has_no_use_for_is_said_and_the_sweep_runs(
-    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    path: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / "out"
     call = ["sweep", str(path), "--over", DELIVERY, "--over", ANSWERS, "-o", str(out)]
@@ -68,7 +69,7 @@ def test_what_one_setting_has_no_use_for_is_said_and_the_sweep_runs(
     ],
 )
 def test_what_no_setting_uses_is_refused_and_so_is_a_swept_value_without_effect(
-    path: Path, over: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    path: Path, over: list[str], said: str, capsys: Capture, tmp_path: Path
 ) -> None:
     given = [part for one in over for part in ("--over", one)]
     assert main(["sweep", str(path), *given, "-o", str(tmp_path / "out")]) == 2

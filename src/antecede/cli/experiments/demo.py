@@ -1,6 +1,6 @@
-"""`antecede demo`: a group talks over UDP; what it received is ordered, compared and explained.
+"""`antecede demo`: order, compare and explain what a group received over UDP.
 
-With `--trace` the same is done with a file, mailbox or repository of the user's own.
+`--trace`: the same with a file, mailbox or repository of the user.
 """
 
 from __future__ import annotations

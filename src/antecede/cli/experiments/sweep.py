@@ -1,8 +1,7 @@
-"""`antecede sweep FILE.toml --over options.r=5..30 --over members=10,30 --seeds 5`: a scenario file
-over a grid, for any protocol, one's own (FILE.py:CLASS) too.
+"""`antecede sweep FILE.toml --over options.r=5..30 --over members=10,30 --seeds 5`.
 
-Exit codes: 0 all runs gave figures, 1 some failed (they are listed; the rest is written), 2 wrong
-call or setup, 130 stopped by the user: the same command goes on from there.
+Exit codes: 0 all runs gave figures, 1 some failed (listed; the rest is written), 2 wrong call or
+setup, 130 stopped by the user: the same command goes on from there.
 """
 
 from __future__ import annotations

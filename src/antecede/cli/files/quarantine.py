@@ -39,9 +39,9 @@ def save_quarantine(rows: pyarrow.Table, path: Path, format: str) -> None:
 
 
 def is_quarantine(path: Path) -> bool:
-    """Tell whether a file was written by `save_quarantine`, as far as its format can tell.
+    """Tell whether a file was written by `save_quarantine`, as far as its format allows.
 
-    CSV and JSON lines have no place for a mark: their columns must be exactly the quarantine's.
+    CSV and JSON lines have no place for a mark: their columns must be the quarantine's.
     """
     if path.is_symlink() or not path.is_file() or path.suffix.lower() not in user_tables.ENDINGS:
         return False

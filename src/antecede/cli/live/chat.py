@@ -38,9 +38,9 @@ SIGNALS: Final = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
 TOLD_ANYWAY: Final = ("disconnected", "unheard", "given_up", "out", "store_failed")
-"""Events of the log that the room tells itself, or that end it."""
+"""Events that the room shows itself, or that end it."""
 SLOW_S: Final = 1.0
-"""After so long it is said that one is still calling."""
+"""Delay until a notice of calling, s."""
 EVERYWHERE: Final = "0.0.0.0"
 INSECURE = (
     "WITHOUT CERTIFICATES: names are believed, and whoever is on the way can read and change all "
@@ -177,14 +177,14 @@ def _peer(args: argparse.Namespace) -> Peer:
 
 
 class _Log(logging.Handler):
-    """What the peer logs, as far as it matters to people: who was refused, what fails."""
+    """Log of the peer for people: refused members, failures."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.chat: Chat | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Tell the room; before there is one, what goes wrong is an error of its own."""
+        """Tell the room, once there is one."""
         if self.chat is not None and getattr(record, "antecede_event", "") not in TOLD_ANYWAY:
             text = record.getMessage().removeprefix(f"{self.chat.peer.name}: ")
             self.chat.tell(Notice(one_line(text)))
@@ -234,7 +234,7 @@ class _Running:
         self._ended.set()
 
     async def _unless_ended(self, work: Any) -> Any:
-        """Return what is made of `work`, or nothing when a signal comes before."""
+        """Return the result of `work`, or None if a signal comes before."""
         task = asyncio.ensure_future(work)
         ended = asyncio.ensure_future(self._ended.wait())
         await asyncio.wait([task, ended], return_when=asyncio.FIRST_COMPLETED)
@@ -314,7 +314,7 @@ class _Running:
         screen.note("/help lists what can be typed")
 
     async def _read(self, view: Terminal) -> None:
-        """Do what is typed; the end of the input is the end, unless a page is there to go on."""
+        """Do what is typed; the end of the input ends the chat, unless a page is there."""
         try:
             lines = (
                 terminal.prompted_lines()

@@ -1,7 +1,6 @@
-"""`antecede explain SCENARIO`: what happened in words, then the space-time diagram.
+"""`antecede explain SCENARIO`: the events in words, then the space-time diagram.
 
-Exit code 0, also for a script that shows a published defect: it explains, it does not judge.
-1 when the file expects other output than it gets.
+Exit code 0, also for a script that shows a published defect; 1 for unexpected output.
 """
 
 from __future__ import annotations
@@ -187,9 +186,9 @@ def _loaded(path: str) -> scenario.Script:
 
 
 def explain(done: scenario.ScriptRun) -> Iterator[str]:
-    """Yield the script in words: a heading, one numbered line an action, and what is left.
+    """Yield the script in words: a heading, a numbered line for each action, held messages.
 
-    Below an action stand the states that it changed, if the run noted states.
+    Below an action stand the states that it changed, if the run noted them.
     """
     script = done.script
     if script.title:

@@ -56,10 +56,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def facts_of(found: Entry) -> dict[str, Any]:
-    """Return all that is known of a protocol, of plain values.
+    """Return all facts of a protocol as plain values.
 
-    The promises are those of the members that `antecede check` would make; where roles differ
-    (hierarchical), what all of them promise.
+    Promises are those of the members that `antecede check` makes; of roles, those of all roles.
     """
     used = set(re.findall(r"(?<![A-Za-z])[a-z](?![A-Za-z])", f"{found.overhead} {found.storage}"))
     members = smallest(found, {})

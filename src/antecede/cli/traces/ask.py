@@ -35,10 +35,9 @@ TIMES: Final = ("start_time", "send_time")
 
 
 def skew_among(asked: Causality, rows: pyarrow.Table) -> dict[str, Any] | None:
-    """Return what the immediate causes among some rows of `asked` say of their members' clocks, as
-    `antecede audit` tells it of a whole trace; None where there are no times or too many rows.
+    """Return the clock skew among rows of `asked`, as `antecede audit` reports it of a whole trace.
 
-    Where rows tell of sendings and arrivals, causes are those that sendings declare.
+    Causes are immediate ones, or those that sendings declare. None: no times, or too many rows.
     """
     places: Any = pc.unique(rows["file_order"])
     at = pc.index_in(places, asked.events["file_order"]).to_numpy(zero_copy_only=False)
@@ -97,7 +96,7 @@ _ARGUMENTS: Final = {"concurrent": 1, "between": 2, "before": 2}
 
 
 class Answer(NamedTuple):
-    """What is said, and the rows that go with it."""
+    """Sentence of an answer, and its rows."""
 
     says: str
     rows: pa.Table

@@ -1,7 +1,7 @@
 """Further columns of a trace in questions and answers: search by FIELD:TEXT, and rows with them.
 
-Further columns are those of a user's table, the status, kind and attributes of spans, and the
-groups of a log's expression that the event schema has no column for.
+They are columns of a user's table, the status, kind and attributes of spans, and groups of a log's
+expression, without a column in the event schema.
 """
 
 from __future__ import annotations
@@ -58,10 +58,9 @@ class Further:
         return [name for name in names if rows[name].null_count < len(rows)]
 
     def events(self, asked: Causality, word: str, run: str | None) -> list[Event] | None:
-        """Return the events that FIELD:TEXT means, text in any case of letters.
+        """Return the events that FIELD:TEXT means, in any case of letters; None: no such column.
 
-        None where the word is no such search: no column is called so. Raises InputError where a
-        column is and no event has the text.
+        Raises InputError for a text that no event has.
         """
         field, colon, text = word.partition(":")
         column = self._column(asked, field) if colon and text else None

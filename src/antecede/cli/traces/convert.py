@@ -1,7 +1,6 @@
-"""`antecede convert PATH... -o OUT`: a trace as a log for ShiViz, as Parquet, CSV or JSON lines.
+"""`antecede convert PATH... -o OUT`: a trace as a log for ShiViz, Parquet, CSV or JSON lines.
 
-Tables keep the user's columns beside those of the schema; see
-`antecede.tables.trace.user_tables.extra_columns`.
+Tables keep the user's columns (`antecede.tables.trace.user_tables.extra_columns`).
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Known(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a call asks the meter for."""
+    """Arguments of a call of the meter."""
 
     rules: list[str] | None
     observers: list[str] | None

@@ -103,9 +103,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _own(trace: Trace, spec: order.OrderSpec) -> pa.Table | None:
-    """Return the columns that the result has beside those of the order.
+    """Return the columns beside those of the order: of a user's table its own.
 
-    They are those of a user's table; other formats have the schema, with their further columns.
+    Other formats have the schema, with their further columns.
     """
     if trace.own is None or trace.format == user_tables.TableReader.name:
         return trace.own
@@ -125,8 +125,7 @@ def _write(
 ) -> tuple[bool, Sequence[user_tables.Changed]]:
     """Write both files or none.
 
-    Return whether a quarantine of an earlier run was removed, and which columns have values that
-    the format cannot hold as they are.
+    Return whether a quarantine of an earlier run was removed, and changed columns.
     """
     with ExitStack() as drafts:
         changed = user_tables.write_table(

@@ -1,4 +1,4 @@
-"""From the events of a trace to streams of arrivals, and the watermarks worth trying on them."""
+"""Streams of arrivals of a trace, and watermarks worth trying on them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LADDER = (
     *((h * 3_600_000, f"{h} h") for h in (1, 6)),
     *((d * 86_400_000, f"{d} days") for d in (1, 7, 30, 365, 3650, 36500)),
 )
-"""Widths in milliseconds, with their names, that people would write into a query."""
+"""Widths in ms, with names, as people write them into queries."""
 FAR_OFF_MS = 10 * 365 * 86_400_000
 _ARRIVED = ("arrival", "ingest", "file_order")
 _SENT = ("send_time", "author_time", "start_time", "commit_time")
@@ -36,7 +36,7 @@ class Arrivals(NamedTuple):
     table: pyarrow.Table
     """Rows of the trace that arrived: receipts where there are any, else all rows."""
     arrived_by: str
-    """Column that tells the order of arrival: a time ("arrival") or a position."""
+    """Column of the order of arrival: a time ("arrival") or a position."""
     sent_by: str | None
     """Column with the sender's timestamp; None: the trace has none."""
 
@@ -46,9 +46,9 @@ class Arrivals(NamedTuple):
         return self.arrived_by == "arrival"
 
     def rows(self) -> list[Arrival]:
-        """Return the rows, without those that lack the timestamp that others have.
+        """Return the rows, without those that lack the timestamp of others.
 
-        Where no row has one, the order of arrival stands in for it.
+        If no row has one, the order of arrival replaces it.
         """
         names = ["member", "id", "parents", self.arrived_by, self.sent_by or self.arrived_by]
         columns = [self.table.column(name).to_pylist() for name in names]
@@ -94,9 +94,9 @@ def events_of(table: pyarrow.Table) -> list[Event]:
 
 
 def with_declared_causes(events: pyarrow.Table) -> pyarrow.Table:
-    """Return the events with `parents` filled in from vector clocks, where only these tell.
+    """Return the events with `parents` from vector clocks, where only these tell them.
 
-    The parents are the member's event before, and the message edges that the clock shows.
+    Parents are the member's event before, and the message edges of the clock.
     """
     declared = pc.sum(pc.list_value_length(events.column("parents"))).as_py() or 0
     clocked = events.filter(pc.is_valid(events.column("clock_members"))).combine_chunks()

@@ -1,10 +1,7 @@
-"""The stations of the tour, each printing what it found; the page gathers them all.
+"""Stations of the tour: each prints its findings, and the page gathers them.
 
-A published rule, broken by the smallest counterexample that the explorer finds right now.
-
-The printed rule breaks its promises in two ways: it holds messages for ever (two messages show
-it), and it delivers effects before their causes (three do). The tour shows the second, so the
-explorer is told to ignore the first.
+The printed rule of BSS holds messages for ever (two messages show it), and delivers effects before
+their causes (three do). The tour shows the second: the explorer ignores the first.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ MESSAGES = 3
 
 
 class Counterexample(NamedTuple):
-    """What the explorer found, after how many states, and the script carried out."""
+    """Counterexample of the explorer, the number of states, and the played script."""
 
     states: int
     failure: Failure
@@ -43,9 +40,7 @@ class Counterexample(NamedTuple):
 
 
 def printed_bss() -> Counterexample:
-    """Explore BSS with condition 2 as Sahai et al. 2020 print it, `C_j[k] <= t[k]`, until it
-    breaks.
-    """
+    """Explore BSS with condition 2 as Sahai et al. 2020 print it, `C_j[k] <= t[k]`."""
     bss = entry("bss")
     options = bss.options("as-published")
     group = flat("bss", bss.load(), MEMBERS, options)
@@ -59,7 +54,7 @@ def printed_bss() -> Counterexample:
 
 
 class Agreement(NamedTuple):
-    """How many releases were compared, and the first few that differ, in words."""
+    """Number of compared releases, and differences in words."""
 
     compared: int
     differences: tuple[str, ...]
@@ -84,9 +79,9 @@ def delivered_by(events: Iterable[Event]) -> dict[str, dict[str, int]]:
 
 
 def released_by(ordered: pyarrow.Table) -> dict[str, dict[str, int]]:
-    """Return the same of ordered receipts (columns member, id, parents, file_order, position).
+    """Return the same for ordered receipts (columns member, id, parents, file_order, position).
 
-    A message goes with the last arrival among itself and all that it waits for.
+    A message goes with the last arrival among itself and its causes.
     """
     names = ["member", "id", "parents", "file_order", "position"]
     rows = list(zip(*(ordered.column(name).to_pylist() for name in names), strict=True))
@@ -126,11 +121,11 @@ def compare(
 
 DIAGRAM_COLUMNS = 78
 LEAST_S = 0.1
-"""A first call that takes no longer than this beyond a warm one is not mentioned."""
+"""Least time of a first call beyond a warm one that is mentioned, s."""
 
 
 class Findings(NamedTuple):
-    """What the tour found, for its page."""
+    """Content of the page."""
 
     outcomes: list[BaselineOutcome]
     held: HeldMessage | None

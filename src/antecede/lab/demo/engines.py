@@ -1,4 +1,4 @@
-"""The same receipts through the local engine and through Spark, and what else people do."""
+"""Receipts ordered by the local engine and by Spark, and baselines."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ FIRST_ROWS = 1000
 
 
 class Ordered(NamedTuple):
-    """Receipts with position and waits, and how long that took.
+    """Receipts with position and waits, and the time of ordering.
 
-    `first_s` is the time of a first call on the first rows, which loads or compiles the kernels;
-    `seconds` leaves it out.
+    `first_s` is the time of a first call, which loads or compiles the kernels; `seconds` leaves it
+    out.
     """
 
     table: pyarrow.Table

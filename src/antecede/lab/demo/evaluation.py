@@ -1,6 +1,4 @@
-"""A tiny piece of Evropeytsev et al.'s evaluation: overhead over the number of peers, beside
-its slopes.
-"""
+"""A piece of Evropeytsev et al.'s evaluation: overhead over the number of peers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Range, scale and ticks of a plot's axes: zeros are shown on logarithmic axes too."""
+"""Range, scale and ticks of the axes of a plot; logarithmic axes show zeros."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from antecede.lab.report.drawing import number
 from antecede.lab.report.model import Plot
 
 NAMED_TICKS = 9
-"""Most values of x that all have a tick on a logarithmic axis."""
+"""Largest number of values of x with a tick each on a logarithmic axis."""
 FROM_ZERO = 0.6
-"""An axis begins at zero where the least value is below this part of the greatest."""
+"""An axis begins at zero if the least value is below this part of the greatest."""
 FEW_DECADES = 2.5
-"""Up to so many, 2 and 5 have ticks as well."""
+"""Up to this number of decades, 2 and 5 have ticks."""
 
 
 def all_x(plot: Plot) -> list[float]:
@@ -40,9 +40,9 @@ def all_y(plot: Plot) -> list[float]:
 
 
 def set_scales(axes: Any, plot: Plot, places: Mapping[float, float] | None) -> None:
-    """Set both axes to hold what is drawn and the paper's points, which are drawn later.
+    """Set both axes to hold our points and the paper's, which are drawn later.
 
-    `places` is where each x stands beside bars; None: x is where it is.
+    `places`: where each x stands beside bars; None: at x.
     """
     x, y = all_x(plot), all_y(plot)
     if not (x and y):

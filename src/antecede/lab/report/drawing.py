@@ -1,8 +1,8 @@
-"""What all pictures of curves share: colours that follow the reader's scheme, and steady bytes.
+"""Colours and bytes of all pictures of curves.
 
-Matplotlib knows no colour schemes, so an SVG is drawn in placeholder colours, which are then
-replaced by CSS variables of the picture's own style sheet, or of the page that it stands in
-(`inlined`). Text stays text, in the reader's font. The reader's matplotlibrc counts for nothing.
+Matplotlib has no colour schemes. So an SVG is drawn in placeholder colours, which become CSS
+variables of the picture's style sheet, or of its page (`inlined`). Text stays text, in the reader's
+font. The reader's matplotlibrc has no effect.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _TAG = re.compile(r"<[^>]*>")
 
 
 class Inks(NamedTuple):
-    """The colours that a drawing is made in: placeholders (SVG) or the light scheme (PNG)."""
+    """Colours of a drawing: placeholders (SVG) or the light scheme (PNG)."""
 
     ink: str
     faint: str
@@ -150,7 +150,7 @@ def described(svg: str, title: str, description: str) -> str:
 
 
 def inlined(svg: str, prefix: str) -> str:
-    """Return an SVG file as a part of an HTML page: ids are its own, colours are the page's.
+    """Return an SVG as a part of an HTML page, with ids of its own and the colours of the page.
 
     The page declares the variables (`declarations`) and the rules of `PLOT_RULES`.
     """
@@ -194,7 +194,7 @@ def clean(text: str) -> str:
 
 
 def number(value: float, _: int | None = None) -> str:
-    """Return what a tick says: thousands set apart, millions and more in words."""
+    """Return the text of a tick: thousands set apart, millions and more in words."""
     for scale, name in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
         if abs(value) >= scale:
             return f"{value / scale:,g} {name}".replace("-", "−")

@@ -1,4 +1,4 @@
-"""What a study hands to the report: rows beside the paper's figures, plots, and what it found.
+"""Content of a study's page: rows beside the paper's figures, plots, findings.
 
 Plain values only, so that a page can be drawn again from the files alone (`summary.json`).
 """
@@ -25,7 +25,7 @@ class Row(NamedTuple):
     ours: float
     unit: str = ""
     note: str = ""
-    """Said beside the row, e.g. why it is not reached."""
+    """Remark, e.g. why it is not reached."""
 
     @property
     def ratio(self) -> float | None:
@@ -71,14 +71,14 @@ NO_FIGURES = "no run gave figures"
 
 
 class Claim(NamedTuple):
-    """A statement held against the figures: fixed words, and what the runs say to them."""
+    """Fixed statement, and what the runs say to it."""
 
     statement: str
-    """What is claimed, in words that never change; the source's own where they are quoted."""
+    """Fixed words, the source's own where they are quoted."""
     where: str
     """Passage of the source, or "ours"."""
     found: str
-    """What the figures say, computed."""
+    """Computed words."""
     holds: bool | None
     """None: the figures do not decide it, or there are none (`NO_FIGURES`)."""
     reads: Sequence[str]
@@ -92,7 +92,7 @@ class Claim(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A part of the page: what was found, then table and plots."""
+    """Part of the page: finding, then table and plots."""
 
     title: str
     finding: str
@@ -100,10 +100,10 @@ class Section(NamedTuple):
     rows: Sequence[Row] = ()
     plots: Sequence[Plot] = ()
     columns: Sequence[str] = ()
-    """Of `table`, where figures are no rows beside a paper's."""
+    """Columns of `table`, for figures that are no rows beside a paper's."""
     table: Sequence[Sequence[str]] = ()
     about: str = ""
-    """What was measured and how: pure description, true whatever the figures are."""
+    """Description that is true whatever the figures are."""
     reads: Sequence[str] = ()
     """Quantities (patterns with `*`) that `finding` is computed from; empty where it is empty."""
     claims: Sequence[Claim] = ()
@@ -111,10 +111,9 @@ class Section(NamedTuple):
 
 
 def checked_findings(findings: Findings) -> tuple[Findings, list[str]]:
-    """Return findings without the rows that have no figure, and a line for each of those.
+    """Return findings without rows that have no figure, and a line for each of these.
 
-    Raises LocalError for a text where a list of texts belongs, which would print as letters, and
-    for what is no `Findings`.
+    Raises LocalError for a text in place of a list of texts, and for values that are no `Findings`.
     """
     if not isinstance(findings, Findings):
         raise LocalError(f"findings returns a Findings, not a {type(findings).__name__}")
@@ -138,10 +137,7 @@ def checked_findings(findings: Findings) -> tuple[Findings, list[str]]:
 
 
 def filled(sections: Iterable[Section | None]) -> list[Section]:
-    """Return the sections that show something: of the others no run gave figures.
-
-    Where nothing was found, `reads` is empty.
-    """
+    """Return the sections with content; `reads` is empty where nothing was found."""
     return [
         section if section.finding else section._replace(reads=())
         for section in sections
@@ -155,22 +151,22 @@ def filled(sections: Iterable[Section | None]) -> list[Section]:
 
 
 class Findings(NamedTuple):
-    """Everything that a study's page says."""
+    """Content of a study's page."""
 
     study: str = ""
-    """Empty, as title and source: what the `Study` says."""
+    """Empty, as title and source: taken from the `Study`."""
     title: str = ""
     source: str = ""
     """Paper and section; says so where the evaluation is ours."""
     finding: str = ""
     """The study in a sentence."""
     reading: Sequence[str] = ()
-    """How the source was read, and which alternatives can be chosen."""
+    """Reading of the source, and alternatives."""
     conditions: Sequence[str] = ()
     """Scenario, grid, seeds, warm-up."""
     sections: Sequence[Section] = ()
     not_reached: Sequence[str] = ()
-    """What does not come out, with the ratio and what was tried."""
+    """Figures that do not come out, with the ratio and attempts."""
     failed: Sequence[str] = ()
     """Runs that failed: scenario, seed, reason."""
     reads: Sequence[str] = ()

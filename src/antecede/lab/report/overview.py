@@ -16,8 +16,8 @@ from antecede.lab.report.study import look
 def write_overview(folder: Path, studies: Iterable[tuple[str, str, str, Path]]) -> Path:
     """Write folder/index.html and return its path.
 
-    Of each study: name, title, finding, and the path of its page, which the card links to. The
-    picture is the first plot of that page (`figures/` beside it); none where there is none.
+    `studies`: name, title, finding, and the path of the page. The picture of a card is the first
+    plot of that page (`figures/` beside it), if any.
     """
     cards = [
         {

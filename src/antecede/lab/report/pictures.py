@@ -1,7 +1,7 @@
-"""Diagrams as PNG and PDF: the shapes of an SVG of ours, drawn by matplotlib.
+"""Diagrams as PNG and PDF: shapes of our SVG, drawn by matplotlib.
 
 `antecede.lab.diagram.svg` writes few kinds of shapes with plain attributes in themes other than
-"page"; these are read here and drawn in points, so that PDF has real text and lines.
+"page". They are drawn in points, so that PDF has real text and lines.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Plots of a study's findings, as SVG for pages and as PNG for slides: one drawing, two inks.
+"""Plots of a study's findings, as SVG for pages and as PNG for slides.
 
-Series differ in colour, and in marker, dashes or hatches as well, so that a grey print can be read.
-The paper's points are hollow diamonds over our curves, each tied to our value at the same x.
-Groups of the SVG are named: `ours-K`, `spread-K`, `paper-K` for series K.
+Series differ in colour, and in marker, dashes or hatches as well, for grey prints. The paper's
+points are hollow diamonds over our curves, each tied to our value at the same x. Groups of the SVG
+are named `ours-K`, `spread-K`, `paper-K` for series K.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class Drawn(NamedTuple):
 def draw_plot(plot: Plot, colours: Mapping[str, int] | None = None) -> Drawn:
     """Return the plot as SVG (both schemes) and PNG (light, twice the usual resolution).
 
-    `colours` numbers the labels, so that a series looks the same in all plots of a page.
-    Points that are no finite numbers are gaps. A logarithmic axis with zeros is linear below the
-    smallest value that is not; with values below zero it raises LocalError, as do a key that
-    is no file name, and series whose x, y and spread have different lengths.
+    `colours` numbers the labels: a series looks the same in all plots of a page. Points without
+    finite numbers are gaps. A logarithmic axis with zeros is linear below the smallest positive
+    value. Raises LocalError for negative values on it, a key that is no file name, and series of
+    unequal lengths.
     """
     _check(plot)
     slots = colours if colours is not None else slots_of([plot])
@@ -123,18 +123,18 @@ def _check(plot: Plot) -> None:
 
 
 class _Pen(NamedTuple):
-    """What one series is drawn with, and where its values of x stand."""
+    """Look of a series, and places of its values of x."""
 
     k: int
     series: Series
     slot: int
     inks: Inks
     places: Mapping[float, float] | None
-    """Of x beside bars, which stand one beside the other; None: x is where it is."""
+    """Place of x beside bars, which stand side by side; None: at x."""
     bar: int | None = None
-    """Which of the bars of a place it has; None: no bar."""
+    """Number of the bar in its place; None: no bar."""
     bars: int = 1
-    """How many a place has."""
+    """Bars of a place."""
 
     @property
     def width(self) -> float:

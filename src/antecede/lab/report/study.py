@@ -1,11 +1,10 @@
-"""The page of a study: one file with everything, and its plots as files beside it.
+"""Page of a study: one file with everything, and its plots as files beside it.
 
     folder/index.html            self-contained; needs no network and no script
     folder/figures/KEY.svg, .png every plot for itself
 
-How far a figure is from the paper's is marked from the rows alone, and every row beyond
-10 % stands in the part "What does not come out", whether the study speaks of it or not.
-The same findings give the same bytes.
+Marks of distance from the paper's figures follow from the rows alone. Every row beyond 10 % stands
+in the part "What does not come out". The same findings give the same bytes.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from antecede.lab.report.plots import draw_plot, slots_of
 FOLDED = 15
 """Most rows of a table that stands open."""
 OURS = "antecede sweep"
-"""Pages of this command have no source to stand beside."""
+"""Command whose pages have no source beside them."""
 _NUMBER = re.compile(r"[-−+±]?[\d.,]|–?\Z")
 IN_SHORT = 5
-"""Most lines of what does not come out, near the top."""
+"""Largest number of lines of what does not come out, near the top."""
 
 
 class Mark(NamedTuple):
-    """How far ours is from the paper's: a sign beside the ratio, and a colour."""
+    """Distance from the paper's figure: a sign beside the ratio, and a colour."""
 
     name: str
     sign: str
@@ -66,8 +65,8 @@ def mark_of(row: Row) -> Mark | None:
 def write_study(findings: Findings, folder: Path, *, command: str = "") -> Path:
     """Write the page and its plots; return the path of the page.
 
-    `command` makes it again; without it, `antecede study NAME`. Raises LocalError when two plots
-    have the same key, a plot can not be drawn (`plots.draw_plot`), or a table is ragged.
+    `command` makes it again (`antecede study NAME`). Raises LocalError for two plots with the same
+    key, a plot that cannot be drawn (`plots.draw_plot`) and a ragged table.
     """
     plots = [plot for section in findings.sections for plot in section.plots]
     twice = [key for key, count in Counter(plot.key for plot in plots).items() if count > 1]
@@ -92,7 +91,7 @@ def write_study(findings: Findings, folder: Path, *, command: str = "") -> Path:
 
 
 def look() -> dict[str, str]:
-    """Return what `study.css` asks for: the colours and rules of inlined plots."""
+    """Return colours and rules of inlined plots for `study.css`."""
     light, dark = ({k: v for k, v in s.items() if k not in _PAGES} for s in (LIGHT, DARK))
     return {"light": declarations(light), "dark": declarations(dark), "plot_rules": PLOT_RULES}
 
@@ -115,7 +114,7 @@ def _write_plots(plots: Sequence[Plot], folder: Path) -> dict[str, str]:
 
 
 def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> dict[str, Any]:
-    """Return what stands near the top: how many figures come out, and what does not."""
+    """Return the top of the page: counts of figures, and what does not come out."""
     counts = _counts(rows)
     claims = [claim for section in findings.sections for claim in section.claims]
     told = Counter(claim.verdict for claim in claims)

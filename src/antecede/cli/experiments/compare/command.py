@@ -1,8 +1,7 @@
-"""`antecede compare bss idr sb --members 10,30 --delay 50-250`: the same messages, several rules.
+"""`antecede compare bss idr sb --members 10,30 --delay 50-250`: several protocols, same messages.
 
-Everything that is drawn is drawn by the message's name (`lab.simulate.random_streams`), so all
-protocols of a topology see the same messages arrive at the same times; only what they do with them
-differs.
+Draws go by the name of the message (`lab.simulate.random_streams`), so all protocols of a topology
+see the same arrivals.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from antecede.progress import Progress
 
 RATE_HZ = 12.5
 LOOSEN = {"topology": "--members", "workload": "--rate", "run": "--seconds"}
-"""What to lower, in place of a scenario file's keys."""
+"""Options to lower, in place of a scenario file's keys."""
 
 OPTION_RULES = (needs("force", "csv", why="nothing is written"),)
 

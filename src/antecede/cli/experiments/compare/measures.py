@@ -1,4 +1,4 @@
-"""What `antecede compare` measures of a protocol: a value, and half of its 95 % interval."""
+"""Measures of `antecede compare`: a value, and half of its 95 % interval."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class Value(NamedTuple):
 
     value: float | None
     half: float | None = None
-    """None: not known, for one run in which it cannot be told from batches."""
+    """None: not known, for a run too short for batches."""
 
     @property
     def doubtful(self) -> bool:
-        """Whether the interval is wider than a tenth of the figure to each side."""
+        """Tell whether the interval is wider than a tenth of the figure to each side."""
         if self.value is None or self.half is None:
             return False
         return self.half > abs(self.value) / 10 and self.half > 0

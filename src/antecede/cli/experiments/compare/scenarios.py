@@ -1,4 +1,4 @@
-"""What `antecede compare` is asked: words and options into one scenario for each cell.
+"""Scenarios of `antecede compare`, one for each cell, from words and options.
 
 A word is NAME, NAME/VARIANT or FILE.py:CLASS; NAME=VALUE words after it are its options.
 """
@@ -26,15 +26,11 @@ from antecede.lab.simulate import (
 )
 
 JITTER = 0.125
-"""A peer's intervals are normal, this part of the mean about it: 70-90 ms, as in Evropeytsev et al.
-2016.
-"""
+"""Part of the mean by which intervals vary: 70-90 ms, as in Evropeytsev et al. 2016."""
 WARM_DELAYS = 4
-"""A group is steady after so many of the longest delay (Evropeytsev et al. 2016: after 1 s at
-50-250 ms).
-"""
+"""Longest delays until a group is steady (Evropeytsev et al. 2016: 1 s at 50-250 ms)."""
 ARRIVALS, MOST_SECONDS, LEAST_SECONDS = 30_000, 4.0, 0.5
-"""So many arrivals after that are there within a second; what they leave open is said."""
+"""Arrivals after that, reached within about a second."""
 TOPICS, SUBSCRIBED, PUBLISHED = 10, 4, 2
 LAN = 0.1
 """Delays inside a subgroup by those between (Nakayama 2017, section 3: 16 and 160)."""
@@ -53,7 +49,7 @@ class Asked(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """Name in the table."""
         name = self.target + (f"/{self.variant}" if self.variant else "")
         return " ".join([name, *(f"{key}={text}" for key, text in self.options)])
 

@@ -1,4 +1,4 @@
-"""What `antecede compare` says: the table, its columns explained, remarks; files; plain values."""
+"""Output of `antecede compare`: table, explanations, remarks, files, plain values."""
 
 from __future__ import annotations
 
@@ -173,10 +173,10 @@ KEYS = ("protocol", "order", "role", "members", "seeds", "first_seed", "warm_s",
 
 
 def csv_lines(done: Sequence[Compared], seeds: range) -> Iterator[str]:
-    """Yield a heading and a line a protocol, size and role; what was not measured is empty.
+    """Yield a heading and a line for each protocol, size and role; unmeasured cells are empty.
 
-    `NAME_ci95` is half of the 95 % interval of the figure before it. The role "all" of a
-    hierarchy has what is not counted by role.
+    `NAME_ci95` is half of the 95 % interval of the figure before it. The role "all" of a hierarchy
+    has the figures that are not counted by role.
     """
     yield _csv_line([*KEYS, *(f"{one.name}{end}" for one in MEASURES for end in ("", "_ci95"))])
     for one in done:

@@ -1,7 +1,7 @@
-"""`antecede study NAME`: run a source's evaluation on Spark and write what it found.
+"""`antecede study NAME`: run a source's evaluation on Spark and write its page.
 
-Exit codes: 0 all runs gave figures, 1 some failed (they are listed; the rest is written), 2 wrong
-call or setup, 130 stopped by the user: the same command goes on from there.
+Exit codes: 0 all runs gave figures, 1 some failed (listed; the rest is written), 2 wrong call or
+setup, 130 stopped by the user: the same command goes on from there.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 WRITTEN = ("index.html", "summary.json", "results", "figures", ".lock")
-"""What a study keeps in its folder."""
+"""Files of a study in its folder."""
 
 
 def check_same_study(folder: Path, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What `antecede study` prints: what was found, in aligned columns, and what became of the runs."""
+"""Output of `antecede study`: findings in aligned columns, and counts of runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from antecede.lab.report import Findings, Row
 from antecede.lab.reproductions.framework import Conducted
 
 SHOWN = 5
-"""So many failed runs are printed; `summary.json` and the page have all."""
+"""Failed runs that are printed; `summary.json` and the page have all."""
 ROWS = 12
-"""So many rows of a section."""
+"""Printed rows of a section."""
 
 
 def report(done: Conducted, folder: Path, seconds: float, redraw: bool, width: int = 80) -> None:
@@ -86,8 +86,8 @@ def wrapped(text: str, width: int, indent: str = "", then: str | None = None) ->
 def rows_text(rows: Sequence[Row], width: int = 80) -> str:
     """Return rows as aligned columns: words to the left, numbers to the right.
 
-    What all rows have in common stands in a line before them. Where they are too wide, the last
-    columns of words go, then the words that are left are cut.
+    Cells that all rows share stand in a line before them. Too wide rows lose the last columns of
+    words, then words are cut.
     """
     cells = [HEADER, *(_cells(row) for row in rows)]
     kept = [k for k in range(len(HEADER)) if any(line[k] for line in cells[1:])]
@@ -110,9 +110,9 @@ def rows_text(rows: Sequence[Row], width: int = 80) -> str:
 
 
 def table_text(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, keep: int) -> str:
-    """Return a table of words, numbers to the right, its heads broken over lines.
+    """Return a table with numbers to the right, its heads broken over lines.
 
-    Where it is too wide the first `keep` columns stand in front of each part of the others.
+    A too wide table is divided; each part begins with the first `keep` columns.
     """
     cells = [[str(cell) for cell in row] for row in rows]
     heads = [textwrap.wrap(name, HEAD) or [""] for name in columns]

@@ -1,4 +1,4 @@
-"""What `antecede simulate` says of a run: its figures in groups, none left out."""
+"""Report of `antecede simulate`: all figures of a run, in groups."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def report(
 ) -> Iterator[str]:
     """Yield the figures in groups; means over the runs, with the standard deviation.
 
-    `compiled` is what to say of time that went into compiling, which `seconds` leaves out.
+    `compiled`: words on the time of compiling, which `seconds` leaves out.
     """
     figures = _Figures([result.figures for result in results])
     for line in _head(results, seconds, compiled):

@@ -1,4 +1,4 @@
-"""What `antecede simulate` says of the snapshots of its runs: in lines, and as plain values."""
+"""Snapshots of the runs of `antecede simulate`, in lines and as plain values."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Carrying runs out, one after the other, in the process that calls: what every engine ends in.
+"""Runs carried out one after the other, in the calling process, as rows of SCHEMA.
 
-An outcome is rows of SCHEMA: a row a figure, or one row with the reason why there are none. The
-same function makes them here, in a Spark worker of this machine and on a cluster.
+An outcome is a row for each figure, or one row with the reason of the failure.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ SCHEMA = pa.schema(
 )
 """`run` its key; `value` of a number, `series` of a sequence; `reason` of a run that failed."""
 LONGEST = 500
-"""Characters of a reason."""
+"""Largest length of a reason, characters."""
 
 
 class Failure(NamedTuple):
@@ -38,7 +37,6 @@ class Failure(NamedTuple):
 
     run: Run
     reason: str
-    """Type and message of what was raised."""
 
 
 def run_locally(study: Study, runs: Iterable[Run]) -> Iterator[pyarrow.Table]:

@@ -1,9 +1,7 @@
-"""The engine of processes on this machine: what `antecede sweep --engine local` runs on.
+"""Engine of worker processes on this machine, for `antecede sweep --engine local`.
 
-A run is carried out in a worker process by its plain values alone, as on Spark. A worker that dies
-takes its runs' outcomes with it: those that were submitted are tried once more, each alone, and the
-one whose worker dies again is reported. Control-C is the caller's affair: workers ignore it, and
-end with the process that started them, whatever happens to that one.
+A worker gets a run as plain values. If it dies, the submitted runs are tried once more, each alone,
+and the run whose worker dies again is reported. Workers ignore Control-C and end with their parent.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from antecede.lab.reproductions.framework.study import Study
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
 AHEAD = 2
-"""Runs submitted a worker: one that runs and one that is ready."""
+"""Submitted runs of a worker: one under way, one ready."""
 TICK_S = 0.2
 WATCH_S = 0.5
 
@@ -40,7 +38,7 @@ def cores() -> int:
 
 
 class Processes:
-    """An engine (see `orchestrate`): so many worker processes."""
+    """An engine (see `runner`) of worker processes."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers

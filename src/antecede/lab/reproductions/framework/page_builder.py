@@ -109,7 +109,7 @@ def read_page(package: str) -> Table:
 
 
 class Place(NamedTuple):
-    """Where a measure is taken: conditions that pick runs, and names for formats."""
+    """Conditions that pick runs, and names for formats."""
 
     where: Mapping[str, Any]
     names: Mapping[str, Any]

@@ -1,7 +1,7 @@
-"""The figures of a study's runs, picked by their parameters: what `findings` reads.
+"""Figures of a study's runs, picked by parameters.
 
-A condition is `name=value`, of a run's parameters or its `kind`, `seed` or key (`run`). Runs that
-failed are absent everywhere, so every answer may be None or empty.
+A condition is `name=value`, of a run's parameters or its `kind`, `seed` or key (`run`). Failed runs
+are absent, so every answer may be None or empty.
 """
 
 from __future__ import annotations

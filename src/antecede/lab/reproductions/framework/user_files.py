@@ -1,7 +1,4 @@
-"""Files outside the package that decide a run's figures: protocols of one's own, and traces.
-
-A run names them by their digests, so that its results go stale when one of them changes.
-"""
+"""Digests of the user's files that decide a run's figures: protocols and traces."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ from antecede.lab.simulate.config import Scenario
 
 
 def files_of(scenario: Scenario) -> dict[str, str]:
-    """Return name -> digest: a protocol's file with the modules of its folder, a replay's trace.
+    """Return name -> digest: of a protocol's file with modules of its folder, of a replay's trace.
 
-    Raises InputError for one that cannot be read or, a protocol's, does not run.
+    Raises InputError for a file that cannot be read or, of a protocol, does not run.
     """
     found: list[Path] = []
     if is_file_target(scenario.protocol):
@@ -42,10 +39,7 @@ def check_files(scenario: Scenario, expected: Mapping[str, str]) -> None:
 
 
 def imported_beside(names: Iterable[str]) -> dict[str, Path]:
-    """Return name -> file of these modules and of those in their folders that they import.
-
-    Modules of this package and installed ones are left out.
-    """
+    """Return name -> file of these modules and of those that they import from their folders."""
     found: dict[str, Path] = {}
     waiting, own = list(names), Path(antecede.__file__).resolve().parent
     while waiting:

@@ -1,9 +1,8 @@
-"""What internal messages would cost if `Last` counted inside the span of their bit vector.
+"""Cost of internal messages if `Last` counted inside the span of their bit vector.
 
 Evropeytsev et al. 2016 counts no header, and a message's `Last` is one. Their slopes of Figure 7
-are nevertheless those of one more bit a peer on the messages of internal peers, which is what the
-span grows by when the position of `Last`, far behind, belongs to it. The simulator does not count
-that way, so these runs carry the public classes themselves, message by message.
+are those of one more bit a peer on messages of internal peers: the span grows so if it includes the
+position of `Last`. These runs use the public classes, message by message.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Evropeytsev et al. 2016, section 3.2: what the hierarchical protocol costs beside IDR and
-DS.
+"""Study of Evropeytsev et al. 2016, section 3.2: the hierarchical protocol beside IDR and DS.
 
 One internal and one external group, one super peer, peers divided equally; every peer sends every
-N(80, 5) ms clipped to 70 to 90; channels are not FIFO. `docs/design/studies.md` says how a study
-is built; the paper's figures and claims are in `page.toml`.
+N(80, 5) ms clipped to 70 to 90; channels are not FIFO. Figures and claims: `page.toml`.
 """
 
 from __future__ import annotations
@@ -170,9 +168,7 @@ def scenario_of(
     workload: Workload | None = None,
     topology: Hierarchy | None = None,
 ) -> Scenario:
-    """Return Evropeytsev et al.'s system: a delay by its name, peers in all, seconds of which
-    figures count.
-    """
+    """Return the source's system: name of a delay, peers in all, measured seconds."""
     warm = WARM_S[delay] if warm_s is None else warm_s
     return Scenario(
         topology or Hierarchy((peers // 2,), peers - peers // 2),

@@ -1,8 +1,7 @@
-"""The claim of Evropeytsev et al. 2016 a hundred times further out: overhead follows the density of
-messages.
+"""Study of the claim of Evropeytsev et al. 2016 that overhead follows the density of messages.
 
-The source ends at 900 peers. Here up to 100,000 talk at 1,000 messages a second in all: as more and
-more groups of a hundred, and as ten groups that grow. Delays are 0 to 50 ms, nobody is external.
+The source ends at 900 peers. Here up to 100,000 send 1,000 messages a second in all: as more groups
+of a hundred, and as ten larger groups. Delays are 0 to 50 ms, no peer is external.
 """
 
 from __future__ import annotations

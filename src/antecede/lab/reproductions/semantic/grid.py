@@ -1,4 +1,4 @@
-"""What the study of Bhavanasi and Iyer varies."""
+"""Parameters of the study of Bhavanasi and Iyer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ USUAL: Mapping[str, Any] = {
     "rate_hz": 2.0,
     "recent": 8,
 }
-"""What holds where a sweep does not say otherwise."""
+"""Values of parameters that a sweep does not vary."""
 LABELS = {
     "sb": "S_b",
     "causal": "causal order",
@@ -48,7 +48,7 @@ MESSAGES, QUICK_MESSAGES = 3000, 600
 SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
 GAPS_MS, QUICK_GAPS_MS = (10.0, 100.0, 1000.0, 10_000.0), (10.0, 1000.0)
 OF_TRACE, QUICK_OF_TRACE = 12_000, 1_500
-"""So many messages of a trace at most."""
+"""Largest number of messages of a trace."""
 TRACE_DELAY = "50-250 ms"
 EXTREMES = (29, 100)
 """Senders, and messages of each."""

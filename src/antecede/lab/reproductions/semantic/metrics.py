@@ -18,14 +18,12 @@ INTEGER_BYTES, PAIR_BYTES = 4, 8
 
 
 def figures_of(found: Outcome, network: Network, warm_us: int = 0) -> Figures:
-    """Return everything about an outcome on a network; ORDER is sb, causal, total or sequencer.
+    """Return the figures of an outcome; ORDER is sb, causal, total or sequencer.
 
-    ORDER.wait_ms.mean, .p50, .p99, .max over copies; ORDER.waited, part of the copies that waited;
-    ORDER.longer, part that waited longer than under S_b (for causal order that is also the part
-    that S_b delivers before something of their causal past); ORDER.held, messages that a member
-    holds in the mean over time; ORDER.held_max. ORDER.bytes of a message (bss and idr for causal
-    order).
-    pairs, pairs.causal, pairs.replies: messages ordered by total order, causal order and S_b.
+    ORDER.wait_ms.mean, .p50, .p99, .max over copies; ORDER.waited: part of copies that waited;
+    ORDER.longer: part that waited longer than under S_b; ORDER.held: messages held by a member,
+    mean over time; ORDER.held_max; ORDER.bytes of a message (bss and idr for causal order); pairs,
+    pairs.causal, pairs.replies: pairs ordered by total order, causal order and S_b.
     """
     sent, members = len(found.sent_us), network.size
     if not sent or members < 2:

@@ -1,9 +1,8 @@
-"""Bhavanasi and Iyer: how much less S_b holds back than causal and total order do, over the
-same arrivals.
+"""Study of Bhavanasi and Iyer: S_b beside causal and total order, over the same arrivals.
 
 The source has no evaluation; this one is ours. Threads are drawn (every message answers, with a
-probability, one of those delivered lately to its sender), or those of real mailing lists and chats,
-which are given by name: `antecede study semantic --traces FILE ...`.
+probability, a message delivered lately to its sender), or those of real mailing lists and chats:
+`antecede study semantic --traces FILE ...`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from antecede.lab.simulate.config import Links, Scenario, Workload
 
 
 def runs(quick: bool, traces: Sequence[Path] = ()) -> Sequence[Run]:
-    """Return drawn threads, the extremes of the ordering lists, and the traces that are named."""
+    """Return runs of drawn threads, extremes of ordering lists, and traces."""
     return [*_drawn(quick), *_extremes(quick), *_traces(quick, traces)]
 
 
@@ -41,7 +40,7 @@ def with_traces(paths: Sequence[Path]) -> Study:
 
 
 def execute(run: Run) -> Figures:
-    """Carry one run out. Raises InputError for a trace that is not there, or another one."""
+    """Carry one run out. Raises InputError for a missing or changed trace."""
     given = run.parameters
     if run.kind == "lists":
         return extreme_figures(given["arrivals"], given["senders"], given["each"], run.seed)

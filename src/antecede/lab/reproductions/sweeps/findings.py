@@ -1,4 +1,4 @@
-"""What a sweep found: a table over its grid with intervals over seeds, and a plot a quantity."""
+"""Page of a sweep: a table over its grid with intervals over seeds, and a plot a quantity."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SHOWN = (
     Shown("not consistent", ("snapshots.inconsistent",), "snapshots", "snapshots-inconsistent"),
     Shown("complete after", ("snapshots.s",), "s", "snapshots-after"),
 )  # fmt: skip
-"""What is held back (waits) and what comes too early stand side by side."""
+"""Quantities of the table; waits and early deliveries stand side by side."""
 PLOTTED = ("overhead", "storage", "wait", "early-delivery", "violations", "undelivered")
 TOLD = ("overhead", "wait", "early-delivery", "violations")
 """Keys of what the first sentence tells."""
@@ -52,7 +52,7 @@ MOST_LINES = 8
 
 
 class Interval(NamedTuple):
-    """A mean over seeds, and half the width of its 95 % interval; None: one seed, no interval."""
+    """Mean over seeds, and half the width of its 95 % interval (None: one seed)."""
 
     mean: float
     half: float | None
@@ -69,14 +69,14 @@ def interval(values: Sequence[float]) -> Interval | None:
 
 
 def source(name: str) -> str:
-    """Return where a sweep comes from, given the name of its scenario file."""
+    """Return the source of a sweep of the scenario file with this name."""
     return f"scenario file {name}; the grid is yours"
 
 
 def findings(
     over: Mapping[str, Sequence[Any]], results: Results, quick: bool, left_out: Sequence[str] = ()
 ) -> Findings:
-    """Return the page of a sweep; `left_out` tells what of the file some settings do not use."""
+    """Return the page of a sweep; `left_out`: keys of the file that some settings do not use."""
     del quick
     rows = list(_rows(over, results))
     there = [one for one in SHOWN if any(row.cells[one.key] for row in rows)]
@@ -237,10 +237,9 @@ def _line(label: str, one: Shown, x: str, rows: Sequence[_Row]) -> Series:
 
 
 def table_csv(over: Mapping[str, Sequence[Any]], results: Results) -> str:
-    """Return a row a setting: its values, seeds, and of every figure mean and 95 % interval.
+    """Return a row for each setting: its values, seeds, and mean and 95 % interval of every figure.
 
-    Figures are counts, bytes, times and shares: an interval ends at 0, unless the mean, of a
-    figure that is none of these, lies below.
+    Figures are counts, bytes, times and shares: an interval ends at 0, unless the mean lies below.
     """
     names = sorted(
         {

@@ -1,12 +1,10 @@
-"""A sweep: one scenario file over a grid of its own keys, several seeds a setting.
+"""Sweep: one scenario file over a grid of its keys, several seeds a setting.
 
     sweep = read_sweep("run.toml", ["options.r=5..30", "members=10,30"], seeds=(1, 2, 3))
     done = conduct(sweep_study(sweep), engine, folder)
 
-It becomes a `Study` like any other: engines, results in a folder, going on after an interruption,
-failed runs and the page are the frame's. A run's digest covers the whole scenario, the protocol's
-own file with the modules of its folder that it imports, and the trace of a replay, so that results
-go stale when one of them changes.
+It becomes a `Study`. A run's digest covers the scenario, the protocol's own file with its imported
+neighbours, and the trace of a replay: results go stale when one of them changes.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from antecede.lab.simulate.config import Scenario, read_values, scenario_using
 MOST_RUNS = 100_000
 KIND = "sweep"
 OVER = "over."
-"""Before the names of swept keys among the parameters of a run."""
+"""Prefix of swept keys among the parameters of a run."""
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.([1-9]\d*))?")
 
 
@@ -39,18 +37,18 @@ class Sweep(NamedTuple):
     path: Path
     """The scenario file."""
     values: Mapping[str, Any]
-    """What it says, as plain values."""
+    """Its content as plain values."""
     over: Mapping[str, tuple[Any, ...]]
     """Key -> its values, in the order given."""
     seeds: tuple[int, ...]
     left_out: tuple[str, ...] = ()
-    """What the file says and some settings have no use for, and where, in words."""
+    """Keys of the file without effect in some settings, in words."""
 
 
 def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> Sweep:
-    """Return the sweep; every setting is made once, so that what cannot run is refused now.
+    """Return the sweep; every setting is made once, to refuse impossible ones now.
 
-    Raises InputError for a grid that is none, ScenarioError for the file, a key or a value.
+    Raises InputError for a malformed grid, ScenarioError for the file, a key or a value.
     """
     grid: dict[str, tuple[Any, ...]] = {}
     for text in over:
@@ -68,7 +66,7 @@ def read_sweep(path: str | Path, over: Sequence[str], seeds: Sequence[int]) -> S
 
 
 def _left_out(sweep: Sweep) -> Iterator[str]:
-    """Yield what is left out of some settings. Raises ScenarioError for what no setting uses."""
+    """Yield keys without effect in some settings. Raises ScenarioError for those without any."""
     found: dict[str, list[tuple[Mapping[str, Any], str]]] = {}
     count = 0
     for setting in settings(sweep):
@@ -85,7 +83,7 @@ def _left_out(sweep: Sweep) -> Iterator[str]:
 
 
 def _where(sweep: Sweep, chosen: Sequence[Mapping[str, Any]]) -> str:
-    """Return in words which settings these are: by the values of keys where these tell it."""
+    """Return in words which settings these are, by values of keys if possible."""
     total = math.prod(map(len, sweep.over.values()))
     here = {
         key: [value for value in values if any(_same(one[key], value) for one in chosen)]

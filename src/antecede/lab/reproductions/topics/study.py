@@ -1,11 +1,10 @@
-"""Nakayama 2017, section 3: pairs of events that TV, TV_LT, TV_PT and HTBC order without
-need.
+"""Study of Nakayama 2017, section 3: pairs that TV, TV_LT, TV_PT and HTBC order without need.
 
 Six peers in two subgroups, largest delay 16 inside (LAN) and 160 between (WAN), clocks off by at
-most 4, 150,000 time units; a time unit is a millisecond here. Events are published by random peers
-at random times; publications and subscriptions have 1 to xt of h topics. What Nakayama 2017
-varied, and its least delays, are lost with its one figure: all of them are varied here.
-Section 3 delivers an event to every peer, section 4 to its targets only: both are run.
+most 4, 150,000 time units; a time unit is a millisecond here. Random peers publish at random times;
+publications and subscriptions have 1 to xt of h topics. The varied quantity and the least delays of
+the source are lost with its one figure: all of them are varied here. Section 3 delivers an event to
+every peer, section 4 to its targets only: both are run.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from antecede.lab.simulate import Delay, PubSub
 from antecede.lab.simulate.config import Clocks, Links, Scenario, Special, Workload
 
 USUAL: Mapping[str, Any] = {"events": 2000, "topics": 10, "most": 5, "least": 0.5}
-"""What does not vary: events, h, xt, and the least delay as a part of the largest."""
+"""Usual values: events, h, xt, and the least delay as a part of the largest."""
 SENT_TO = ("everybody", "targets")
-"""Whom events are sent to: section 3 of the text, and its section 4."""
+"""Recipients of events: section 3 of the text, and its section 4."""
 SUBGROUPS = (3, 3)
 LAN_S, WAN_S = 0.016, 0.160
 EPSILON_S = 0.004
@@ -55,7 +54,7 @@ SEEDS, QUICK_SEEDS = (1, 2, 3, 4, 5), (1, 2)
 
 
 def runs(quick: bool) -> Sequence[Run]:
-    """Return a run a value of what varies and seed; what is usual is run once."""
+    """Return a run for each varied value and seed; the usual point is run once."""
     varied = QUICK if quick else VARIED
     each = [{**USUAL, name: value} for name, values in varied.items() for value in values]
     found = []
