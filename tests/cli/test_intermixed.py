@@ -9,7 +9,7 @@ import pytest
 
 from antecede.cli import main
 from antecede.tables.trace.formats.shiviz_dialects import parse_clock
-from tests.helpers.fixtures import Capture
+from tests.helpers.fixtures import Call, Capture
 
 LOG = "p [p:1] starts\nq [p:1, q:1] hears\np [p:2] snapshot 1 of three\n"
 REGEX = r"(?<host>\w+) \[(?<clock>.*)\] (?<event>.*)"
@@ -40,10 +40,9 @@ def test_arguments_may_stand_among_options(
     assert main([log if word == "LOG" else word for word in words]) == code
 
 
-def test_a_log_is_pointed_to_the_expression(log: str, capsys: Capture) -> None:
+def test_a_log_is_pointed_to_the_expression(log: str, refused: Call) -> None:
     for words in (["ask", log, "past", "p:1"], ["audit", log], ["cut", log, "p=1"]):
-        assert main(words) == 2
-        said = capsys.readouterr().err
+        said = refused(*words)
         assert "--regex" in said
         assert "host, clock and event" in said
 

@@ -13,7 +13,7 @@ from antecede.lab.check.check import run_check
 from antecede.lab.check.results import EARLY
 from antecede.lab.check.scenario.parse import parse_script
 from antecede.lab.check.scenario.run import run_script
-from tests.helpers.fixtures import Capture
+from tests.helpers.fixtures import Call, Capture
 
 OWN = """
 from typing import NamedTuple
@@ -60,9 +60,8 @@ def own(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_built_in_protocol_passes(capsys: Capture) -> None:
-    assert main(["check", "fifo"]) == 0
-    assert "PASS" in capsys.readouterr().out
+def test_a_built_in_protocol_passes(said: Call) -> None:
+    assert "PASS" in said("check", "fifo")
 
 
 def test_a_protocol_of_ones_own_gets_its_counterexample(own: Path, capsys: Capture) -> None:
@@ -108,9 +107,8 @@ def test_a_file_that_does_not_run_is_named_with_its_line(tmp_path: Path) -> None
         run_check(f"{path}:Mine")
 
 
-def test_unknown_names_are_answered_with_the_known_ones(capsys: Capture) -> None:
-    assert main(["check", "nothing"]) == 2
-    assert "unordered, fifo, bss" in capsys.readouterr().err
+def test_unknown_names_are_answered_with_the_known_ones(refused: Call) -> None:
+    assert "unordered, fifo, bss" in refused("check", "nothing")
     with pytest.raises(LocalError, match="variants: differences, as-published"):
         run_check("bss", variant="nonsense")
     assert main(["check", "bss", "--members", "1"]) == 2

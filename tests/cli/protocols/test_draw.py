@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from antecede.cli import main
-from tests.helpers.fixtures import Capture
+from tests.helpers.fixtures import Call, Capture
 from tests.lab.diagram.pictures import BROKEN, HELD, HIERARCHY, MOVES
 
 
@@ -111,27 +111,24 @@ def test_promises_and_topics_are_told(tmp_path: Path, capsys: Capture) -> None:
     ],
 )
 def test_what_is_wrong_with_the_protocol_names_its_line(
-    text: str, line: int, says: str, tmp_path: Path, capsys: Capture
+    text: str, line: int, says: str, tmp_path: Path, refused: Call
 ) -> None:
     path = tmp_path / "x.scenario"
     path.write_text(text)
-    assert main(["explain", str(path)]) == 2
-    said = capsys.readouterr().err
+    said = refused("explain", str(path))
     assert said.startswith(f"antecede: {path}:{line}: ")
     assert says in said
 
 
-def test_states_stand_below_the_actions_that_change_them(capsys: Capture, tmp_path: Path) -> None:
+def test_states_stand_below_the_actions_that_change_them(said: Call, tmp_path: Path) -> None:
     path = tmp_path / "ses.scenario"
     path.write_text(
         "protocol ses\nmembers P1 P2 P3\nsend P3 a to P2\narrive P2 a\nsend P2 b to P1\n"
         "send P2 c to P1\narrive P1 c\n"
     )
-    assert main(["explain", str(path)]) == 0
-    plain = capsys.readouterr().out
+    plain = said("explain", str(path))
     assert "keeps" not in plain
-    assert main(["explain", str(path), "--states"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = said("explain", str(path), "--states").splitlines()
     at = lines.index("   1  P3 sends a to P2.")
     assert lines[at + 1] == "      P3 keeps C = (0, 0, 1), V = (?, (0, 0, 1), ?)"
     assert [line for line in lines if "keeps" not in line] == plain.splitlines()

@@ -9,7 +9,7 @@ import pytest
 
 from antecede.cli import main
 from antecede.lab.reproductions.sweeps.sweep import read_sweep
-from tests.helpers.fixtures import Capture
+from tests.helpers.fixtures import Call, Capture
 
 FILE = """
 [topology]
@@ -69,11 +69,10 @@ def test_what_one_setting_has_no_use_for_is_said_and_the_sweep_runs(
     ],
 )
 def test_what_no_setting_uses_is_refused_and_so_is_a_swept_value_without_effect(
-    path: Path, over: list[str], said: str, capsys: Capture, tmp_path: Path
+    path: Path, over: list[str], said: str, refused: Call, tmp_path: Path
 ) -> None:
     given = [part for one in over for part in ("--over", one)]
-    assert main(["sweep", str(path), *given, "-o", str(tmp_path / "out")]) == 2
-    assert said in capsys.readouterr().err
+    assert said in refused("sweep", str(path), *given, "-o", str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
