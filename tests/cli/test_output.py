@@ -114,9 +114,8 @@ def test_no_command_writes_into_the_folder_that_it_reads(
 def test_deliver_does_not_write_what_it_reads(folder: Path, refused: Call) -> None:
     assert main(["deliver", "log.parquet", "--example", "5"]) == 0
     before = (folder / "log.parquet").read_bytes()
-    assert "is read by this command" in refused(
-        "deliver", "log.parquet", "-o", "./log.parquet", "--force"
-    )
+    call = ("deliver", "log.parquet", "-o", "./log.parquet", "--force")
+    assert "is read by this command" in refused(*call)
     assert (folder / "log.parquet").read_bytes() == before
     assert main(["deliver", "log.parquet", "-o", "out.csv"]) == 0
     assert (folder / "out.csv").read_text().startswith('"')
@@ -149,27 +148,18 @@ def test_an_interruption_or_a_full_disk_leaves_all_as_it_was(
     code = main([command, "t.csv", "-o", f"out.{ending}", "--force"])
     assert code == (130 if isinstance(error, KeyboardInterrupt) else 2)
     assert (folder / f"out.{ending}").read_text() == "mine"
-    assert sorted(path.name for path in folder.iterdir()) == [
-        f"out.{ending}",
-        "t.csv",
-        "x.scenario",
-    ]
+    names = [f"out.{ending}", "t.csv", "x.scenario"]
+    assert sorted(path.name for path in folder.iterdir()) == names
     assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_converting_keeps_the_columns_of_a_table(folder: Path, said: Call) -> None:
     (folder / "own.jsonl").write_text('{"id": 1, "kind": "in", "price": 2.5}\n')
-    assert "beside it your own columns: own_id, own_kind, price" in said(
-        "convert", "own.jsonl", "-o", "out.jsonl"
-    )
+    text = said("convert", "own.jsonl", "-o", "out.jsonl")
+    assert "beside it your own columns: own_id, own_kind, price" in text
     row = json.loads((folder / "out.jsonl").read_text())
-    assert (row["id"], row["kind"], row["own_id"], row["own_kind"], row["price"]) == (
-        "1",
-        "event",
-        1,
-        "in",
-        2.5,
-    )
+    names = ("id", "kind", "own_id", "own_kind", "price")
+    assert [row[name] for name in names] == ["1", "event", 1, "in", 2.5]
     assert "columns: own_id, own_kind, price\n" in said("convert", "out.jsonl", "-o", "again.csv")
 
 
@@ -185,10 +175,9 @@ def test_columns_that_change_their_type_on_the_way_are_kept(folder: Path) -> Non
 
 @pytest.mark.parametrize("order", ["nosuch", "physical", "hierarchical"])
 def test_an_order_that_cannot_be_recorded_is_refused_before_anybody_talks(
-    order: str, folder: Path, capfd: Capture
+    order: str, folder: Path, refused: Call
 ) -> None:
-    assert main(["record", "-o", "r.parquet", "--order", order, "--seconds", "0.1"]) == 2
-    err = capfd.readouterr().err
+    err = refused("record", "-o", "r.parquet", "--order", order, "--seconds", "0.1")
     assert err.startswith("antecede: ")
     assert err.count("\n") == 1
     assert not (folder / "r.parquet").exists()
@@ -225,30 +214,27 @@ def test_a_wrong_call_is_answered_in_one_line(
     assert "--help lists the options" in err
 
 
-def _run(arguments: list[str], out: int, **environment: str) -> tuple[int, bytes, bytes]:
+def _run(words: str, out: int, **environment: str) -> tuple[int, bytes, bytes]:
+    command = [sys.executable, "-m", "antecede", *words.split()]
+    environ = {**os.environ, **environment}
     done = subprocess.run(
-        [sys.executable, "-m", "antecede", *arguments],
-        env={**os.environ, **environment},
-        stdout=out,
-        stderr=subprocess.PIPE,
-        timeout=120,
-        check=False,
+        command, env=environ, stdout=out, stderr=subprocess.PIPE, timeout=120, check=False
     )
     return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("arguments", [["protocols", "bss"], ["protocols", "--json"]])
-def test_a_full_disk_is_told_in_one_line(arguments: list[str]) -> None:
+@pytest.mark.parametrize("words", ["protocols bss", "protocols --json"])
+def test_a_full_disk_is_told_in_one_line(words: str) -> None:
     with open("/dev/full", "wb") as full:
-        code, _, err = _run(arguments, full.fileno())
+        code, _, err = _run(words, full.fileno())
     assert code == 2
     assert err.startswith(b"antecede: ")
     assert err.count(b"\n") == 1
 
 
 def test_characters_that_the_terminal_lacks_become_question_marks(folder: Path) -> None:
-    code, out, err = _run(["explain", "x.scenario"], subprocess.PIPE, PYTHONIOENCODING="ascii")
+    code, out, err = _run("explain x.scenario", subprocess.PIPE, PYTHONIOENCODING="ascii")
     assert (code, err) == (0, b"")
     assert b"A sends m to B." in out
     assert b"?" in out
