@@ -163,5 +163,4 @@ PARTS: Mapping[str, tuple[Job, ...]] = {
     "mesh": (_mesh,),
     "hierarchy": (_hierarchy,),
 }
-"""Parts: engines of order (batch and Spark), causality, streams, audit, meter, simulator."""
 _DEMO: tuple[Job, ...] = (partial(_order, _SPECS[0]), _hierarchy)

@@ -21,8 +21,8 @@ from antecede.tables.trace.user_tables import TableReader, files_of
 
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
 A_ROW, A_BYTE, OF_TEXT, PACKED = 1200, 4, 20, 6
-"""Memory of the local engine, measured on rows of five columns: bytes for a row of Parquet, times its
-uncompressed bytes, times the bytes of a text, times again for gzip.
+"""Memory of the local engine, measured on rows of five columns: bytes for a row of Parquet, times
+its uncompressed bytes, times the bytes of a text, times again for gzip.
 """
 A_COMMIT = 5000
 """Memory of a commit of a repository, bytes."""
@@ -36,7 +36,6 @@ class Engine(NamedTuple):
     name: str
     why: str
     short: bool = False
-    """Memory may be too short."""
 
 
 def say_shortage(engine: Engine) -> None:

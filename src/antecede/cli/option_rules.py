@@ -22,7 +22,6 @@ class OptionRule(NamedTuple):
     """Options that have an effect only beside another one, or not beside another one."""
 
     options: tuple[str, ...]
-    """Attributes of the parsed call."""
     others: tuple[tuple[str, Any], ...]
     """Attributes and their values, or GIVEN; one of them decides."""
     is_needed: bool

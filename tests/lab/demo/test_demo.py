@@ -74,7 +74,7 @@ def test_the_first_call_is_left_out_of_the_time_and_named(
         sizes.append(table.num_rows)
         return order_table(table, spec)
 
-    monkeypatch.setattr(engines.order, "order_table", counted)
+    monkeypatch.setattr("antecede.tables.order.order_table", counted)
     made = order_locally(arrivals)
     assert sizes == [3, arrivals.table.num_rows]
     for first_s, said in ((1.6, "in 9.0 ms (first call compiles: 1.6 s): "), (0.01, "in 9.0 ms: ")):

@@ -73,7 +73,6 @@ def encoded() -> list[Plot]:
         for k, name in ((1, "internal"), (2.4, "external"))
         for rate in (1000, 1500, 2000, 2500)
     ]
-    logarithmic = {"x_log": True, "y_log": True}
     return [
         Plot(
             "encoded", "Control information of a message", "peers", unit, bars, "Hollow: the paper."
@@ -84,7 +83,8 @@ def encoded() -> list[Plot]:
             "accuracy of clocks, ms",
             "pairs",
             pairs,
-            **logarithmic,
+            x_log=True,
+            y_log=True,
         ),
         Plot("rates", "Overhead at fixed total rates", "peers", unit, rates, "Slopes go to zero."),
     ]

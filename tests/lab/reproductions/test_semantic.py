@@ -14,8 +14,14 @@ from antecede.errors import InputError
 from antecede.lab.reproductions.framework.execute import outcome, run_locally
 from antecede.lab.reproductions.framework.runner import conduct
 from antecede.lab.reproductions.framework.study import checked
-from antecede.lab.reproductions.semantic.grid import SWEEPS, USUAL
-from antecede.lab.reproductions.semantic.study import STUDY, execute, runs, with_traces
+from antecede.lab.reproductions.semantic.study import (
+    STUDY,
+    SWEEPS,
+    USUAL,
+    execute,
+    runs,
+    with_traces,
+)
 from antecede.lab.reproductions.semantic.workload import content_digest, trace_load
 
 LOG = "[10:0{n}] <{nick}> hello\n"

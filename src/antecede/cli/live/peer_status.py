@@ -20,7 +20,6 @@ MOST: Final = 16 << 20
 """Bytes of an answer: a thousand members are a quarter of a megabyte."""
 CLEAR: Final = "\x1b[H\x1b[2J"
 _DIRECT = build_opener(ProxyHandler({}))
-"""No proxy stands between one and a peer of one's own."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -87,7 +87,13 @@ def _explain_script(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
         for line in explain(one):
             print(textwrap.fill(line, _width(args), subsequent_indent=" " * 6) if line else "")
         print()
-    titles = [_title(one, names) for one in done] if names else [""]
+    titles = [""]
+    if names:
+        wrong = [counted(len(one.violations()), "violation") for one in done]
+        titles = [
+            one.script.setup.protocol + (f": {found}" if one.violations() else "")
+            for one, found in zip(done, wrong, strict=True)
+        ]
     diagrams = stacked(done, titles)
     _show(args, outs, diagrams)
     # What a script expects, it expects of its own judge.
@@ -101,12 +107,6 @@ def _explain_script(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
     for line in differs:
         print(f"antecede: {line}", file=sys.stderr)
     return 1 if differs else 0
-
-
-def _title(run: scenario.ScriptRun, names: Sequence[str]) -> str:
-    wrong = len(run.violations())
-    found = f": {counted(wrong, 'violation')}" if wrong else ""
-    return f"{run.script.setup.protocol}{found}"
 
 
 def _explain_log(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:

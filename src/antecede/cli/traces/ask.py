@@ -76,9 +76,7 @@ def _first_of_each(events: Any) -> Any:
 pc: Any = pyarrow.compute
 MOST: Final = 20
 NAMED: Final = 5
-"""Events of the question that an answer names."""
 WIDEST: Final = 60
-"""Characters of a cell that a terminal shows."""
 SHOWN: Final = ("id", "kind", "member", "topics", "text")
 QUESTIONS: Final = {
     "past": ("ID...", "what happened before it: all that could have led to it"),
@@ -101,7 +99,6 @@ class Answer(NamedTuple):
     says: str
     rows: pa.Table
     path: pa.Table | None = None
-    """A chain of causes as a witness."""
     yes: bool = True
 
 

@@ -26,7 +26,6 @@ USUAL: Final = ("level", "severity", "status")
 """Further columns that answers show in a terminal, in any case of letters."""
 OF_SCHEMA: Final = ("id", "member", "text", "role", "topics", "run", "kind", "source")
 NAMED: Final = 5
-"""Events that an error names."""
 
 
 class Further:
@@ -34,7 +33,6 @@ class Further:
 
     def __init__(self, trace: Trace | None = None) -> None:
         self.searched: list[str] = []
-        """Columns that the question searched."""
         self._own: Any = None
         if trace is not None and trace.own is not None and trace.own.num_columns:
             self._own = trace.own

@@ -72,7 +72,6 @@ def report(args: argparse.Namespace, found: Summary, details: Mapping[str, Any],
 
 
 LABEL = 12
-"""Columns of the word in front of a line."""
 
 
 def _wrapped(line: str, width: int) -> str:

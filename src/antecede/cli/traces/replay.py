@@ -36,7 +36,6 @@ VALUES: dict[str, Any] = {"bounds": Bounds, "subscriptions": Subscriptions}
 WORDS = {"true": True, "false": False, "none": None}
 """As scenarios write them; the word "false" would count as true."""
 SHOWN = 5
-"""Printed reasons and held rows."""
 
 OPTION_RULES = (
     needs("prefix", "out", why="no columns are written"),

@@ -24,7 +24,6 @@ from antecede.tables.trace.user_tables import with_further
 
 SPARK: Final = "spark"
 MOST_FINDINGS: Final = 8
-"""Findings that are printed."""
 
 _OF_SERVERS = "serve follow port no_browser"
 OPTION_RULES = (

@@ -21,7 +21,6 @@ class HeldMessage(NamedTuple):
     delivered: Event
     cause: Event
     """The send row of the message that it waited for."""
-    cause_arrived: Event
 
     @property
     def wait_ms(self) -> float:
@@ -71,7 +70,7 @@ def find_held(events: Sequence[Event]) -> HeldMessage | None:
     """
     sends = {event.id: event for event in events if event.kind == SEND}
     found = [
-        HeldMessage(event.member or "", sends[event.id], arrived, event, sends[key.id], key)
+        HeldMessage(event.member or "", sends[event.id], arrived, event, sends[key.id])
         for event, arrived, key in _released(events)
         if event.id in sends and key.id in sends and key.id in arrived.parents
         if sends[key.id].member != sends[event.id].member

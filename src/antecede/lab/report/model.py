@@ -42,7 +42,6 @@ class Series(NamedTuple):
     spread: Sequence[float] = ()
     """Standard deviation over seeds at each point; empty: one seed."""
     paper: Sequence[tuple[float, float]] = ()
-    """The paper's points, drawn over ours."""
     style: str = "line"
     """"line", "dashed" (a bound or a model), "points" or "bars"."""
 
@@ -60,7 +59,6 @@ class Plot(NamedTuple):
     title: str
     x_label: str
     y_label: str
-    """With the unit."""
     series: Sequence[Series]
     caption: str = ""
     x_log: bool = False
@@ -78,7 +76,6 @@ class Claim(NamedTuple):
     where: str
     """Passage of the source, or "ours"."""
     found: str
-    """Computed words."""
     holds: bool | None
     """None: the figures do not decide it, or there are none (`NO_FIGURES`)."""
     reads: Sequence[str]
@@ -107,7 +104,6 @@ class Section(NamedTuple):
     reads: Sequence[str] = ()
     """Quantities (patterns with `*`) that `finding` is computed from; empty where it is empty."""
     claims: Sequence[Claim] = ()
-    """Statements, each with its verdict."""
 
 
 def checked_findings(findings: Findings) -> tuple[Findings, list[str]]:
@@ -159,7 +155,6 @@ class Findings(NamedTuple):
     source: str = ""
     """Paper and section; says so where the evaluation is ours."""
     finding: str = ""
-    """The study in a sentence."""
     reading: Sequence[str] = ()
     """Reading of the source, and alternatives."""
     conditions: Sequence[str] = ()

@@ -10,7 +10,6 @@ from antecede.lab.report.model import Plot
 from antecede.lab.report.plots import draw_plot, in_words
 
 WIDTH = 560
-"""Of a picture where there is room, in px."""
 _CSS = "ac-plot"
 _PAPERS = ("#ffffff", "#14181d")
 

@@ -39,7 +39,6 @@ POINTS = 10
 AXES_INCHES = 3.1
 """Height without the legend, which stands below and covers nothing."""
 MARKERS = ("o", "s", "^", "v", "X", "P", "*", "<")
-"""Never the diamond: that is the paper's."""
 DASHES = ((0, (5, 2)), (0, (1.2, 1.6)), (0, (6, 2, 1.2, 2)), (0, (3, 1, 1, 1, 1, 1)))
 HATCHES = ("", "////", "----", "\\\\\\\\", "xxxx", "||||", "++++", "//")
 """Lines only: a pattern of dots takes 170 kB."""
@@ -134,7 +133,6 @@ class _Pen(NamedTuple):
     bar: int | None = None
     """Number of the bar in its place; None: no bar."""
     bars: int = 1
-    """Bars of a place."""
 
     @property
     def width(self) -> float:

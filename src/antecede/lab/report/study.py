@@ -10,11 +10,13 @@ in the part "What does not come out". The same findings give the same bytes.
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from antecede.errors import LocalError
 from antecede.formatting import counted
@@ -25,7 +27,6 @@ from antecede.lab.report.page import render
 from antecede.lab.report.plots import draw_plot, slots_of
 
 FOLDED = 15
-"""Most rows of a table that stands open."""
 OURS = "antecede sweep"
 """Command whose pages have no source beside them."""
 _NUMBER = re.compile(r"[-−+±]?[\d.,]|–?\Z")
@@ -253,3 +254,32 @@ def _plain(section: Section) -> dict[str, Any]:
 
 def _words(cells: Sequence[str], text: Sequence[bool]) -> list[dict[str, Any]]:
     return [{"words": cell, "text": left} for cell, left in zip(cells, text, strict=True)]
+
+
+def write_overview(folder: Path, studies: Iterable[tuple[str, str, str, Path]]) -> Path:
+    """Write folder/index.html and return its path.
+
+    `studies`: name, title, finding, and the path of the page. The picture of a card is the first
+    plot of that page (`figures/` beside it), if any.
+    """
+    cards = [
+        {
+            "study": study,
+            "title": title,
+            "finding": finding,
+            "link": quote(Path(os.path.relpath(page, folder)).as_posix()),
+            "svg": _first_plot(page, f"card{k}"),
+        }
+        for k, (study, title, finding, page) in enumerate(studies)
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "index.html"
+    path.write_text(render("overview.html", cards=cards, **look()), encoding="utf-8")
+    return path
+
+
+def _first_plot(page: Path, prefix: str) -> str:
+    linked = re.search(r'href="(figures/[^"/]+\.svg)"', page.read_text(encoding="utf-8"))
+    if linked is None or not (page.parent / linked[1]).exists():
+        return ""
+    return inlined((page.parent / linked[1]).read_text(encoding="utf-8"), prefix)

@@ -31,11 +31,8 @@ class Measure(NamedTuple):
     """One column of figures."""
 
     name: str
-    """In files."""
     figure: str
-    """Of a run; of a role where it begins with a point."""
     of: str = ""
-    """The figure that it is a part of."""
     scale: float = 1.0
     """100: shown in percent."""
     digits: int = 1

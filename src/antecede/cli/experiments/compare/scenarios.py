@@ -30,7 +30,6 @@ JITTER = 0.125
 WARM_DELAYS = 4
 """Longest delays until a group is steady (Evropeytsev et al. 2016: 1 s at 50-250 ms)."""
 ARRIVALS, MOST_SECONDS, LEAST_SECONDS = 30_000, 4.0, 0.5
-"""Arrivals after that, reached within about a second."""
 TOPICS, SUBSCRIBED, PUBLISHED = 10, 4, 2
 LAN = 0.1
 """Delays inside a subgroup by those between (Nakayama 2017, section 3: 16 and 160)."""
@@ -42,10 +41,8 @@ class Asked(NamedTuple):
     """One protocol to compare."""
 
     target: str
-    """NAME or FILE.py:CLASS."""
     variant: str = ""
     options: tuple[tuple[str, str], ...] = ()
-    """As texts."""
 
     @property
     def name(self) -> str:

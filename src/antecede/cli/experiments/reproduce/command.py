@@ -110,7 +110,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 WRITTEN = ("index.html", "summary.json", "results", "figures", ".lock")
-"""Files of a study in its folder."""
 
 
 def check_same_study(folder: Path, name: str) -> None:

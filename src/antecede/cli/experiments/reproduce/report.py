@@ -13,7 +13,6 @@ from antecede.lab.reproductions.framework import Conducted
 SHOWN = 5
 """Failed runs that are printed; `summary.json` and the page have all."""
 ROWS = 12
-"""Printed rows of a section."""
 
 
 def report(done: Conducted, folder: Path, seconds: float, redraw: bool, width: int = 80) -> None:
@@ -126,7 +125,7 @@ def table_text(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
         if parts[-1] and fixed + sum(widths[j] + GAP for j in [*parts[-1], k]) > width + GAP:
             parts.append([])
         parts[-1].append(k)
-    return "\n\n".join(_part([*range(keep), *part], heads, cells, widths) for part in parts)
+    return "\n\n".join(_part([*range(keep), *part], heads, cells) for part in parts)
 
 
 HEAD = 14
@@ -137,7 +136,6 @@ def _part(
     chosen: Sequence[int],
     heads: Sequence[Sequence[str]],
     cells: Sequence[Sequence[str]],
-    widths: Sequence[int],
 ) -> str:
     tall = max(len(heads[k]) for k in chosen)
     lines = [

@@ -10,7 +10,6 @@ from antecede.formatting import counted
 from antecede.lab.simulate.outputs import RecordedState, Result
 
 MOST: Final = 3
-"""Messages and members that are named."""
 
 
 def snapshot_lines(results: Sequence[Result]) -> Iterator[tuple[str, str]]:

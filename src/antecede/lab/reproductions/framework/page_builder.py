@@ -77,16 +77,13 @@ KEYS: Mapping[str, Sequence[str]] = {
     "claim": ("statement", "place", "each", "leave_out", "only", "by", "but", "from", "value",
               "unit", "format", "published", "holds", "compare", "compare_over", "strictly"),
 }  # fmt: skip
-"""Keys of each kind of table."""
 PARTS = {
     "page": ("say", "section"),
     "section": ("say", "figure", "columns", "plot", "claim"),
     "columns": ("column",),
     "plot": ("line",),
 }
-"""Tables within a kind of table."""
 MORE = {"fold": ("by", "but", "of"), "slope": ("from", "to"), "fit": ("from", "to")}
-"""Further keys of a measure."""
 _NAME = re.compile(r"\{(\w+)\}")
 LISTED = 8
 """Most values that a claim lists one by one."""
@@ -145,7 +142,6 @@ class Builder:
     def __init__(self, page: Table, results: Results, quick: bool) -> None:
         self.page, self.results, self.quick = page, results, quick
         self.names: Table = page.get("names", {})
-        """Words for parameters."""
         check_page(page)
 
     def findings(self) -> Findings:

@@ -45,7 +45,6 @@ class Conducted(NamedTuple):
     carried_out: int
     """Successful runs of this call."""
     stored: int
-    """Runs with figures from before."""
     left: int
     """Runs that were not asked for and have no figures."""
     stale: int

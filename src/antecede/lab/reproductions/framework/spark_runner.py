@@ -125,7 +125,6 @@ def handle_of(session: SparkSession) -> Handle:
 pa: Any = pyarrow  # its stubs know too few of the types that meet here
 
 OUTCOMES = "run string, quantity string, value double, series array<double>, reason string"
-"""`execute.SCHEMA` as Spark writes it."""
 BUNDLE_S = 1.0
 """Estimated cost of a bundle of cheap runs, s; starting a job takes a tenth of it."""
 BUNDLES_A_SLOT = 4

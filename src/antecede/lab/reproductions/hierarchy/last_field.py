@@ -21,7 +21,6 @@ from antecede.lab.simulate import US, Delay, Hierarchy, Stream, build_schedule, 
 from antecede.lab.simulate.config import Scenario
 
 BLOCK = 1 << 16
-"""Delays are drawn so many at a time."""
 
 
 class Copy(NamedTuple):

@@ -26,7 +26,6 @@ DELAYS = {"0-50 ms": (0.0, 0.05), "50-250 ms": (0.05, 0.25), "50-550 ms": (0.05,
 LARGEST = {"0-50 ms": 900, "50-250 ms": 500, "50-550 ms": 400}
 """Number of peers for which the text gives figures."""
 RATES = (1000, 1500, 2000, 2500)
-"""Messages a second of all peers together (scalability analysis)."""
 STEP = 100
 """The grid is every hundred peers (and 50): the source's own is lost."""
 WARM_S = {"0-50 ms": 0.4, "50-250 ms": 1.5, "50-550 ms": 2.5}

@@ -17,7 +17,6 @@ from antecede.lab.reproductions.semantic.orders import ORDERS, Outcome
 from antecede.lab.simulate import Ints, Stream, draws, key
 
 POINTS = 60
-"""Places of a curve."""
 ARRIVALS = ("in order", "newest first", "shuffled", "every second first", "root last")
 
 

@@ -18,13 +18,51 @@ from antecede.errors import InputError
 from antecede.lab.reproductions.framework.page_builder import page_of
 from antecede.lab.reproductions.framework.runs import Run
 from antecede.lab.reproductions.framework.study import Figures, Study, simulation
-from antecede.lab.reproductions.semantic import grid
 from antecede.lab.reproductions.semantic.lists import ARRIVALS, extreme_figures
 from antecede.lab.reproductions.semantic.metrics import figures_of
 from antecede.lab.reproductions.semantic.orders import orders
 from antecede.lab.reproductions.semantic.workload import content_digest, drawn_load, trace_load
-from antecede.lab.simulate import US, Mesh, Network
+from antecede.lab.simulate import US, Delay, Mesh, Network
 from antecede.lab.simulate.config import Links, Scenario, Workload
+
+USUAL: Mapping[str, Any] = {
+    "members": 30,
+    "answers": 0.5,
+    "delay": "50-250 ms",
+    "rate_hz": 2.0,
+    "recent": 8,
+}
+"""Values of parameters that a sweep does not vary."""
+DELAYS = {
+    "50-50 ms": Delay(0.05, 0.05, "constant"),
+    "0-50 ms": Delay(0.0, 0.05),
+    "50-250 ms": Delay(0.05, 0.25),
+    "50-550 ms": Delay(0.05, 0.55),
+    "20-2000 ms": Delay(0.02, 2.0, "lognormal"),
+}
+SWEEPS: Mapping[str, tuple[Any, ...]] = {
+    "answers": (0.0, 0.25, 0.5, 0.75, 1.0),
+    "members": (10, 20, 30, 50, 100),
+    "rate_hz": (0.2, 0.5, 1.0, 2.0, 5.0, 10.0),
+    "recent": (1, 2, 4, 8, 16, 64),
+    "delay": tuple(DELAYS),
+}
+QUICK: Mapping[str, tuple[Any, ...]] = {
+    "answers": (0.0, 0.5, 1.0),
+    "members": (10, 30, 100),
+    "rate_hz": (0.5, 2.0, 5.0),
+    "recent": (1, 8, 64),
+    "delay": tuple(DELAYS),
+}
+MESSAGES, QUICK_MESSAGES = 3000, 600
+"""About so many a run."""
+SEEDS, QUICK_SEEDS = (1, 2, 3), (1,)
+GAPS_MS, QUICK_GAPS_MS = (10.0, 100.0, 1000.0, 10_000.0), (10.0, 1000.0)
+OF_TRACE, QUICK_OF_TRACE = 12_000, 1_500
+"""Largest number of messages of a trace."""
+TRACE_DELAY = "50-250 ms"
+EXTREMES = (29, 100)
+"""Senders, and messages of each."""
 
 
 def runs(quick: bool, traces: Sequence[Path] = ()) -> Sequence[Run]:
@@ -50,7 +88,7 @@ def execute(run: Run) -> Figures:
             raise InputError("is not the trace that the study was started with", path=str(path))
         load = trace_load(str(path), given["messages"], given["gap_ms"])
         authors = int(load.sender.max()) + 1
-        scenario, warm_us = Scenario(Mesh(authors), links=Links(grid.DELAYS[given["delay"]])), 0
+        scenario, warm_us = Scenario(Mesh(authors), links=Links(DELAYS[given["delay"]])), 0
     else:
         scenario = run.load_scenario()
         load, warm_us = drawn_load(scenario, run.seed), round(scenario.warm_s * US)
@@ -60,16 +98,16 @@ def execute(run: Run) -> Figures:
 
 def _drawn(quick: bool) -> Iterator[Run]:
     """Yield a run a point and seed; a point that several sweeps have is one run."""
-    sweeps = (grid.QUICK if quick else grid.SWEEPS).items()
-    each = [{**grid.USUAL, name: value} for name, values in sweeps for value in values]
+    sweeps = (QUICK if quick else SWEEPS).items()
+    each = [{**USUAL, name: value} for name, values in sweeps for value in values]
     for point in {tuple(one.values()): one for one in each}.values():
-        for seed in grid.QUICK_SEEDS if quick else grid.SEEDS:
-            yield _drawn_run(point, seed, grid.QUICK_MESSAGES if quick else grid.MESSAGES)
+        for seed in QUICK_SEEDS if quick else SEEDS:
+            yield _drawn_run(point, seed, QUICK_MESSAGES if quick else MESSAGES)
 
 
 def _drawn_run(point: Mapping[str, Any], seed: int, messages: int) -> Run:
     members, rate_hz = point["members"], point["rate_hz"]
-    delay = grid.DELAYS[point["delay"]]
+    delay = DELAYS[point["delay"]]
     warm_s = round(2 * float(delay.quantiles()[-1]) / US, 3)
     measured_s = messages / (rate_hz * members)
     scenario = Scenario(
@@ -91,7 +129,7 @@ def _drawn_run(point: Mapping[str, Any], seed: int, messages: int) -> Run:
 
 
 def _extremes(quick: bool) -> Iterator[Run]:
-    senders, each = grid.EXTREMES
+    senders, each = EXTREMES
     each = each // 5 if quick else each
     for arrivals in ARRIVALS:
         given = {"arrivals": arrivals, "senders": senders, "each": each}
@@ -103,14 +141,14 @@ def _traces(quick: bool, traces: Sequence[Path]) -> Iterator[Run]:
     for path in traces:
         digest = content_digest(path)
         name = path.name if names[path.name] == 1 else f"{path.name} {digest[:6]}"
-        for gap_ms in grid.QUICK_GAPS_MS if quick else grid.GAPS_MS:
+        for gap_ms in QUICK_GAPS_MS if quick else GAPS_MS:
             given = {
                 "trace": name,
                 "path": str(path.absolute()),
                 "digest": digest,
                 "gap_ms": gap_ms,
-                "messages": grid.QUICK_OF_TRACE if quick else grid.OF_TRACE,
-                "delay": grid.TRACE_DELAY,
+                "messages": QUICK_OF_TRACE if quick else OF_TRACE,
+                "delay": TRACE_DELAY,
             }
             cost_s = 1.0 + path.stat().st_size * (2e-6 if quick else 1e-5)
             yield Run(f"trace/{name}/gap {gap_ms:g} ms", 1, cost_s, "trace", {}, given)
@@ -125,7 +163,7 @@ STUDY = Study(
     page_of("antecede.lab.reproductions.semantic"),
     code=tuple(
         f"antecede.lab.reproductions.semantic.{part}"
-        for part in ("metrics", "grid", "lists", "workload", "orders")
+        for part in ("metrics", "lists", "workload", "orders")
     ),
     with_traces=with_traces,
 )

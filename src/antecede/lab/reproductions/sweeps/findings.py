@@ -47,7 +47,6 @@ SHOWN = (
 """Quantities of the table; waits and early deliveries stand side by side."""
 PLOTTED = ("overhead", "storage", "wait", "early-delivery", "violations", "undelivered")
 TOLD = ("overhead", "wait", "early-delivery", "violations")
-"""Keys of what the first sentence tells."""
 MOST_LINES = 8
 
 

@@ -35,9 +35,7 @@ class Sweep(NamedTuple):
     """What to run."""
 
     path: Path
-    """The scenario file."""
     values: Mapping[str, Any]
-    """Its content as plain values."""
     over: Mapping[str, tuple[Any, ...]]
     """Key -> its values, in the order given."""
     seeds: tuple[int, ...]
