@@ -96,8 +96,12 @@ def _jobs(parts: Sequence[str]) -> list[Job]:
     return [*jobs, *_DEMO] if "demo" in parts else jobs
 
 
+def _table(events: tuple[Event, ...]) -> pa.Table:
+    return pa.Table.from_batches([to_batch(events)])
+
+
 def _audit(events: tuple[Event, ...]) -> None:
-    table = pa.Table.from_batches([to_batch(events)])
+    table = _table(events)
     audit_events(table)
     audit_events(table, choice=PairChoice("estimate", 0, LEAST_RANKS))
 
@@ -126,14 +130,6 @@ def _causality(ways: Mapping[str, Any]) -> None:
     causality.recovery_line(rows, "saved", **where, **ways)
 
 
-def _mesh() -> None:
-    run_mesh(Scenario(Mesh(2), duration_s=0.1), seed=0)
-
-
-def _hierarchy() -> None:
-    run_hierarchy(Scenario(Hierarchy((1,), 1), "hierarchical", duration_s=0.1), seed=0)
-
-
 def _pairs(topology: Topology) -> None:
     """Count the pairs of two members' messages, by each rule that their stamps have."""
     by_topic = isinstance(topology, PubSub)
@@ -143,24 +139,24 @@ def _pairs(topology: Topology) -> None:
         count_rules(stamps, [name for name, rule in RULES.items() if rule.topics is by_topic])
 
 
-def _meter(events: tuple[Event, ...]) -> None:
-    summarize(pa.Table.from_batches([to_batch(events)]))
-
-
-Job = Callable[[], None]
+Job = Callable[[], object]
+_MESH = partial(run_mesh, Scenario(Mesh(2), duration_s=0.1), seed=0)
+_HIERARCHY = partial(
+    run_hierarchy, Scenario(Hierarchy((1,), 1), "hierarchical", duration_s=0.1), seed=0
+)
 PARTS: Mapping[str, tuple[Job, ...]] = {
     "order": tuple(partial(_order, spec) for spec in _SPECS),
     "stream": (partial(warm_up, False), partial(warm_up, True)),
     "audit": tuple(partial(_audit, events) for events in (_DECLARED, _CLOCKS, _COPIES)),
     "meter": (
         *(partial(_pairs, topology) for topology in (Mesh(2), PubSub((2,), 1))),
-        *(partial(_meter, events) for events in (_DECLARED, _REPLIES, _CLOCKS, _COPIES)),
+        *(partial(summarize, _table(events)) for events in (_DECLARED, _REPLIES, _CLOCKS, _COPIES)),
     ),
     "causality": (
         partial(_causality, {"id": "id", "after": "causes"}),
         partial(_causality, {"clock": "clock", "member": "member"}),
     ),
-    "mesh": (_mesh,),
-    "hierarchy": (_hierarchy,),
+    "mesh": (_MESH,),
+    "hierarchy": (_HIERARCHY,),
 }
-_DEMO: tuple[Job, ...] = (partial(_order, _SPECS[0]), _hierarchy)
+_DEMO: tuple[Job, ...] = (partial(_order, _SPECS[0]), _HIERARCHY)

@@ -32,7 +32,13 @@ def run(args: argparse.Namespace) -> int:
     """Serve the bench until Ctrl-C; returns the exit code."""
     if not 0 <= args.port < 65_536:
         raise InputError(f"--port {args.port}: ports go from 0 (any) to 65535")
-    opened = _opened(args)
+    names = [name.strip() for name in (args.protocol or "").split(",") if name.strip()]
+    if args.protocol is not None and not names:
+        raise InputError("--protocol names no protocol")
+    if args.script is None:
+        opened = Opened(protocols=names, exercise=args.exercise)
+    else:
+        opened = Opened(script_file(args.script), args.script, names)
     opened.try_protocols()
     site = Bench(opened)
     try:
@@ -41,12 +47,3 @@ def run(args: argparse.Namespace) -> int:
     finally:
         site.close()
     return 0
-
-
-def _opened(args: argparse.Namespace) -> Opened:
-    names = [name.strip() for name in (args.protocol or "").split(",") if name.strip()]
-    if args.protocol is not None and not names:
-        raise InputError("--protocol names no protocol")
-    if args.script is None:
-        return Opened(protocols=names, exercise=args.exercise)
-    return Opened(script_file(args.script), args.script, names)

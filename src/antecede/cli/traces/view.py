@@ -115,7 +115,13 @@ def run(args: argparse.Namespace) -> int:
             raise InputError(evidence.describe_other(args.by, other))
         print(f"antecede: {evidence.describe_none(trace.events, trace.details)}", file=sys.stderr)
     if args.tiles is not None:
-        return _cut(args, trace, Path(args.tiles))
+        with Progress("cutting into pieces"):
+            said = view.write_tiles(
+                trace, Path(args.tiles), _title(args), by=_way(args), force=args.force
+            )
+        print(f"{counted(said['rows'], 'event')} -> {args.tiles}; look: antecede view {args.tiles}")
+        _print_findings([*said["findings"], *({"what": note} for note in said["notes"])])
+        return 0
     large = len(trace.events) > args.most and args.around is None and args.out is None
     if args.serve or large:
         with tempfile.TemporaryDirectory(prefix="antecede-view-") as folder:
@@ -187,14 +193,6 @@ def _write(args: argparse.Namespace, trace: Trace) -> int:
     _print_findings(shown.meta["findings"])
     if args.out is None and not args.no_browser:
         open_browser(out.as_uri())
-    return 0
-
-
-def _cut(args: argparse.Namespace, trace: Trace, folder: Path) -> int:
-    with Progress("cutting into pieces"):
-        said = view.write_tiles(trace, folder, _title(args), by=_way(args), force=args.force)
-    print(f"{counted(said['rows'], 'event')} -> {folder}; look: antecede view {folder}")
-    _print_findings([*said["findings"], *({"what": note} for note in said["notes"])])
     return 0
 
 

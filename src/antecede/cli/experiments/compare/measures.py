@@ -173,8 +173,7 @@ def compared(
 def _what_went_wrong(found: Compared) -> list[str]:
     remarks = []
     if owed := found.total("undelivered"):
-        links = found.scenario.links
-        why = _unrecovered(found.scenario) if links.loss else "messages are stuck"
+        why = _unrecovered(found.scenario) if found.scenario.links.loss else "messages are stuck"
         remarks.append(f"{counted(round(owed), 'delivery', 'deliveries')} never happened: {why}")
     if broken := found.total("violations"):
         checked = found.total("violations.checked")

@@ -94,17 +94,18 @@ def rows_text(rows: Sequence[Row], width: int = 80) -> str:
     common = ", ".join(cells[1][k] for k in alike) if len(rows) > 1 else ""
     if common:
         kept = [k for k in kept if k not in alike]
-    for k in COMMON[::-1]:
-        if k in kept and _width(cells, kept) > width:
-            kept.remove(k)
     most = {k: max(len(line[k]) for line in cells) for k in kept}
-    for k in (2, 1):
+    for k in (*COMMON[::-1], 2, 1):
         over = INDENT + sum(most.values()) + GAP * (len(most) - 1) - width
-        if k in most and over > 0:
+        if k not in most or over <= 0:
+            continue
+        if k in COMMON:
+            del most[k]
+        else:
             most[k] = max(most[k] - over, LEAST_WORDS)
     lines = [f"  {_cut(common, width - INDENT - 1)}:"] if common else []
-    shown = [[_cut(line[k], most[k]) for k in kept] for line in cells]
-    lines += aligned(shown, [k not in NUMBERS for k in kept], indent=" " * INDENT)
+    shown = [[_cut(line[k], size) for k, size in most.items()] for line in cells]
+    lines += aligned(shown, [k not in NUMBERS for k in most], indent=" " * INDENT)
     return "\n".join(lines)
 
 
@@ -150,11 +151,6 @@ NUMBERS = range(3, 6)
 COMMON = (0, 6, 7)
 """Columns of words that may be the same in all rows, and go first where there is no room."""
 INDENT, GAP, LEAST_WORDS = 2, 2, 12
-
-
-def _width(cells: Sequence[Sequence[str]], kept: Sequence[int]) -> int:
-    widest = (max(len(line[k]) for line in cells) for k in kept)
-    return INDENT + sum(widest) + GAP * (len(kept) - 1)
 
 
 def _cut(text: str, width: int) -> str:

@@ -306,7 +306,11 @@ class Builder:
         lines = []
         for values in picked.points(axes):
             at = place.at(dict(zip(axes, values, strict=True)))
-            cells = [self._cell(column, at) for column in table["column"]]
+            found = [(self.measure(one["value"], at), one) for one in table["column"]]
+            cells = [
+                "-" if value is None else format_value(value, one.get("format", ",.3g"))
+                for value, one in found
+            ]
             if any(cell != "-" for cell in cells):
                 heads = [
                     format_value(value, table.get("format", {}).get(axis, ""))
@@ -315,10 +319,6 @@ class Builder:
                 lines.append([*heads, *cells])
         titles = [self.names.get(axis, axis) for axis in axes]
         return [*titles, *(column["title"] for column in table["column"])], lines
-
-    def _cell(self, column: Table, place: Place) -> str:
-        value = self.measure(column["value"], place)
-        return "-" if value is None else format_value(value, column.get("format", ",.3g"))
 
     def _plots(self, table: Table, place: Place) -> Iterator[Plot]:
         for own in self.each(table, place):

@@ -10,7 +10,7 @@ from antecede.core.protocols import MessageId, SbMessage, control_bytes
 from antecede.lab.reproductions.framework.study import Figures
 from antecede.lab.reproductions.semantic.lists import held_figures, list_figures
 from antecede.lab.reproductions.semantic.orders import Outcome
-from antecede.lab.simulate import US, Delay, Ints, Network
+from antecede.lab.simulate import US, Ints, Network
 from antecede.lab.simulate.outputs import wait_figures
 
 INTEGER_BYTES, PAIR_BYTES = 4, 8
@@ -29,6 +29,9 @@ def figures_of(found: Outcome, network: Network, warm_us: int = 0) -> Figures:
     if not sent or members < 2:
         return {"sent": sent, "members": members}
     measured_s = max(1, int(found.sent_us[-1]) - warm_us) / US
+    back = np.searchsorted(found.sent_us, found.sent_us - round(network.links.delay.mean_s * US))
+    # Messages sent within a mean delay before a message, in the mean.
+    under_way = float((np.arange(sent) - back)[found.sent_us >= warm_us].mean())
     answered = [
         (parent, reply) for reply, parents in enumerate(found.parents) for parent in parents
     ]
@@ -38,7 +41,7 @@ def figures_of(found: Outcome, network: Network, warm_us: int = 0) -> Figures:
         "members": members,
         "answers": sum(map(bool, found.parents)) / sent,
         "answers.own": own / max(1, len(answered)),
-        "under_way": _under_way(found, network.links.delay, warm_us),
+        "under_way": under_way,
         **held_figures(found),
         **list_figures(found),
         **_pairs(found),
@@ -51,13 +54,6 @@ def figures_of(found: Outcome, network: Network, warm_us: int = 0) -> Figures:
         if order in found.longer:
             figures[f"{order}.longer"] = found.longer[order] / max(1, found.copies)
     return figures
-
-
-def _under_way(found: Outcome, delay: Delay, warm_us: int) -> float:
-    """Return how many messages were sent within a mean delay before a message, in the mean."""
-    sent = found.sent_us
-    back = np.searchsorted(sent, sent - round(delay.mean_s * US))
-    return float((np.arange(len(sent)) - back)[sent >= warm_us].mean())
 
 
 def _waits(order: str, waits: Ints, copies: int) -> dict[str, float]:

@@ -117,7 +117,7 @@ class Pass:
         now = 0
         while due:
             time_us, number = heapq.heappop(due)
-            missing = self._missing(number)
+            missing = next((p for p in self._given(number) if self.place[p] < 0), None)
             if missing is not None:
                 waiting.setdefault(missing, []).append(number)
                 continue
@@ -148,10 +148,6 @@ class Pass:
 
     def _given(self, number: int) -> tuple[int, ...]:
         return tuple(self.load.parents[number]) if self.load.parents is not None else ()
-
-    def _missing(self, number: int) -> int | None:
-        """Return a parent of a message that was not sent yet."""
-        return next((p for p in self._given(number) if self.place[p] < 0), None)
 
     def _ready(self, number: int) -> int:
         """Return when its sender has all parents of a message."""
