@@ -37,7 +37,6 @@ def test_version(capsys: Capture) -> None:
 
 
 def test_the_core_needs_nothing_but_the_standard_library() -> None:
-    """Run a check and a group in an interpreter that has no site-packages at all."""
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from antecede import Group\n"
@@ -75,7 +74,6 @@ def test_compile_of_a_part_that_is_not_there(refused: Call) -> None:
 
 
 def test_compile_leaves_no_part_out() -> None:
-    """Every part runs; the demo's are among them."""
     from antecede.cli import compile as command
 
     parts = {job for jobs in command.PARTS.values() for job in jobs}

@@ -103,7 +103,6 @@ def test_figures_count_when_the_group_is_steady() -> None:
 
 
 def test_the_legend_says_which_deliveries_waits_and_held_are_of(told: Told, text: Call) -> None:
-    """Means and p99 leave the warm part out, what is held does not: two populations."""
     one = told("bss", *SHORT)["bss"]
     run = run_readable(scenario_from(one["scenario"]), one["runs"][0]["seed"])
     assert one["mean"]["causal.checked"] == run.figures["deliveries"]  # all of them, warm or not
@@ -121,7 +120,6 @@ def test_every_protocol_sees_the_same_messages_arrive(told: Told) -> None:
 
 
 def test_what_a_protocol_does_not_promise_is_shown(told: Told) -> None:
-    """Less order: some come too early. More order: some wait unnecessarily. Exact: neither."""
     found = told("unordered", "fifo", "sb", "bss", "linear", *SHORT)
     early = {name: one["mean"]["causal.early"] for name, one in found.items()}
     waits = {name: one["mean"]["causal.unnecessary"] for name, one in found.items()}

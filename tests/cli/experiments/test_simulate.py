@@ -128,7 +128,6 @@ def told(figures: dict[str, float], size: int = 3, **more: Any) -> list[str]:
 
 
 def test_figures_of_any_name_are_told() -> None:
-    """An engine that measures more is not kept silent; pairs of the meter stand by their rule."""
     pairs = {"ordered": 9.0, "unnecessary": 5.0, "causal": 4.0, "missed": 0.0}
     figures = {f"meter.TV_LT.{name}": value for name, value in pairs.items()}
     caveats = {"early.by_receipt": "no receipts", "early.by_delivery": "no receipts"}
@@ -273,7 +272,6 @@ def test_a_compiled_run_too_large_is_refused_before_it_starts(
 
 @pytest.mark.slow
 def test_what_auto_leaves_to_the_readable_engine_ends_before_memory_does(tmp_path: Path) -> None:
-    """Orders by clocks have no compiled engine, whatever their size."""
     large = SMALL.replace("peers = 4", "peers = 30").replace("duration_s = 1", "duration_s = 15")
     path = written(tmp_path / "run.toml", '[protocol]\nname = "linear"\n', large)
     program = f"""
@@ -316,13 +314,11 @@ def test_what_is_found_wrong_when_it_is_to_run_names_file_and_key(
 
 
 def test_a_file_may_begin_with_a_byte_order_mark(small: Path) -> None:
-    """Some editors write one."""
     small.write_text(SMALL, encoding="utf-8-sig")
     assert read_scenario(small).duration_s == 1
 
 
 def test_small_runs_load_no_compiled_kernels(small: Path) -> None:
-    """Their loading takes longer than such a run."""
     code = (
         "import sys; from antecede.cli import main; "
         f"main(['simulate', {str(small)!r}]); print('numba' in sys.modules)"

@@ -92,7 +92,6 @@ def test_json_has_everything(tmp_path: Path, said: Call) -> None:
 
 
 def test_early_deliveries_are_counted_by_both_causalities(tmp_path: Path, said: Call) -> None:
-    """Q has received the question and not delivered it when it writes: a cause by receipt only."""
     rows = [
         Event(kind=kind, id=name, member=member)
         for member, kind, name in (

@@ -228,7 +228,6 @@ def test_the_neighbour_that_is_read_stays(own: Path, tmp_path: Path) -> None:
 
 
 def test_repeated_rows_are_told_in_what_they_agree(tmp_path: Path, capsys: Capture) -> None:
-    """By clocks a row of another member may be a repeat: nothing is said of members then."""
     path, out = tmp_path / "t.csv", tmp_path / "o.csv"
     path.write_text('id,member,clock\na,x,"{""x"": 1}"\na,y,"{""x"": 1}"\n')
     assert main(["order", str(path), "-o", str(out)]) == 0

@@ -111,7 +111,6 @@ def test_the_held_message_is_told() -> None:
 
 
 def test_a_message_is_told_only_with_the_cause_that_released_it() -> None:
-    """Bob's second message waits for alice's, which comes first, and then for bob's first."""
     rows = [
         (SEND, "alice-1", "alice", ()),
         (SEND, "bob-1", "bob", ()),

@@ -59,7 +59,6 @@ def test_physical_time_takes_pairs_away_that_linear_time_orders(carried_out: Car
 
 
 def test_every_pair_is_ordered_or_concurrent(carried_out: Carried) -> None:
-    """Of a sound rule: what is causal, what is unnecessary, and what is left."""
     results = carried_out("clocks").results
     for run in results.where(kind="pairs"):
         figures = results.figures(run)
@@ -105,7 +104,6 @@ def test_the_page_says_what_was_missed(carried_out: Carried) -> None:
 
 
 def test_what_is_taken_away_is_told_by_point(carried_out: Carried) -> None:
-    """Pooled over its grid a part says nothing: it goes from nothing to most of them."""
     done = carried_out("clocks")
     taken = [s for s in done.findings.sections if s.title.startswith("What physical time")]
     assert [len(section.table) for section in taken] == [

@@ -98,7 +98,6 @@ def test_without_a_name_the_studies_are_listed(said: Call) -> None:
 
 @pytest.mark.slow
 def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
-    """Control-C while the second run is under way: the first is kept, and not run again."""
     command = [sys.executable, "-m", "antecede", "study", "tests.lab.reproductions.toy:GATED"]
     command += ["-o", str(tmp_path / "out"), "--engine", "local"]
     environ = {**os.environ, "TOY_FOLDER": str(tmp_path)}
@@ -131,7 +130,6 @@ def test_rows_are_aligned_and_empty_columns_left_out() -> None:
 
 
 def test_rows_fit_the_terminal() -> None:
-    """What is common stands once; what does not fit goes, and the page has it all."""
     rows = [
         Row("ours", f"bytes of protocol {k}", f"{k} members", None, float(k), "bytes", "a note")
         for k in range(2)
@@ -153,7 +151,6 @@ def test_rows_fit_the_terminal() -> None:
 
 
 def test_a_long_section_is_cut_and_says_so(capsys: Capture) -> None:
-    """The paper's figures come first; an earlier version printed hundreds of rows."""
     rows = [Row("ours", f"own {k}", "", None, 1.0) for k in range(20)]
     rows += [Row("Figure 1", "theirs", "", 2.0, 2.0)]
     found = Findings(
@@ -171,7 +168,6 @@ def test_a_long_section_is_cut_and_says_so(capsys: Capture) -> None:
 def test_all_studies_and_the_page_in_front_of_them(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A study that cannot run does not end the others."""
     places = {"toy": TOY, "none": "tests.lab.reproductions.toy:NOTHING", "broken": BROKEN}
     framework = "antecede.lab.reproductions.framework"
     monkeypatch.setattr(f"{framework}.STUDIES", dict.fromkeys(places, ""))

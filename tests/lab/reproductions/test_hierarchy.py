@@ -144,7 +144,6 @@ def test_the_system_of_the_source(delay: str) -> None:
 
 
 def test_the_figures_of_the_text_come_out(carried_out: Carried) -> None:
-    """Values and slopes of internal and external groups and of IDR, within 10 %."""
     rows = [
         row
         for section in carried_out("hierarchy").findings.sections
@@ -170,7 +169,6 @@ def test_what_does_not_come_out_is_told(carried_out: Carried) -> None:
 
 
 def test_ds_is_eight_bytes_an_external_peer(carried_out: Carried, delay: str) -> None:
-    """8 bytes for each peer but the sender, as exact order by sequences needs."""
     results = carried_out("hierarchy").results
     found = mean(results, "ds.overhead_bytes", kind="grid", delay=delay, peers=LARGEST[delay])
     assert found == pytest.approx(8 * (LARGEST[delay] // 2 - 1), rel=0.01)
@@ -231,7 +229,6 @@ def test_bits_are_set_exactly_for_immediate_dependencies(carried_out: Carried) -
 
 
 def test_encoded_sizes_at_the_largest_groups(carried_out: Carried, delay: str) -> None:
-    """External and IDR: half of the accounting at most; internal: 1.2 of its entropy at most."""
     results = carried_out("hierarchy").results
     where = {"kind": "grid", "delay": delay, "peers": LARGEST[delay]}
     for role, below, most in (

@@ -196,14 +196,6 @@ def test_the_protocols_deliver_at_these_times(protocol: str, case: dict[str, Any
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("protocol", ["bss", "idr", "sent"])
 def test_the_simulator_says_the_same_of_causal_order(protocol: str, case: dict[str, Any]) -> None:
-    """The same schedule in a run of the simulator, over its own members: sendings, arrivals and
-    deliveries are the study's, every one to the microsecond.
-
-    That holds for causal order alone: the study's application acts on what that has delivered, and
-    in a run under S_b or total order it answers other messages. Answers are the same, too, unless
-    several messages were handed over in one microsecond: the study takes them in the order of
-    sending, a member in the order in which it lets them go.
-    """
     scenario = drawn(protocol=protocol, **case)
     found = outcome(scenario)
     _, run = run_readable(scenario, 1, record=True)
@@ -240,7 +232,6 @@ def _handed_over_at_once(found: Outcome, at: int) -> bool:
 @pytest.mark.few(1)
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_before_follows_from_what_was_delivered(case: dict[str, Any]) -> None:
-    """Windows let go of nothing that counts: pasts, frontiers and orders from all messages."""
     found = outcome(drawn(**case))
     causal, sb = found.delivered_us["causal"], found.delivered_us["sb"]
     pasts: list[set[int]] = []
@@ -320,7 +311,6 @@ def test_waits_count_from_the_warm_up_on() -> None:
 
 
 def test_a_sequencer_by_hand() -> None:
-    """The first observer numbers by arrival; a reply that reaches it first is numbered first."""
     # 1 answers 0 and reaches member 0 at 50, before 0 does at 60.
     found = by_hand([1, 2], [(), (0,)], [[60, 10, 20], [50, 55, 30]])
     figures = figures_of(found, network(3, Delay(0.001, 0.001, "constant")))

@@ -50,7 +50,6 @@ def test_vectors_grow_with_the_members_and_matrices_with_their_square(carried_ou
 
 
 def test_the_same_arrivals_give_the_same_waits(carried_out: Carried) -> None:
-    """Whichever exact protocol carries the information, compiled or by its class."""
     done = carried_out("vector")
     for name in ("wait_ms.mean", "wait_ms.p50", "wait_ms.p99", "wait_ms.max", "deliveries"):
         found = defaultdict(list)
@@ -79,7 +78,6 @@ def lost_by(results: Results, protocol: str, copies: str, figure: str) -> float:
 
 
 def test_what_one_lost_message_does(carried_out: Carried) -> None:
-    """Without order it is that one; in causal order all that depends on it; with recovery none."""
     results = carried_out("vector").results
     for copies, lost in (("one", 1), ("all", 9)):
         never = {protocol: lost_by(results, protocol, copies, "undelivered") for protocol in LOSING}
@@ -101,7 +99,6 @@ def test_losses_break_no_promise(carried_out: Carried) -> None:
 
 
 def test_nothing_else_is_lost() -> None:
-    """The cut lasts a microsecond, at the first message of a peer after a second."""
     run = next(
         r
         for r in STUDY.runs(True)

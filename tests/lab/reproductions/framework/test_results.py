@@ -94,7 +94,6 @@ def powers(values: dict[int, list[float]]) -> Results:
 
 
 def test_a_power_has_the_interval_of_its_regression() -> None:
-    """A slope of -0.033 with 2 degrees of freedom."""
     found = powers({1_000: [51.8], 10_000: [73.4], 100_000: [48.3], 1_000_000: [46.2]})
     power, interval = found.power("y", "x"), found.power_interval("y", "x")
     assert power is not None
