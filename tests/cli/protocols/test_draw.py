@@ -114,8 +114,6 @@ def test_exit_codes(explain: Explain, tmp_path: Path) -> None:
     ("text", "line", "says"),
     [
         ("title x\n\nprotocol bss diff=true\nmembers A B\n", 3, "has no option 'diff'"),
-        ("# x\nprotocol bss differences=maybe\nmembers A B\n", 2, "true or false is allowed"),
-        ("protocol matrix heartbeat_s=3\nmembers A B\n", 1, "heartbeat_s has no effect"),
         ("\nprotocol causal\nmembers A B\n", 2, "is an order, not a protocol"),
         ("protocol bss\nmembers A B\nbounds accuracy=1\n", 1, "takes no bounds"),
         ("protocol bss\nmembers A B\nsubscribe A x\n", 1, "takes no subscriptions"),

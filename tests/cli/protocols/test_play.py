@@ -89,9 +89,7 @@ def test_already_the_first_process_never_sees_ctrl_c() -> None:
     [
         (["--port", "70000"], "--port 70000: ports go from 0 (any) to 65535"),
         (["--protocol", " , "], "--protocol names no protocol"),
-        (["--protocol", "fofi"], "no protocol is called 'fofi'"),
         (["--protocol", "bss loud=1"], "options are: differences"),
-        (["--protocol", "nowhere.py:X"], "there is no such file"),
         (["nowhere.scenario"], "nowhere.scenario: cannot be read"),
         (["--exercise", "none"], "no exercise 'none'; there are"),
         ([str(SCENARIO), "--exercise", "bss-example"], "leave out SCENARIO"),
@@ -107,18 +105,6 @@ def test_a_file_that_is_no_script_is_refused(tmp_path: Path, refused: Call) -> N
     file = tmp_path / "x.scenario"
     file.write_text("dance\n", encoding="utf-8")
     assert "x.scenario:1: unknown command 'dance'" in refused("play", str(file), "--no-browser")
-
-
-def test_more_than_the_bench_shows_is_refused_before_it_begins(
-    tmp_path: Path, refused: Call
-) -> None:
-    file = tmp_path / "x.scenario"
-    file.write_text("protocol fifo\nmembers A\n" + "tick 1\n" * 401, encoding="utf-8")
-    assert "401 commands: the bench shows 400 at most" in refused("play", str(file), "--no-browser")
-    many = ",".join(f"linear window={k + 1}" for k in range(13))
-    assert "13 protocols: the bench shows 12 at most" in refused(
-        "play", "--protocol", many, "--no-browser"
-    )
 
 
 @pytest.mark.parametrize(

@@ -136,9 +136,6 @@ def test_long_remarks_are_wrapped_under_their_label(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--rules", "lamport"], "there is no rule 'lamport'; rules: linear"),
-        (["--rules", "physical"], "physical cannot be measured at"),
-        (["--observers", "Z"], "'Z' received nothing; observers: Q, R"),
         (["--accuracy", "1"], "--accuracy and --least need --most"),
         (["--most", "-1"], "--accuracy, --least, --most: delays of a channel"),
         (["--rules", " , "], "--rules ' , ': names nothing; leave it out for all"),

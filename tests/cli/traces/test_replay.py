@@ -101,12 +101,10 @@ def test_a_group_that_takes_nothing_of_the_log_ends_with_one(
     ("words", "told"),
     [
         (["no-such"], "cannot be read as Parquet or Arrow: No such file"),
-        (["{log}", "--order", "casual"], "no protocol is called 'casual'"),
         (
             ["{log}", "--wire", "bytes"],
             "no column bytes (causality_source: none); columns are observer, number",
         ),
-        (["{log}", "--time", "wire"], "time column wire must be a timestamp or a number"),
         (["{log}", "--option", "patience_s"], "write NAME=VALUE"),
         (["{log}", "--option", "bounds={'far': 1}"], "it has accuracy_s, least_s, most_s"),
         (["{log}", "--option", "bounds={'most_s': -1}"], "delays of"),
