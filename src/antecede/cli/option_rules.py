@@ -120,13 +120,11 @@ def check_seeds(args: argparse.Namespace) -> None:
 
 
 def _given(args: argparse.Namespace, names: Collection[str]) -> list[str]:
-    """Return which of these options a call has, as they are written."""
     given: Given = getattr(args, "given", {})
     return [text for name, text in given.items() if name in names]
 
 
 def _flags(parser: argparse.ArgumentParser) -> dict[str, str]:
-    """Return options and arguments as they are written, by attribute."""
     written: dict[str, str] = {}
     for one in (parser, *_commands(parser)):
         for action in one._actions:

@@ -191,8 +191,6 @@ class _Log(logging.Handler):
 
 
 class _Running:
-    """One chat, from joining to leaving."""
-
     def __init__(self, args: argparse.Namespace, peer: Peer, web: tuple[str, int] | None) -> None:
         self._args, self._peer, self._web = args, peer, web
         self._person = not args.plain and terminal.is_person(sys.stdin, sys.stdout)
@@ -245,7 +243,6 @@ class _Running:
         return task.result()
 
     async def _begin(self) -> bool:
-        """Join or found; returns whether the store knew the room already."""
         peer, args = self._peer, self._args
         if peer.members:
             return True

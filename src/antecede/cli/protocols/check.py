@@ -102,7 +102,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _everything(args: argparse.Namespace) -> int:
-    """Judge all built-in protocols; returns 0 when each is as expected."""
     asked, rows = cases(quick=args.quick), []
     width = max(len(case.name) for case in asked)
     if not args.json:

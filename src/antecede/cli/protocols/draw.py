@@ -110,7 +110,6 @@ def _explain_script(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
 
 
 def _explain_log(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
-    """Draw a vector-clock log from its own events."""
     why = "a log has happened: it is not played"
     refuse_unused(args, why, unused=["protocol", "judge", "states"])
     try:
@@ -133,7 +132,6 @@ def _explain_log(args: argparse.Namespace, outs: Mapping[str, Path]) -> int:
 
 
 def _show(args: argparse.Namespace, outs: Mapping[str, Path], diagrams: Sequence[Diagram]) -> None:
-    """Draw as text, then as pictures."""
     color = not args.no_color and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     for k, diagram in enumerate(diagrams):
         head = f"{diagram.title}\n\n" if len(diagrams) > 1 else ""
@@ -215,7 +213,6 @@ def explain(done: scenario.ScriptRun) -> Iterator[str]:
 
 
 def _promises(setup: scenario.Setup) -> Iterator[str]:
-    """Yield what the scene says of clocks, delays and topics."""
     bounds = setup.bounds
     if bounds is not None:
         delays = f"delays {seconds_text(bounds.least_ns)} to {seconds_text(bounds.most_ns)} s"

@@ -289,7 +289,6 @@ def _print(
 
 
 def _told(asked: Causality, events: Sequence[Event], answer: Answer) -> pa.Table:
-    """Return the rows of an answer and of its question."""
     named = asked.events.take(pa.array([asked.row(one) for one in events], pa.int64()))
     return pa.concat_tables([answer.rows, named])
 
@@ -317,7 +316,6 @@ def _plain(
 
 
 def _lines(further: Further, rows: pa.Table, most: int, chain: bool = False) -> list[str]:
-    """Return rows as aligned lines: the first ones, or of a chain its two ends."""
     if not len(rows):
         return []
     head = -(-most // 2) if chain and len(rows) > most else min(most, len(rows))

@@ -112,7 +112,6 @@ def _list(option: str, text: str | None) -> list[str] | None:
 
 
 def _check_used(args: argparse.Namespace) -> None:
-    """Refuse options that what is asked for does not look at."""
     if args.witnesses < 0:
         raise InputError(f"--witnesses {args.witnesses}: a number of deliveries, 0 or more")
     names = _list("--rules", args.rules)

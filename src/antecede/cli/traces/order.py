@@ -141,7 +141,6 @@ def _write(
 
 
 def _report(prepared: order.Prepared, events: Any) -> None:
-    """Print by what events were ordered, and whether missing causes are several ids in a cell."""
     spec = prepared.spec
     late: Any = pc.greater(pc.list_value_length(events[spec.waited_for]), 0)
     lacking: Any = pc.equal(events[spec.status], str(order.Status.MISSING_CAUSE))
@@ -155,6 +154,5 @@ def _report(prepared: order.Prepared, events: Any) -> None:
 
 
 def _reasons(ordered: order.Ordered) -> dict[str, int]:
-    """Return how many rows each reason set aside, the most first."""
     reasons = ordered.quarantine["reason"].to_pylist()
     return dict(Counter(str(one).partition(":")[0] for one in reasons).most_common())

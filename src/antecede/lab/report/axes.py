@@ -95,7 +95,6 @@ def _scale(axes: Any, name: str, values: Sequence[float], log: bool) -> None:
 
 
 def _apart(values: Sequence[float]) -> bool:
-    """Return whether every value has room for a tick of its own."""
     if not 2 <= len(values) <= NAMED_TICKS:
         return False
     places = [math.log10(value) for value in values]

@@ -191,7 +191,6 @@ def _figure(plot: Plot, slots: Mapping[str, int], inks: Inks) -> Figure:
 
 
 def _labels(plot: Plot) -> list[str]:
-    """Return the lines of the legend, the paper's last."""
     labels = [series.label for series in plot.series]
     if any(series.paper for series in plot.series):
         labels.append(PAPER_LABEL)
@@ -199,7 +198,6 @@ def _labels(plot: Plot) -> list[str]:
 
 
 def _legend_shape(plot: Plot) -> tuple[int, int]:
-    """Return columns and lines of the legend."""
     labels = _labels(plot)
     longest = max((len(line) for label in labels for line in label.split("\n")), default=1)
     columns = max(1, min(3, int(72 * WIDTH_INCHES / (42 + 5.2 * longest)), len(labels)))
@@ -213,7 +211,6 @@ def _of(looks: Sequence[_Look], slot: int) -> _Look:
 
 
 def _line(axes: Any, pen: _Pen) -> Any:
-    """Draw a line, dashes or points, with error bars where there are several seeds."""
     series, slot = pen.series, pen.slot
     dashed, points = series.style == "dashed", series.style == "points"
     marker = "" if dashed else _of(MARKERS, slot)
@@ -236,7 +233,6 @@ def _line(axes: Any, pen: _Pen) -> Any:
 
 
 def _bars(axes: Any, pen: _Pen) -> Any:
-    """Draw one series of bars beside the others."""
     hatch = HATCHES[(pen.bar or 0) % len(HATCHES)]
     bars = axes.bar(
         pen.at(pen.series.x),

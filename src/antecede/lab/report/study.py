@@ -102,7 +102,6 @@ _PAGES = ("ink", "line")
 
 
 def _write_plots(plots: Sequence[Plot], folder: Path) -> dict[str, str]:
-    """Write every plot; return key -> SVG to stand in the page."""
     folder.mkdir(parents=True, exist_ok=True)
     colours = slots_of(plots)
     parts = {}
@@ -115,7 +114,6 @@ def _write_plots(plots: Sequence[Plot], folder: Path) -> dict[str, str]:
 
 
 def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> dict[str, Any]:
-    """Return the top of the page: counts of figures, and what does not come out."""
     counts = _counts(rows)
     claims = [claim for section in findings.sections for claim in section.claims]
     told = Counter(claim.verdict for claim in claims)
@@ -144,7 +142,6 @@ def _short(findings: Findings, rows: Sequence[Row], beyond: Sequence[Row]) -> di
 
 
 def _verdicts(told: Counter[str]) -> str:
-    """Return how many statements hold, in words."""
     many = {
         "holds": "hold",
         "does not hold": "do not hold",
@@ -160,7 +157,6 @@ def _counts(rows: Iterable[Row]) -> Counter[str]:
 
 
 def _tally(rows: Sequence[Row]) -> str:
-    """Return how many figures are how far from the paper's, in words."""
     counts = _counts(rows)
     total = sum(counts.values())
     if not total:
@@ -188,7 +184,6 @@ def _section(section: Section, drawn: dict[str, str]) -> dict[str, Any]:
 
 
 def _beside(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return a table of figures beside the paper's, each figure's rows together."""
     marks = [mark_of(row) for row in rows]
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

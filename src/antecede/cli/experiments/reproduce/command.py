@@ -148,7 +148,6 @@ def _run_one(
     engine: framework.Engine,
     args: argparse.Namespace,
 ) -> tuple[int, Findings]:
-    """Write a study; return the exit code and what was found."""
     begin = time.monotonic()
     check_same_study(folder, study.name)
     with report_kept_runs(folder):
@@ -242,7 +241,6 @@ def _files(args: argparse.Namespace) -> list[str]:
 
 @contextmanager
 def _engine(args: argparse.Namespace) -> Iterator[framework.Engine]:
-    """Give the engine that was asked for."""
     if args.engine == "local":
         yield framework.run_locally
         return
@@ -271,7 +269,6 @@ def spark_engine_of(args: argparse.Namespace, name: str) -> Iterator[framework.E
 def _session(
     args: argparse.Namespace, name: str, settings: Mapping[str, str], files: Sequence[str]
 ) -> Iterator[SparkSession]:
-    """Give the active session, else one that is stopped at the end."""
     from pyspark.sql import SparkSession
 
     from antecede.spark import cluster_session, local_session, quiet_failures

@@ -153,7 +153,6 @@ def _engine(args: argparse.Namespace, scenario: Scenario) -> str:
 def _timed(
     scenario: Scenario, args: argparse.Namespace, engine: str
 ) -> tuple[list[Result], float, str]:
-    """Return the results, the seconds of running, and what to say of compiling."""
     if engine == READABLE and not args.meter:  # no kernels, so none are loaded for their time
         begin = time.monotonic()
         return _results(scenario, args, engine), time.monotonic() - begin, ""

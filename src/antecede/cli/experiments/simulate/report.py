@@ -185,7 +185,6 @@ _SINGULAR = {"deliveries": "delivery", "copies": "copy"}
 
 
 def _of(figures: _Figures, name: str, words: str) -> str:
-    """Return what a figure counts; its first word in the singular where it is 1."""
     first, space, rest = words.partition(" ")
     one = figures.mean(name) == 1
     if one and first in ("arrivals", "deliveries", "copies", "answers", "messages"):
@@ -253,7 +252,6 @@ def _deliveries(total: str) -> str:
 
 
 def _unnecessary(figures: _Figures) -> Iterator[tuple[str, str]]:
-    """Yield the over-ordering, beside the under-ordering."""
     if not figures.any_of("causal.unnecessary"):
         return
     names = ("checked", "unnecessary", "held")

@@ -66,7 +66,6 @@ def outcome(run: Run, execute: Callable[[Run], Figures]) -> pyarrow.RecordBatch:
 
 
 def _batch(rows: Iterable[Mapping[str, Any]]) -> pyarrow.RecordBatch:
-    """Return rows of SCHEMA; what they do not name is null."""
     batch: pyarrow.RecordBatch = pa.RecordBatch.from_pylist(list(rows), schema=SCHEMA)
     return batch
 

@@ -278,7 +278,6 @@ class Builder:
                     )
 
     def _points(self, table: Table, place: Place) -> list[tuple[Table, float]]:
-        """Return the value of a table's measure at each point of its axes, but those left out."""
         lowest, left_out = table.get("from", {}), table.get("but", {})
         return [
             (point, value)
@@ -298,7 +297,6 @@ class Builder:
     def _columns(
         self, table: Table | None, place: Place
     ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-        """Return titles and lines of a table: a line for each value of its axes."""
         if table is None:
             return (), ()
         axes: list[str] = table["by"]
@@ -342,7 +340,6 @@ class Builder:
             )
 
     def _lines(self, table: Table, place: Place) -> Iterator[Series]:
-        """Yield a line over the axis `over`, or one for each value of `by`."""
         axis = place.fill(table["over"])
         style = table.get("style", "line")
         if "series" in table:  # a run's own curve
@@ -358,7 +355,6 @@ class Builder:
             yield self._line(table, where.at({by: value}) if by else where, axis, style)
 
     def _line(self, table: Table, place: Place, axis: str, style: str) -> Series:
-        """Return a line with the deviation over seeds."""
         points = []
         for point, value in self._along(table["value"], place, axis):
             by_seed = self._along(table["value"], place.at(point), "seed")
@@ -407,7 +403,6 @@ class Builder:
         )  # fmt: skip
 
     def _tested(self, table: Table, place: Place) -> tuple[str, bool | None] | None:
-        """Test the value at each point of the axes `by`."""
         test: Table = table["holds"]
         if "power_between" in test:
             return self._power(table, place)
@@ -433,7 +428,6 @@ class Builder:
         points: Sequence[tuple[Mapping[str, Any], float]],
         said: str,
     ) -> tuple[str, bool | None] | None:
-        """Hold values against the source's own, where it has them."""
         pairs = [(value, self._published(table, place.at(point))) for point, value in points]
         rows = [Row("", "", "", paper, value) for value, paper in pairs if paper is not None]
         if not rows:
@@ -527,7 +521,6 @@ class _Any(dict[str, Any]):
 
 
 def _passes(values: Sequence[float], test: Table) -> bool:
-    """Return True if all values keep all limits, and one of them `some_below`."""
     limits = {name: limit for name, limit in test.items() if name != SOME_BELOW}
     kept = all(LIMITS[name](value, limit) for name, limit in limits.items() for value in values)
     return kept and (SOME_BELOW not in test or min(values) < test[SOME_BELOW])

@@ -213,8 +213,6 @@ def bundles(runs: Iterable[Run], slots: int) -> list[list[Run]]:
 
 
 class _Jobs:
-    """The jobs of one study that are under way."""
-
     def __init__(self, spark: SparkSession, work: Work) -> None:
         self.spark, self.work, self.handle = spark, work, handle_of(spark)
         self.tag = f"antecede-study-{uuid.uuid4().hex}"

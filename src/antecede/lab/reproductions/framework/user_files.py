@@ -60,7 +60,6 @@ def imported_beside(names: Iterable[str]) -> dict[str, Path]:
 
 
 def _imports(file: Path, package: str) -> set[str]:
-    """Return the modules that a file's import statements may mean."""
     found = set()
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):

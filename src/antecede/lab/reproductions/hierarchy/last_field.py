@@ -52,7 +52,6 @@ def last_figures(run: Run) -> Figures:
 
 
 def _with_last(base: int, bits: int, last: int) -> int:
-    """Return the span of the bits and of the position of `Last`."""
     positions = [base + 1, base + bits.bit_length()] if bits else []
     positions += [last] if last else []
     return max(positions) - min(positions) + 1 if positions else 0

@@ -57,7 +57,6 @@ def figures_of(found: Outcome, network: Network, warm_us: int = 0) -> Figures:
 
 
 def _waits(order: str, waits: Ints, copies: int) -> dict[str, float]:
-    """Return the figures of `waits`, us of those of the copies that waited, ascending."""
     if not copies:
         return {}
     all_us = np.concatenate([np.zeros(copies - len(waits), np.int64), waits])
@@ -66,7 +65,6 @@ def _waits(order: str, waits: Ints, copies: int) -> dict[str, float]:
 
 
 def _pairs(found: Outcome) -> dict[str, float]:
-    """Return pairs of messages that each order puts in an order."""
     above: list[int] = []
     for parents in found.parents:
         mine = 0

@@ -203,7 +203,6 @@ class Pass:
         return np.array([*arrived[:me], now, *arrived[me:]], dtype=np.int64)
 
     def _note(self, at: int, me: int, arrived: Ints, found: dict[str, Ints]) -> None:
-        """Record deliveries and waits of a message."""
         self.arrived[at] = arrived[self.observers]
         for order, delivered in found.items():
             self.seen[order][at] = delivered[self.observers]

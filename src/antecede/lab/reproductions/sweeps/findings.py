@@ -104,8 +104,6 @@ def findings(
 
 
 class _Row(NamedTuple):
-    """One setting, the figures of its runs, and its cells of the table by key."""
-
     setting: Mapping[str, Any]
     figures: Sequence[Mapping[str, Any]]
     cells: Mapping[str, Interval | None]
@@ -130,7 +128,6 @@ def _rows(over: Mapping[str, Sequence[Any]], results: Results) -> Iterator[_Row]
 
 
 def _finding(rows: Sequence[_Row], there: Sequence[Shown]) -> str:
-    """Tell between what the main figures lie, and where."""
     words = []
     for one in (one for one in there if one.key in TOLD):
         found = [(cell.mean, row.setting) for row in rows if (cell := row.cells[one.key])]
@@ -184,7 +181,6 @@ def _table(
 def _plots(
     over: Mapping[str, Sequence[Any]], rows: Sequence[_Row], there: Sequence[Shown]
 ) -> Iterator[Section]:
-    """Yield the plots over the key with most numbers; the other keys make the lines."""
     numeric = [
         key
         for key, values in over.items()

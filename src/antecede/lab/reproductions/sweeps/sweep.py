@@ -202,7 +202,6 @@ def _runs(sweep: Sweep, quick: bool) -> list[Run]:
 
 
 def _copies(scenario: Scenario) -> float:
-    """Return about how many copies a run sends: what its cost follows."""
     load, senders = scenario.workload, len(scenario.topology.senders())
     rate = {"periodic": 1 / load.interval.mean_s, "poisson": load.rate_hz}.get(load.kind, 1.0)
     if load.kind == "random":
