@@ -19,14 +19,7 @@ from antecede.core.protocols.topics import Subscriptions
 from antecede.errors import InputError, LocalError
 from antecede.interrupts import interruptible
 from antecede.progress import Progress
-from antecede.tables.false_causality import (
-    CAUSAL,
-    RELATIONS,
-    RULES,
-    TOPIC_CAUSAL,
-    rule_named,
-    summarize,
-)
+from antecede.tables import false_causality
 from antecede.tables.trace import evidence, read
 
 OPTION_RULES = (excludes("each witnesses", "json", why="JSON has everything"),)
@@ -37,10 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_read_arguments(parser, group=True)
     add_engine_arguments(parser)
-    add("--rules", metavar="R,R", help=f"of {', '.join(RULES)}; all that apply")
+    add("--rules", metavar="R,R", help=f"of {', '.join(false_causality.RULES)}; all that apply")
     add("--observers", metavar="M,M", help="members; all that received")
-    add("--relation", choices=RELATIONS, help="what makes a message causal")
-    add("--against", choices=(CAUSAL, TOPIC_CAUSAL), help="truth for all rules; else each its own")
+    add("--relation", choices=false_causality.RELATIONS, help="what makes a message causal")
+    add(
+        "--against",
+        choices=(false_causality.CAUSAL, false_causality.TOPIC_CAUSAL),
+        help="truth for all rules; else each its own",
+    )
     add(
         "--subscribe",
         action="append",
@@ -86,7 +83,9 @@ def run(args: argparse.Namespace) -> int:
     asked.check(partial(_known_in, trace.events))
     with Progress("counting"):
         found = interruptible(
-            partial(summarize, trace.events, format=trace.format, **asked.arguments())
+            partial(
+                false_causality.summarize, trace.events, format=trace.format, **asked.arguments()
+            )
         )
     report(args, found, trace.details, trace.quarantine.num_rows)
     return 0
@@ -117,11 +116,11 @@ def _check_used(args: argparse.Namespace) -> None:
     names = _list("--rules", args.rules)
     if names is None:
         return
-    rules = [rule_named(name) for name in names]
+    rules = [false_causality.rule_named(name) for name in names]
     if not any(rule.physical for rule in rules):
         why = "none of these --rules goes by physical time"
         refuse_unused(args, why, unused=["accuracy", "least", "most"])
-    if not any(rule.topics for rule in rules) and args.against != TOPIC_CAUSAL:
+    if not any(rule.topics for rule in rules) and args.against != false_causality.TOPIC_CAUSAL:
         refuse_unused(args, "none of these --rules goes by topics", unused=["subscribe"])
 
 

@@ -7,14 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from matplotlib.ticker import (
-    FixedLocator,
-    FuncFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullLocator,
-    SymmetricalLogLocator,
-)
+from matplotlib import ticker
 
 from antecede.lab.report.drawing import number
 from antecede.lab.report.model import Plot
@@ -54,8 +47,8 @@ def set_scales(axes: Any, plot: Plot, places: Mapping[float, float] | None) -> N
         _scale(axes, "x", x, plot.x_log)
     else:
         names = {place: number(value) for value, place in places.items()}
-        axes.xaxis.set_major_locator(FixedLocator(list(names)))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: names.get(at, "")))
+        axes.xaxis.set_major_locator(ticker.FixedLocator(list(names)))
+        axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda at, _: names.get(at, "")))
         axes.set_xlim(-0.6, len(places) - 0.4)
     _scale(axes, "y", y, plot.y_log)
 
@@ -68,7 +61,7 @@ def _scale(axes: Any, name: str, values: Sequence[float], log: bool) -> None:
     if not log or not positive:
         axes.autoscale_view()
         whole = name == "x" and all(value == round(value) for value in values)
-        axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], integer=whole))
+        axis.set_major_locator(ticker.MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], integer=whole))
         if name == "y" and positive and 0 <= min(values) < FROM_ZERO * max(values):
             set_limits(0, None)
         elif name == "y" and not any(values):
@@ -81,17 +74,17 @@ def _scale(axes: Any, name: str, values: Sequence[float], log: bool) -> None:
         if span < 1:
             set_limits(10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high)))
         subs = (1.0,) if span > FEW_DECADES else (1.0, 2.0, 5.0)
-        axis.set_major_locator(LogLocator(base=10, subs=subs, numticks=8))
+        axis.set_major_locator(ticker.LogLocator(base=10, subs=subs, numticks=8))
         if name == "x" and _apart(positive):
-            axis.set_major_locator(FixedLocator(positive))
+            axis.set_major_locator(ticker.FixedLocator(positive))
     else:
         least = 10.0 ** math.floor(math.log10(min(positive)))
         set_scale("symlog", linthresh=least, linscale=0.4)
         axes.autoscale_view()
         set_limits(0, None)
-        axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=least))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(number))
+        axis.set_major_locator(ticker.SymmetricalLogLocator(base=10, linthresh=least))
+    axis.set_minor_locator(ticker.NullLocator())
+    axis.set_major_formatter(ticker.FuncFormatter(number))
 
 
 def _apart(values: Sequence[float]) -> bool:

@@ -18,19 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from antecede.errors import LocalError
+from antecede.lab.report import drawing
 from antecede.lab.report.axes import all_x, all_y, set_scales
-from antecede.lab.report.drawing import (
-    COLOURS,
-    PAPER,
-    SCHEMED,
-    Inks,
-    clean,
-    described,
-    number,
-    png_of,
-    settings,
-    svg_of,
-)
 from antecede.lab.report.model import Plot, Series
 
 WIDTH_INCHES = 4.7
@@ -67,11 +56,11 @@ def draw_plot(plot: Plot, colours: Mapping[str, int] | None = None) -> Drawn:
     """
     _check(plot)
     slots = colours if colours is not None else slots_of([plot])
-    with settings(SCHEMED, POINTS):
-        svg = svg_of(_figure(plot, slots, SCHEMED))
-    with settings(PAPER, POINTS):
-        png = png_of(_figure(plot, slots, PAPER))
-    return Drawn(described(svg, plot.title, in_words(plot)), png)
+    with drawing.settings(drawing.SCHEMED, POINTS):
+        svg = drawing.svg_of(_figure(plot, slots, drawing.SCHEMED))
+    with drawing.settings(drawing.PAPER, POINTS):
+        png = drawing.png_of(_figure(plot, slots, drawing.PAPER))
+    return Drawn(drawing.described(svg, plot.title, in_words(plot)), png)
 
 
 def slots_of(plots: Iterable[Plot]) -> dict[str, int]:
@@ -79,10 +68,10 @@ def slots_of(plots: Iterable[Plot]) -> dict[str, int]:
     slots: dict[str, int] = {}
     for plot in plots:
         labels = dict.fromkeys(series.label for series in plot.series)
-        taken = {slots[label] % COLOURS for label in labels if label in slots}
+        taken = {slots[label] % drawing.COLOURS for label in labels if label in slots}
         for label in labels:
             if label not in slots:
-                free = [k for k in range(COLOURS) if k not in taken]
+                free = [k for k in range(drawing.COLOURS) if k not in taken]
                 free.sort(key=lambda k: k in slots.values())
                 slots[label] = free[0] if free else len(slots)
                 taken.add(slots[label])
@@ -96,10 +85,13 @@ def in_words(plot: Plot) -> str:
         known = [(x, y) for x, y in zip(series.x, series.y, strict=True) if math.isfinite(y)]
         if known:
             first, last = min(known), max(known)
-            ends = [f"{number(float(f'{y:.3g}'))} at {number(x)}" for x, y in (first, last)]
+            ends = [
+                f"{drawing.number(float(f'{y:.3g}'))} at {drawing.number(x)}"
+                for x, y in (first, last)
+            ]
             parts.append(f"{series.label}: {', '.join(ends)}.")
         for x, y in series.paper:
-            parts.append(f"The paper has {number(y)} at {number(x)}.")
+            parts.append(f"The paper has {drawing.number(y)} at {drawing.number(x)}.")
     return " ".join(parts)
 
 
@@ -127,7 +119,7 @@ class _Pen(NamedTuple):
     k: int
     series: Series
     slot: int
-    inks: Inks
+    inks: drawing.Inks
     places: Mapping[float, float] | None
     """Place of x beside bars, which stand side by side; None: at x."""
     bar: int | None = None
@@ -140,7 +132,7 @@ class _Pen(NamedTuple):
 
     @property
     def colour(self) -> str:
-        return self.inks.curves[self.slot % COLOURS]
+        return self.inks.curves[self.slot % drawing.COLOURS]
 
     def at(self, x: Iterable[float]) -> list[float]:
         if self.places is None:
@@ -149,7 +141,7 @@ class _Pen(NamedTuple):
         return [self.places.get(float(value), math.nan) + shift for value in x]
 
 
-def _pens(plot: Plot, slots: Mapping[str, int], inks: Inks) -> list[_Pen]:
+def _pens(plot: Plot, slots: Mapping[str, int], inks: drawing.Inks) -> list[_Pen]:
     barred = [k for k, series in enumerate(plot.series) if series.style == "bars"]
     places = {x: float(k) for k, x in enumerate(all_x(plot))} if barred else None
     bars = {k: place for place, k in enumerate(barred)}
@@ -159,15 +151,15 @@ def _pens(plot: Plot, slots: Mapping[str, int], inks: Inks) -> list[_Pen]:
     ]
 
 
-def _figure(plot: Plot, slots: Mapping[str, int], inks: Inks) -> Figure:
+def _figure(plot: Plot, slots: Mapping[str, int], inks: drawing.Inks) -> Figure:
     columns, lines = _legend_shape(plot)
     figure = Figure(figsize=(WIDTH_INCHES, AXES_INCHES + 0.2 * lines), layout="constrained")
     axes: Any = figure.add_subplot()
     pens = _pens(plot, slots, inks)
     handles = [_bars(axes, p) if p.series.style == "bars" else _line(axes, p) for p in pens]
-    axes.set_title(textwrap.fill(clean(plot.title), 48), fontsize=11, loc="left")
-    axes.set_xlabel(textwrap.fill(clean(plot.x_label), 50))
-    axes.set_ylabel(textwrap.fill(clean(plot.y_label), 36))
+    axes.set_title(textwrap.fill(drawing.clean(plot.title), 48), fontsize=11, loc="left")
+    axes.set_xlabel(textwrap.fill(drawing.clean(plot.x_label), 50))
+    axes.set_ylabel(textwrap.fill(drawing.clean(plot.y_label), 36))
     places = pens[0].places if pens else None
     axes.grid(color=inks.line, linewidth=0.7, axis="both" if places is None else "y")
     axes.set_axisbelow(True)
@@ -194,7 +186,7 @@ def _labels(plot: Plot) -> list[str]:
     labels = [series.label for series in plot.series]
     if any(series.paper for series in plot.series):
         labels.append(PAPER_LABEL)
-    return [textwrap.fill(clean(label), 52) or " " for label in labels]
+    return [textwrap.fill(drawing.clean(label), 52) or " " for label in labels]
 
 
 def _legend_shape(plot: Plot) -> tuple[int, int]:
@@ -207,7 +199,7 @@ def _legend_shape(plot: Plot) -> tuple[int, int]:
 
 def _of(looks: Sequence[_Look], slot: int) -> _Look:
     """Return one of them; where colours begin anew, they go with other looks than before."""
-    return looks[(slot + slot // COLOURS) % len(looks)]
+    return looks[(slot + slot // drawing.COLOURS) % len(looks)]
 
 
 def _line(axes: Any, pen: _Pen) -> Any:

@@ -23,19 +23,7 @@ from antecede.cli.option_rules import check_seeds, needs, refuse_unused
 from antecede.cli.text_table import width_of_terminal
 from antecede.errors import InputError, MissingExtraError
 from antecede.interrupts import interruptible
-from antecede.lab.simulate import (
-    AUTO,
-    COMPILED,
-    ENGINES,
-    READABLE,
-    Reached,
-    check_memory,
-    compiled_engine,
-    expected_messages,
-    run_readable,
-    simulate,
-    within_memory,
-)
+from antecede.lab import simulate as simulator
 from antecede.lab.simulate.config import Scenario, files_read, read_scenario, scenario_mapping
 from antecede.lab.simulate.outputs import FULL, Result, snapshot_name, wait_counts
 from antecede.progress import Progress
@@ -56,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--template", choices=TEMPLATES, help="print a file to start from, and do nothing else")
     add("--seed", type=int, default=0, help="of the first run (default 0)")
     add("--seeds", type=int, default=1, metavar="N", help="runs (default 1)")
-    add("--engine", choices=ENGINES, default=AUTO)
+    add("--engine", choices=simulator.ENGINES, default=simulator.AUTO)
     add("--json", action="store_true", help="every figure of every run, as JSON")
     add(
         "--meter",
@@ -86,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
             check_writable(Path(out), files_read(args.file, scenario), args.force)
     with _said_of(args.file):
         engine = _engine(args, scenario)
-        check_memory(scenario, engine)
+        simulator.check_memory(scenario, engine)
         results, seconds, compiled = _timed(scenario, args, engine)
     if args.save_plot is not None:
         _plot(results[0], Path(args.save_plot))
@@ -123,7 +111,7 @@ def template(kind: str) -> str:
 
 def _check(args: argparse.Namespace) -> None:
     check_seeds(args)
-    if args.trace is not None and (args.seeds > 1 or args.engine == COMPILED):
+    if args.trace is not None and (args.seeds > 1 or args.engine == simulator.COMPILED):
         raise InputError(
             "--trace: one run by the readable engine is written; no --seeds, no engine"
         )
@@ -142,18 +130,20 @@ def _check(args: argparse.Namespace) -> None:
 def _engine(args: argparse.Namespace, scenario: Scenario) -> str:
     """Return the engine that runs it; what "auto" would leave to the readable one goes there."""
     if args.trace is not None:
-        return READABLE
+        return simulator.READABLE
     receivers = len(scenario.topology.senders()) - 1
-    small = expected_messages(scenario) * receivers * args.seeds <= SMALL
-    if args.engine == AUTO and (small or not compiled_engine(scenario).name):
-        return READABLE
+    small = simulator.expected_messages(scenario) * receivers * args.seeds <= SMALL
+    if args.engine == simulator.AUTO and (small or not simulator.compiled_engine(scenario).name):
+        return simulator.READABLE
     return str(args.engine)
 
 
 def _timed(
     scenario: Scenario, args: argparse.Namespace, engine: str
 ) -> tuple[list[Result], float, str]:
-    if engine == READABLE and not args.meter:  # no kernels, so none are loaded for their time
+    if (
+        engine == simulator.READABLE and not args.meter
+    ):  # no kernels, so none are loaded for their time
         begin = time.monotonic()
         return _results(scenario, args, engine), time.monotonic() - begin, ""
     from antecede.tables.kernels import timed
@@ -173,12 +163,12 @@ def _results(scenario: Scenario, args: argparse.Namespace, engine: str) -> list[
                 progress((done + part) / args.seeds)
 
             follow(0)
-            if engine == READABLE:
-                reached = Reached(follow)
-                with within_memory(scenario, reached=reached):
+            if engine == simulator.READABLE:
+                reached = simulator.Reached(follow)
+                with simulator.within_memory(scenario, reached=reached):
                     results.append(_recorded(scenario, seed, args.trace, reached))
             else:
-                result = interruptible(partial(simulate, scenario, seed, engine))
+                result = interruptible(partial(simulator.simulate, scenario, seed, engine))
                 results.append(
                     result._replace(caveats={**result.caveats, "causal.unnecessary": UNNECESSARY})
                 )
@@ -207,7 +197,7 @@ def _recorded(
     scenario: Scenario, seed: int, trace: str | None, progress: Callable[[float], None]
 ) -> Result:
     """Run by the readable engine; unnecessary waits are told too, and the trace written."""
-    result, recording = run_readable(scenario, seed, True, progress)
+    result, recording = simulator.run_readable(scenario, seed, True, progress)
     seen = wait_counts(recording)
     if trace is not None:
         from antecede.lab.simulate.outputs import write_trace

@@ -8,13 +8,7 @@ from pathlib import Path
 from antecede.cli.engines import Engine, needed_bytes
 from antecede.cli.files.folders import check_new_folder, draft_folder
 from antecede.cli.spark_session import session
-from antecede.cli.traces.order_text import (
-    print_columns,
-    print_left_out,
-    print_no_causes,
-    print_ordered,
-    print_set_aside,
-)
+from antecede.cli.traces import order_text
 from antecede.formatting import counted
 from antecede.progress import Progress
 from antecede.spark.sources import order_files, survey, tables_of, work_of
@@ -58,12 +52,12 @@ def run_on_spark(
     took = f"{spent.working_s:.2f} s{spent.words()}"
     print(f"ordered     {counted(done.rows, 'event')} in {took} -> {out} (a folder of parts)")
     lacking = done.statuses[str(Status.MISSING_CAUSE)]
-    print_ordered(done.spec, done.late, done.source, lacking, done.missing)
+    order_text.print_ordered(done.spec, done.late, done.source, lacking, done.missing)
     if done.cells is not None:
-        print_no_causes(describe_cells(done.cells, found.details))
-    print_columns(found.details, done.topics, done.renamed)
+        order_text.print_no_causes(describe_cells(done.cells, found.details))
+    order_text.print_columns(found.details, done.topics, done.renamed)
     if said := absent_keys(found.details, format):
         print(f"changed     {said}")
-    print_left_out(done)
-    print_set_aside(dict(done.reasons.most_common()), f"{aside} (a folder of parts)")
+    order_text.print_left_out(done)
+    order_text.print_set_aside(dict(done.reasons.most_common()), f"{aside} (a folder of parts)")
     return 0
