@@ -96,15 +96,8 @@ def run(args: argparse.Namespace) -> int:
         refuse_unused(args, why, unused=["out", "follow", "by", "most", "format", "tiles"])
         return _serve(args, view.Tiles(Path(args.paths[0]), _around(args)))
     if args.follow:
-        source = view.Followed(
-            _title(args),
-            args.paths,
-            lambda: _read(args),
-            by=_way(args),
-            around=args.around,
-            run=args.in_run,
-            most=args.most,
-        )
+        how = {"around": args.around, "run": args.in_run, "most": args.most}
+        source = view.Followed(_title(args), args.paths, lambda: _read(args), by=_way(args), **how)
         source.block({})  # so that what cannot be read is said before a browser opens
         return _serve(args, source)
     with Progress("reading"):

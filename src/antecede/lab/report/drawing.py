@@ -26,32 +26,17 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-LIGHT = {
-    "ink": "#1f2933",
-    "faint": "#667585",
-    "line": "#d5dce3",
-    "c0": "#1d4ed8",
-    "c1": "#b45309",
-    "c2": "#15803d",
-    "c3": "#c81e1e",
-    "c4": "#7c3aed",
-    "c5": "#0e7490",
-    "c6": "#be185d",
-    "c7": "#57534e",
-}
-DARK = {
-    "ink": "#e6ebf0",
-    "faint": "#93a1b0",
-    "line": "#3a4551",
-    "c0": "#8ab4ff",
-    "c1": "#f0a95c",
-    "c2": "#5fd38a",
-    "c3": "#ff7b72",
-    "c4": "#c4a1ff",
-    "c5": "#5cc8dd",
-    "c6": "#ff8fc0",
-    "c7": "#c9c4bd",
-}
+_NAMES = ("ink", "faint", "line", *(f"c{k}" for k in range(8)))
+_LIGHT = (
+    "#1f2933 #667585 #d5dce3 "
+    "#1d4ed8 #b45309 #15803d #c81e1e #7c3aed #0e7490 #be185d #57534e"
+)  # fmt: skip
+_DARK = (
+    "#e6ebf0 #93a1b0 #3a4551 "
+    "#8ab4ff #f0a95c #5fd38a #ff7b72 #c4a1ff #5cc8dd #ff8fc0 #c9c4bd"
+)  # fmt: skip
+LIGHT = dict(zip(_NAMES, _LIGHT.split(), strict=True))
+DARK = dict(zip(_NAMES, _DARK.split(), strict=True))
 COLOURS = 8
 PNG_DPI = 192
 """Twice the 96 pixels that browsers give an inch."""

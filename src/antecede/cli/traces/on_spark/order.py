@@ -37,17 +37,8 @@ def run_on_spark(
         with Progress("counting"):
             found = survey(spark, works, options, bad, format)
         with Progress("ordering"):
-            done = order_files(
-                spark,
-                works,
-                options,
-                found,
-                parts,
-                bad,
-                format,
-                by=args.by,
-                within_topics=bool(args.topic),
-            )
+            how = {"by": args.by, "within_topics": bool(args.topic)}
+            done = order_files(spark, works, options, found, parts, bad, format, **how)
     refuse_empty(done.rows, dict(done.reasons.most_common()), aside)
     took = f"{spent.working_s:.2f} s{spent.words()}"
     print(f"ordered     {counted(done.rows, 'event')} in {took} -> {out} (a folder of parts)")

@@ -34,14 +34,8 @@ LOADS = (("half", 50.0), ("nearly all", 50.0), ("half", 5.0))
 """Least delay, and messages a second of each member, of the runs that wait."""
 MEMBERS = 6
 RULES = (
-    "linear",
-    "linear:published",
-    "physical",
-    "physical:published",
-    "linear-physical",
-    "linear-physical:published",
-    "arrival",
-    "timestamp",
+    *("linear", "linear:published", "physical", "physical:published"),
+    *("linear-physical", "linear-physical:published", "arrival", "timestamp"),
 )
 SIZES = (5, 10, 20, 40)
 CARRIERS = ("linear", "physical", "linear-physical", "bss")

@@ -21,15 +21,8 @@ from antecede.lab.reproductions.framework.study import Study
 from antecede.lab.reproductions.framework.user_files import imported_beside
 
 _NO_FIGURES = (
-    "cli/",
-    "live/",
-    "spark/",
-    "lab/demo/",
-    "lab/diagram/",
-    "lab/play/",
-    "lab/record/",
-    "lab/report/",
-    "lab/reproductions/",
+    *("cli/", "live/", "spark/", "lab/demo/", "lab/diagram/"),
+    *("lab/play/", "lab/record/", "lab/report/", "lab/reproductions/"),
 )
 """Folders that no figure depends on."""
 

@@ -50,15 +50,8 @@ it a message is still under way when the published rule has forgotten what it de
 
 def runs(quick: bool) -> Sequence[Run]:
     """Return every run: the grid, fixed rates, passive receivers, and what the text leaves open."""
-    return [
-        *_grid(quick),
-        *_rates(quick),
-        *_passive(quick),
-        *_super_peers(quick),
-        *_pruning(quick),
-        *_literal(quick),
-        *_last(quick),
-    ]
+    parts = (_grid, _rates, _passive, _super_peers, _pruning, _literal, _last)
+    return [run for part in parts for run in part(quick)]
 
 
 def execute(run: Run) -> Figures:

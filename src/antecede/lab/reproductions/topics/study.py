@@ -29,14 +29,8 @@ LAN_S, WAN_S = 0.016, 0.160
 EPSILON_S = 0.004
 LENGTH_S = 150.0
 RULES = (
-    "tv",
-    "tv-lt",
-    "tv-lt:published",
-    "tv-pt",
-    "tv-pt:published",
-    "htbc",
-    "htbc:published",
-    "tv-vt",
+    *("tv", "tv-lt", "tv-lt:published", "tv-pt", "tv-pt:published"),
+    *("htbc", "htbc:published", "tv-vt"),
 )
 VARIED: Mapping[str, tuple[Any, ...]] = {
     "events": (100, 250, 500, 1000, 2000, 5000, 10000),
