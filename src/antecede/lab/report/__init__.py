@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from antecede.lab.report.page import Figure, render
     from antecede.lab.report.pictures import as_picture
     from antecede.lab.report.plots import draw_plot, slots_of
-    from antecede.lab.report.study import write_overview, write_study
+    from antecede.lab.report.study import look, write_overview, write_study
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -34,6 +34,6 @@ else:
             "page": "Figure render",
             "pictures": "as_picture",
             "plots": "draw_plot slots_of",
-            "study": "write_overview write_study",
+            "study": "look write_overview write_study",
         },
     )
