@@ -189,7 +189,7 @@ def outcomes(runs: DataFrame, work: Work) -> DataFrame:
 
 
 def spark_engine(spark: SparkSession) -> Engine:
-    """Return the engine (see `orchestrate`) that works on a session, also of Spark Connect."""
+    """Return the engine (see `runner`) that works on a session, also of Spark Connect."""
 
     def engine(study: Study, runs: Sequence[Run]) -> Iterator[pyarrow.Table]:
         return _Jobs(spark, work_of(study, spark)).run(runs)
